@@ -7,8 +7,11 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { runInBackground } from "../background.js";
+import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
+import { createMessageRate } from "../operations/access/message-rate.js";
+import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
@@ -26,10 +29,11 @@ import type { TailContext } from "./graphql/log-resolver.js";
 import type { NotificationContext } from "./graphql/notification-resolver.js";
 import { refusalOf, textOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
+import { createSocketBound } from "./live/operations.js";
 import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
-import { senderOf } from "./sender.js";
+import { addressSender, senderOf } from "./sender.js";
 import { tracedOperation } from "./traces.js";
 import type { Turns } from "./turns.js";
 
@@ -58,6 +62,7 @@ interface SocketOptions extends Sources {
   addressOf: AddressOf;
   answers: Answers;
   turns: Turns;
+  limiter: RequestLimiter;
   /** The origin of pages that run authors' code, where no API is; null: the service's own. */
   runtimeUrl: string | null;
   credentials: Credentials;
@@ -67,7 +72,7 @@ interface SocketOptions extends Sources {
   log: Logger;
 }
 
-type SocketContext = LinkContext<Held>;
+type SocketContext = LinkContext<Held & { id: number }>;
 
 /** The token in the connection's parameters, else on the upgrade request; a foreign page's cookie does not count. */
 function tokenOf({ connectionParams, extra }: SocketContext): string | null {
@@ -95,6 +100,8 @@ type OperationContext = Sources &
     gone: () => AbortSignal;
     /** Sends the one result of a query or mutation, and closes its answer once it has left. */
     reply: (result: string) => void;
+    /** To be called once the operation's work has been done: of a subscription, once it follows its source. */
+    done: () => void;
   };
 
 /** Nothing more to come: the result has taken the short way. */
@@ -102,7 +109,7 @@ async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** In the place of GraphQL's own `execute`, whose result graphql-ws would print by parsing what is text already. */
 async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
-  const { answer, reply } = args.contextValue as OperationContext;
+  const { answer, reply, done } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
     answer.whole(result.data);
@@ -110,6 +117,8 @@ async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncG
     reply(writeJson(told ? { ...result, errors: told } : result));
   } catch (error) {
     reply(writeJson({ data: null, errors: [format(error)] }));
+  } finally {
+    done();
   }
   return nothing();
 }
@@ -120,6 +129,7 @@ export function createSockets({
   addressOf,
   answers,
   turns,
+  limiter,
   runtimeUrl,
   credentials,
   measures,
@@ -144,12 +154,24 @@ export function createSockets({
     },
   });
 
+  const rate = createMessageRate();
+  const bound = createSocketBound<SocketContext["extra"]>(({ socket }) =>
+    socket.close(TRY_AGAIN_LATER, "Too many idle sockets"),
+  );
+  let opened = 0;
+
+  /** Senders that a message counts for: the address, and the credential once it is known. */
+  function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
+    const address = addressSender(addressOf(request));
+    return caller ? [`credential ${caller.credentialId}`, address] : [address];
+  }
+
   function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
     const address = addressOf(request);
     return { caller, ...(address && { address }) };
   }
 
-  function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
+  function contextOf({ extra }: SocketContext, id: string, shape: string, done: () => void): OperationContext {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
       left ? extra.outbox.sendCounted(left, head, result, "}") : extra.outbox.send(`${head}${result}}`);
@@ -158,19 +180,49 @@ export function createSockets({
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
     const gone = () => closedSignal(extra.socket);
-    return { ...caller, idempotencyKey: null, ...sources, owner: extra, shape, deliver, miss, answer, gone, reply };
+    return {
+      ...caller,
+      idempotencyKey: null,
+      ...sources,
+      owner: extra,
+      shape,
+      deliver,
+      miss,
+      answer,
+      gone,
+      reply,
+      done,
+    };
   }
 
-  const take = createTransport<Held>(
+  async function follow(args: ExecutionArgs) {
+    try {
+      return await results.subscribe(args);
+    } finally {
+      (args.contextValue as OperationContext).done();
+    }
+  }
+
+  /** True once the client has completed the operation: none of its further steps is begun. */
+  const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
+  const completed = () => [new GraphQLError("the operation was completed")];
+
+  const take = createTransport<Held & { id: number }>(
     {
       schema,
       connectionInitWaitTimeout: INIT_WAIT_MS,
-      subscribe: results.subscribe,
+      subscribe: follow,
       execute: (args) => tracedOperation(tracing, () => perform(args, format)),
       async onConnect(context) {
         const { extra } = context;
         extra.token = tokenOf(context);
-        extra.caller = extra.token === null ? null : await credentials.resolve(extra.token);
+        const { address } = callerOf(extra);
+        try {
+          extra.caller = extra.token === null ? null : await credentials.resolve(extra.token, address);
+        } catch (error) {
+          if (!(error instanceof ActionError)) throw error;
+          extra.socket.close(TRY_AGAIN_LATER, "Too many unknown tokens");
+        }
         // It may have gone while we asked.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
         recheck.add(extra);
@@ -181,27 +233,38 @@ export function createSockets({
         recheck.remove(extra);
       },
       async onSubscribe(context, id, { query: given, variables, operationName, extensions }) {
-        // Counted before anything is waited for: those that come meanwhile are not this one's.
-        if (Object.keys(context.subscriptions).length > SUBSCRIPTIONS_PER_SOCKET) {
+        const { extra } = context;
+        // Counted before the first await, so that messages that arrive meanwhile do not count.
+        const operation = extra.operations.begin();
+        if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
-        if (!(await recheck.holds(context.extra))) return [new GraphQLError("a valid credential is required")];
+        const done = await limiter.enter(callerOf(extra), () => closedSignal(extra.socket)).catch(() => null);
+        if (!done) return completed();
+        operation.whenEnded(done);
+        if (isCompleted(context, id)) return completed();
+        if (!(await recheck.holds(extra))) return [new GraphQLError("a valid credential is required")];
         const query = textOf({ query: given, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
-        const refusal = refusalOf(query, context.extra.caller, graphqlDocuments);
+        const refusal = refusalOf(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
-        const sender = senderOf(callerOf(context.extra));
+        const sender = senderOf(callerOf(extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
-        const contextValue = contextOf(context, id, shape);
+        if (isCompleted(context, id)) return completed();
+        const contextValue = contextOf(context, id, shape, done);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
       onError: (_context, _id, _payload, errors) => errors.map((error) => format(error.originalError ?? error)),
       onNext: (_context, _id, _payload, _args, result) =>
         result.errors && { ...result, errors: result.errors.map(format) },
     },
-    (link, handle) => turns.take(senderOf(callerOf(link)), handle),
+    {
+      rate: (link) => rate.take(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
+      turn: (link, handle) => turns.take(senderOf(callerOf(link)), handle),
+      enter: (link) => bound.enter(addressSender(addressOf(link.request)), link),
+    },
     log,
   );
 
@@ -219,7 +282,8 @@ export function createSockets({
       }
       server.handleUpgrade(request, socket, head, (upgraded) => {
         upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
-        take(upgraded, request, { token: null, caller: null });
+        opened += 1;
+        take(upgraded, request, { id: opened, token: null, caller: null });
       });
     },
     figures: () => ({ open: server.clients.size, subscriptions: results.count() }),

@@ -22,6 +22,7 @@ import { createFairLine } from "../engine/fair-line.js";
 import { createQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
+import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { Operations } from "../operations/operations.js";
 import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
@@ -142,6 +143,7 @@ export class Starting {
       credentials,
       answers,
       turns,
+      limiter: createRequestLimiter(),
       addressOf: createAddressOf(config.trustProxy),
       measures,
       tracing,

@@ -5,6 +5,7 @@ import WebSocket from "ws";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 const FOLLOW = "subscription { actionLogAdded(appId: 1) { id } }";
 
@@ -211,6 +212,32 @@ describe("the websocket", () => {
     expect({ type, id }).to.deep.equal({ type: "error", id: "101" });
     expect(payload[0].extensions.status).to.equal("REQUEST_INVALID");
     expect(payload[0].message).to.contain("100 subscriptions");
+    socket.close();
+    await closed;
+  });
+
+  it("counts an operation that the client has completed until its work has ended", async () => {
+    const { init, next, send, socket, closed } = open();
+    await init({ authToken: service.tokens.editor });
+    await next();
+    await service.db.transaction(async (manager) => {
+      // The start of each subscription waits for this.
+      await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
+      const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
+      for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
+      const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await until(async () => (await manager.query(waits)).length > 0);
+      for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "complete" });
+      send({ id: "more", type: "subscribe", payload: { query: "{ __typename }" } });
+      const { type, id, payload } = await next();
+      expect({ type, id }).to.deep.equal({ type: "error", id: "more" });
+      expect(payload[0].message).to.contain("100 subscriptions");
+    });
+    const answerTo = async (id: string) => {
+      send({ id, type: "subscribe", payload: { query: "{ __typename }" } });
+      return (await next()).type;
+    };
+    for (let again = 0; (await answerTo(`again ${again}`)) !== "next"; again += 1) await service.db.query("SELECT 1");
     socket.close();
     await closed;
   });

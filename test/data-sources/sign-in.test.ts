@@ -1,8 +1,8 @@
 /** Users of an app: signed in to a page by an entry with a hashed column, which nobody reads. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { hashToken } from "../../src/operations/access/tokens.js";
 import { ActionError } from "../../src/errors.js";
+import { hashToken } from "../../src/operations/access/tokens.js";
 import { createSignInAttempts } from "../../src/operations/data-sources/sign-in-attempts.js";
 import { startTestService, type TestService } from "../harness/service.js";
 

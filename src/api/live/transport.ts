@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import { isDatabaseAway } from "../../data/database.js";
 import { SMALL_BODY_BYTES } from "../../limits.js";
+import { Operations } from "./operations.js";
 import { createOutbox, type Outbox } from "./outbox.js";
 
 /** A peer must answer a ping before the next one. */
@@ -20,12 +21,20 @@ export interface Link {
   socket: WebSocket;
   request: IncomingMessage;
   outbox: Outbox;
+  operations: Operations;
   /** To be called once it is known who the peer is: until then it may send next to nothing. */
   admit(): void;
 }
 
-/** Handles a message when it is its peer's turn. */
-export type Pace<Held> = (link: Link & Held, handle: () => void) => Promise<void>;
+/** When messages are handled. */
+export interface Pace<Held> {
+  /** Counts a message; null where it may be handled now, else a promise that resolves when it may. */
+  rate(link: Link & Held): Promise<void> | null;
+  /** Handles a large message when it is its sender's turn. */
+  turn(link: Link & Held, handle: () => void): Promise<void>;
+  /** Counts the socket. @returns a function to be called when it has closed */
+  enter(link: Link & Held): () => void;
+}
 
 export type Parameters = Record<string, unknown> | undefined;
 
@@ -55,17 +64,24 @@ function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   };
 }
 
-/** One message after the other, each in its peer's turn where it is large; nothing more is read meanwhile. */
-function createInbox(socket: WebSocket, pace: (handle: () => void) => Promise<void>) {
+/** One message after the other, at the rate of its sender and in its sender's turn where it is large; nothing more is read meanwhile. */
+function createInbox<Held>(link: Link & Held, { rate, turn: inTurn }: Pace<Held>) {
+  const { socket } = link;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
-    if (!waiting && text.length <= SMALL_BODY_BYTES) {
+    // A small message behind a large one takes a turn as well, so that it does not overtake.
+    const takesTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
+    const due = waiting ? waiting.then(() => rate(link)) : rate(link);
+    if (!due && !takesTurn) {
       handle(text);
       return;
     }
     socket.pause();
-    const turn: Promise<void> = (waiting ?? Promise.resolve())
-      .then(() => pace(() => handle(text)))
+    const handleOpen = () => {
+      if (socket.readyState === socket.OPEN) handle(text);
+    };
+    const turn: Promise<void> = Promise.resolve(due)
+      .then(() => (takesTurn ? inTurn(link, handleOpen) : handleOpen()))
       .catch(() => socket.close(TRY_AGAIN_LATER, "Too much waits"))
       .finally(() => {
         if (waiting !== turn) return;
@@ -89,8 +105,10 @@ export function createTransport<Held extends object>(
       log.warn("cut off a socket that did not read what was sent to it"),
     );
     const unwatch = watch(socket, outbox);
-    const link = { ...held, socket, request, outbox, admit: boundUntilAdmitted(socket, request.socket) };
-    const receive = createInbox(socket, (handle) => pace(link, handle));
+    const operations = new Operations();
+    const link = { ...held, socket, request, outbox, operations, admit: boundUntilAdmitted(socket, request.socket) };
+    const receive = createInbox(link, pace);
+    const leave = pace.enter(link);
     const fail = (error: unknown) => {
       // Client libraries come again after this one, and never after the other.
       if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER, "The database is away");
@@ -112,7 +130,7 @@ export function createTransport<Held extends object>(
         onMessage(take) {
           socket.on("message", (data) =>
             receive(String(data), (text) => {
-              take(text).catch(fail);
+              operations.during(() => take(text)).catch(fail);
             }),
           );
         },
@@ -121,6 +139,7 @@ export function createTransport<Held extends object>(
     );
     socket.once("close", (code, reason) => {
       unwatch();
+      leave();
       closed(code, String(reason)).catch(fail);
     });
   };

@@ -1,0 +1,82 @@
+/**
+ * Bounds of websockets: the operations in progress on a socket, and the sockets of one address. An operation counts from the message
+ * that asks for it until its last step has ended, also when the client has completed it. Knows no protocol.
+ */
+import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
+
+/** One operation, and what its end frees. */
+export class Operation {
+  private readonly endings: (() => void)[] = [];
+  private hasEnded = false;
+
+  /** Calls `call` once the operation has ended. */
+  whenEnded(call: () => void): void {
+    if (this.hasEnded) call();
+    else this.endings.push(call);
+  }
+
+  end(): void {
+    this.hasEnded = true;
+    for (const call of this.endings.splice(0)) call();
+  }
+}
+
+/** The operations of one socket. */
+export class Operations {
+  private readonly open = new Set<Operation>();
+  private latest: Operation | null = null;
+
+  get count(): number {
+    return this.open.size;
+  }
+
+  begin(): Operation {
+    const operation = new Operation();
+    this.open.add(operation);
+    this.latest = operation;
+    operation.whenEnded(() => this.open.delete(operation));
+    return operation;
+  }
+
+  /** Handles one message. The operation that `handle` begins before its first await ends with its promise. */
+  async during(handle: () => Promise<void>): Promise<void> {
+    this.latest = null;
+    const handled = handle();
+    const operation = this.latest as Operation | null;
+    await handled.finally(() => operation?.end());
+  }
+}
+
+const SOCKETS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
+
+/** Bounds the sockets of one address, and those of them without an operation: the oldest idle one is closed for a new one. */
+export function createSocketBound<Link extends { operations: Pick<Operations, "count"> }>(
+  close: (link: Link) => void,
+  most = SOCKETS,
+) {
+  /** In the order in which they opened. */
+  const byAddress = new Map<string, Set<Link>>();
+
+  function leave(address: string, link: Link): void {
+    const links = byAddress.get(address);
+    links?.delete(link);
+    if (links?.size === 0) byAddress.delete(address);
+  }
+
+  return {
+    /** @returns a function to be called when the socket has closed */
+    enter(address: string, link: Link): () => void {
+      const links = byAddress.get(address) ?? new Set<Link>();
+      byAddress.set(address, links.add(link));
+      if (links.size > most.idle) {
+        const idle = [...links].filter(({ operations }) => operations.count === 0);
+        const [oldest] = idle;
+        if (oldest && (idle.length > most.idle || links.size > most.sockets)) {
+          leave(address, oldest);
+          close(oldest);
+        }
+      }
+      return () => leave(address, link);
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** Bounds how fast messages on websockets follow each other: of one socket, of one credential and of one address. Knows no message. */
+import { setTimeout as delay } from "node:timers/promises";
+import { createTokenBucket, type TokenBucket } from "../../engine/token-bucket.js";
+import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../limits.js";
+
+const RATES = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
+
+/** @param wait waits so many seconds; a test replaces it */
+export function createMessageRate(rates = RATES, wait = (seconds: number): Promise<void> => delay(seconds * 1_000)) {
+  const sockets = createTokenBucket(rates.socket);
+  const senders = createTokenBucket(rates.sender);
+
+  async function pass(bucket: TokenBucket, key: string, isOpen: () => boolean): Promise<void> {
+    for (let seconds = bucket.take(key); seconds > 0 && isOpen(); seconds = bucket.take(key)) await wait(seconds);
+  }
+
+  async function passAll(counts: readonly (readonly [TokenBucket, string])[], isOpen: () => boolean): Promise<void> {
+    for (const [bucket, key] of counts) await pass(bucket, key, isOpen);
+  }
+
+  return {
+    /**
+     * Counts one message for its socket and for its senders.
+     * @returns null where it may be handled now, else a promise that resolves when it may, or when the socket is not open any more
+     */
+    take(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
+      const counts = [[sockets, socket] as const, ...by.map((sender) => [senders, sender] as const)];
+      const full = counts.findIndex(([bucket, key]) => bucket.take(key) > 0);
+      return full === -1 ? null : passAll(counts.slice(full), isOpen);
+    },
+  };
+}

@@ -1,0 +1,87 @@
+/** Messages and sockets by the thousand: what they are bounded by, one sender apart from another. */
+import { expect } from "chai";
+import { createSocketBound, Operations } from "../../src/api/live/operations.js";
+import { createMessageRate } from "../../src/operations/access/message-rate.js";
+
+const HOUR_MS = 3_600_000;
+
+describe("the rate of messages on websockets", () => {
+  const rates = { socket: { limit: 3, windowMs: HOUR_MS }, sender: { limit: 5, windowMs: HOUR_MS } };
+  const open = () => true;
+
+  it("is bounded for a socket, for a credential and for an address, each apart from others", () => {
+    const rate = createMessageRate(rates, () => new Promise(() => undefined));
+    const passed = (times: number, socket: string, by: string[]) =>
+      Array.from({ length: times }, () => rate.take(socket, by, open)).filter((wait) => wait === null).length;
+    expect(passed(10, "1", ["credential 1", "address a"])).to.equal(3);
+    expect(passed(10, "2", ["credential 1", "address a"])).to.equal(2);
+    expect(passed(10, "3", ["credential 2", "address a"]), "of the same address").to.equal(0);
+    expect(passed(10, "4", ["credential 3", "address b"])).to.equal(3);
+  });
+
+  it("lets a message wait until it may be handled, or until its socket has closed", async () => {
+    let isOpen = true;
+    let waits = 0;
+    const rate = createMessageRate(rates, async () => {
+      waits += 1;
+      if (waits === 4) isOpen = false;
+    });
+    for (let sent = 0; sent < 3; sent += 1) expect(rate.take("1", ["address a"], () => isOpen)).to.equal(null);
+    await rate.take("1", ["address a"], () => isOpen);
+    expect(waits).to.equal(4);
+  });
+});
+
+describe("the operations of a socket", () => {
+  it("count from their message until its handling has ended, whatever ends in between", async () => {
+    const operations = new Operations();
+    const steps: string[] = [];
+    const work = Promise.withResolvers<void>();
+    const subscribe = operations.during(async () => {
+      operations.begin().whenEnded(() => steps.push("ended"));
+      await work.promise;
+    });
+    await operations.during(async () => undefined);
+    expect([operations.count, steps]).to.deep.equal([1, []]);
+    work.resolve();
+    await subscribe;
+    expect([operations.count, steps]).to.deep.equal([0, ["ended"]]);
+  });
+
+  it("end with a handling that fails", async () => {
+    const operations = new Operations();
+    const failed = operations.during(async () => {
+      operations.begin();
+      throw new Error("no");
+    });
+    await failed.catch(() => undefined);
+    expect(operations.count).to.equal(0);
+  });
+});
+
+describe("the sockets of one address", () => {
+  const link = (name: string, count: number) => ({ name, operations: { count } });
+
+  it("close the oldest idle one for a new one, and none that has an operation or another address", () => {
+    const closed: string[] = [];
+    const bound = createSocketBound<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+      sockets: 100,
+      idle: 2,
+    });
+    bound.enter("a", link("busy", 1));
+    for (const name of ["first", "second", "third", "fourth"]) bound.enter("a", link(name, 0));
+    for (const name of ["x", "y"]) bound.enter("b", link(name, 0));
+    expect(closed).to.deep.equal(["first", "second"]);
+  });
+
+  it("are bounded although each has an operation: the newest is closed", () => {
+    const closed: string[] = [];
+    const bound = createSocketBound<ReturnType<typeof link>>(({ name }) => closed.push(name), { sockets: 3, idle: 2 });
+    const leaves = ["1", "2", "3"].map((name) => bound.enter("a", link(name, 1)));
+    bound.enter("a", link("4", 0));
+    expect(closed).to.deep.equal(["4"]);
+    leaves[0]!();
+    bound.enter("a", link("5", 0));
+    expect(closed).to.deep.equal(["4"]);
+  });
+});
