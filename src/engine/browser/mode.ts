@@ -15,6 +15,7 @@ import { analyze } from "eslint-scope";
 import browserGlobals from "globals";
 import { LRUCache } from "lru-cache";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS, PERFORMANCE_MEMBERS, REQUESTING_GLOBAL } from "./globals.js";
+import { exceedsNetworkIsolate } from "./isolate-limits.js";
 import type { Mode } from "./run.js";
 
 /** Longer code runs in a document. The time of the analysis grows faster than the code, and it blocks the process. */
@@ -116,7 +117,8 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
     if (reachesBeyond(program)) return DOCUMENT;
     const used = undeclaredNames(program).filter((name) => !defined.includes(name));
     const isolate = ISOLATES.find(({ names }) => used.every((name) => names.has(name)));
-    return isolate ? { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) } : DOCUMENT;
+    if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT;
+    return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
   } catch {
     // Code that does not parse fails in the document, with the browser's own message.
     return DOCUMENT;

@@ -131,7 +131,13 @@ export function lentPlatform(
     function answer(give: Give, work: () => unknown): void {
       if (ending.signal.aborted) return;
       const settle = (row: Any[]): void => {
-        if (!ending.signal.aborted) give(...row);
+        if (ending.signal.aborted) return;
+        try {
+          give(...row);
+        } catch {
+          // It holds an object that cannot cross the border. Without an answer its promise would never settle.
+          give("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
+        }
       };
       try {
         const value = work();
@@ -233,7 +239,7 @@ export function lentPlatform(
       if (value instanceof Row) return [...value.row];
       if (value instanceof Date) return ["d", value.getTime()];
       if (value instanceof ArrayBuffer) return ["b", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
-      if (value instanceof Uint8Array) return ["b", "Uint8Array", (value as Any).toBase64()];
+      if (ArrayBuffer.isView(value)) return rows.rowOfView(value);
       if (Array.isArray(value)) return ["l", value.length, ...value.flatMap(rowOf)];
       const found = classes.find(
         ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
@@ -251,6 +257,7 @@ export function lentPlatform(
         new Promise<void>((resolve, reject) => {
           const give = (...row: Any[]) => {
             try {
+              rows.checkPart(row[0]);
               resolve(take(readRow(row)[0]));
             } catch (error) {
               reject(error);

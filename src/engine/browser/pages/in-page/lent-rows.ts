@@ -83,6 +83,19 @@ export function lentRows() {
     return value;
   }
 
+  function rowOfView(view: Any): Any[] {
+    const memory = new Uint8Array(view.buffer, view.byteOffset, view.byteLength) as Any;
+    return ["b", view[Symbol.toStringTag], memory.toBase64()];
+  }
+
+  /** First words of the rows that a stream of the author's may give: bytes, primitives, objects of the platform, its end, and a failure. */
+  const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
+
+  /** @throws TypeError for a part that could not be read as the object that it is */
+  function checkPart(kind: unknown): void {
+    if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
+  }
+
   /** As the platform says it of a value that it cannot convert. */
   function converted<T>(asked: string, work: () => T): T {
     try {
@@ -93,5 +106,5 @@ export function lentRows() {
     }
   }
 
-  return { Thrown, foreignObject, foreignJson, bytesOf, converted };
+  return { Thrown, foreignObject, foreignJson, bytesOf, rowOfView, checkPart, converted };
 }

@@ -37,6 +37,10 @@ export function realmRows(signals: RealmSignals) {
   const { cancel: cancelReader, read: readPart } = ReadableStreamDefaultReader.prototype;
   const { getReader } = ReadableStream.prototype;
   const { toString: searchText } = URLSearchParams.prototype;
+  const views: Any = {
+    ...{ __proto__: null, Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, DataView },
+    ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
+  };
   const stands = new WeakMap<object, Stand>();
   /** What the author's code has thrown at the platform, which knows it by its place. */
   const thrown: unknown[] = [];
@@ -226,7 +230,9 @@ export function realmRows(signals: RealmSignals) {
     },
     bytesOf(kind: string, base64: string): unknown {
       const bytes = apply(fromBase64, OwnUint8Array, [base64]);
-      return kind === "ArrayBuffer" ? apply(partOf[0], bytes, []) : bytes;
+      if (kind === "Uint8Array") return bytes;
+      const buffer = apply(partOf[0], bytes, []);
+      return kind === "ArrayBuffer" ? buffer : new views[kind](buffer);
     },
   };
 }
