@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { isVisitor } from "../rules/access.js";
+import { holdsInfinity } from "../rules/described.js";
 import { whenOver } from "./answer-end.js";
 import type { BodyRooms } from "./body-room.js";
 import { parseInParts } from "./json-in-parts.js";
@@ -60,10 +61,34 @@ function endLate({ socket }: IncomingMessage, paceMs: number): () => void {
   return () => clearInterval(timer);
 }
 
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Only such a text can have a number beyond a double. */
+const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
+
+function textOf(body: Buffer): string {
+  try {
+    return UTF8.decode(body);
+  } catch {
+    throw new ActionError("REQUEST_INVALID", "the body must be UTF-8 (got other bytes)");
+  }
+}
+
 /** JSON of any shape, and nothing for an empty body; prototype keys stay data and are judged by the rules. */
 function parse(body: Buffer): unknown {
+  if (body.length === 0) return undefined;
+  const text = textOf(body);
+  const value = parseText(text);
+  // JSON.parse makes Infinity of 1e400, which would be stored as null.
+  if (MAY_BE_HUGE.test(text) && holdsInfinity(value)) {
+    throw new ActionError("REQUEST_INVALID", "the body must not hold a number beyond 1.8e308");
+  }
+  return value;
+}
+
+function parseText(text: string): unknown {
   try {
-    return body.length === 0 ? undefined : JSON.parse(body.toString());
+    return JSON.parse(text);
   } catch (error) {
     // Of what the parser says, the place alone: the rest may quote a secret.
     const [at = ""] = /at position \d+/.exec((error as Error).message) ?? [];
@@ -76,7 +101,7 @@ async function refuseOther(request: FastifyRequest, body: Buffer): Promise<undef
   const type = request.headers["content-type"] ?? "none";
   throw new ActionError(
     "REQUEST_INVALID",
-    `the body must be JSON, with Content-Type: application/json; ${type.slice(0, 60)} came`,
+    `the body must be JSON, with Content-Type: application/json; ${type.slice(0, 60).toWellFormed()} came`,
   );
 }
 

@@ -3,6 +3,7 @@
  * columns that such rules are made of. Pure; knows no credential.
  */
 import { ActionError } from "../errors.js";
+import { holdsText } from "./comparable-text.js";
 import { described, isObject, unstorableAt } from "./described.js";
 
 /** What a value may be compared with: no operators hide in texts, numbers and booleans. */
@@ -152,7 +153,7 @@ const holdsValue = (value: unknown, expected: Scalar): boolean =>
 
 function holdsPart(value: unknown, part: string): boolean {
   if (Array.isArray(value)) return value.some((one) => holdsPart(one, part));
-  return typeof value === "string" && value.toLowerCase().includes(part.toLowerCase());
+  return typeof value === "string" && holdsText(value, part);
 }
 
 const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data, column) ? data[column] : undefined);

@@ -42,8 +42,13 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
   return Object.values(value).some((inner) => nestsDeeperThan(inner, levels - 1));
 }
 
-/** Whether a number in it is beyond what a double holds: `1e999` parses to Infinity, which JSON would then write as null. */
+/** Whether a number in it is beyond what a double holds: `1e999` parses to Infinity, which JSON would then write as null. Of any depth. */
 export function holdsInfinity(value: unknown): boolean {
-  if (typeof value === "number") return !Number.isFinite(value);
-  return typeof value === "object" && value !== null && Object.values(value).some(holdsInfinity);
+  const left = [value];
+  while (left.length > 0) {
+    const one = left.pop();
+    if (typeof one === "number" && !Number.isFinite(one)) return true;
+    if (typeof one === "object" && one !== null) for (const inner of Object.values(one)) left.push(inner);
+  }
+  return false;
 }

@@ -1,7 +1,7 @@
 /** What a caller may say of a log event (contract, section 3, log event). Knows no table. */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { optionalId } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
 
@@ -30,8 +30,11 @@ function eventType(value: unknown): string {
 function eventData(value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {};
   if (!isObject(value)) throw new ActionError("REQUEST_INVALID", `data must be an object; ${described(value)} came`);
-  if (!nestsDeeperThan(value, DATA_MAX_DEPTH)) return value;
-  throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
+  if (nestsDeeperThan(value, DATA_MAX_DEPTH)) {
+    throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
+  }
+  if (holdsInfinity(value)) throw new ActionError("REQUEST_INVALID", "data must not hold a number beyond 1.8e308");
+  return value;
 }
 
 /** How many bytes of JSON the event has. @throws PAYLOAD_TOO_LARGE for more than an event may have (contract, section 3) */

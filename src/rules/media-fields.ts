@@ -21,6 +21,19 @@ export function mediaName(value: unknown, field = "name"): string {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(value)} came`);
 }
 
+/** Longer ones are part of the name. */
+const EXTENSION_MAX_CHARACTERS = 32;
+
+/** At most as long as a name may be: the end of the stem goes, the extension stays. */
+function shortened(name: string): string {
+  if (name.length <= MEDIA_NAME_MAX_CHARACTERS) return name;
+  const dot = name.lastIndexOf(".");
+  const extension = dot > 0 && name.length - dot <= EXTENSION_MAX_CHARACTERS ? name.slice(dot) : "";
+  const stem = name.slice(0, MEDIA_NAME_MAX_CHARACTERS - extension.length);
+  // The cut may have left half of a character.
+  return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension;
+}
+
 /** What a browser says that a file is called, as a name: the end of a path, without what a name may not have. */
 export function uploadName(given: string | undefined): string {
   const last = (given ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
@@ -28,9 +41,7 @@ export function uploadName(given: string | undefined): string {
     .join("")
     .trim()
     .normalize("NFC");
-  const short = Array.from(fit)
-    .slice(0, MEDIA_NAME_MAX_CHARACTERS / 2)
-    .join("");
+  const short = shortened(fit);
   return short === "" || short === "." || short === ".." ? "file" : short;
 }
 

@@ -1,14 +1,18 @@
 /** `$filters` on values in memory, as entry-query/filters.ts has them of PostgreSQL. Takes what that language's judge has passed. */
+import { decimalText, equalTexts, foldCase, holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
-import { type Found, holdsText, isScalar, type ValueTest } from "./scope-values.js";
+import { type Found, isScalar, type ValueTest } from "./scope-values.js";
 
 const NUMBER = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 
-const textOf = (value: unknown): string => (isScalar(value) ? String(value) : "");
+function textOf(value: unknown): string {
+  if (typeof value === "number") return decimalText(value);
+  return isScalar(value) ? String(value) : "";
+}
 const isPlain = (value: Found): boolean => typeof value !== "object" || value === null;
 const sameText = (value: Found, expected: string): boolean =>
-  isPlain(value) && textOf(value).toLowerCase() === expected.toLowerCase();
+  isPlain(value) && equalTexts(expected).some((text) => foldCase(textOf(value)) === foldCase(text));
 
 type Compare = (a: number | string, b: number | string) => boolean;
 const above: Compare = (a, b) => a > b;

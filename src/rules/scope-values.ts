@@ -3,6 +3,7 @@
  * on the way looked through. Takes what that language's judge has passed.
  */
 import { isDeepStrictEqual } from "node:util";
+import { holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
 /** Absent is undefined, JSON's null is null. */
@@ -49,8 +50,6 @@ export const withElements = (values: readonly Found[]): Found[] =>
 
 export const isScalar = (value: Found): value is string | number | boolean =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean";
-
-export const holdsText = (whole: string, part: string): boolean => whole.toLowerCase().includes(part.toLowerCase());
 
 const equals =
   (expected: unknown): ValueTest =>

@@ -58,7 +58,14 @@ describe("ids and names", () => {
     it(`are read alike by ${route.method} ${route.path}`, async () => {
       const called = async (query: object): Promise<unknown[]> => {
         const params = { appId: "1", ds: "20", nameOrId: "20", entryId: "3", versionId: "4", columns: "a" };
-        const request = { params, query, body: {}, headers: {}, url: "" } as unknown as FastifyRequest;
+        const request = {
+          params,
+          query,
+          body: {},
+          headers: {},
+          url: route.path,
+          routeOptions: { url: route.path },
+        } as unknown as FastifyRequest;
         let seen: unknown[] = [];
         const note = async (...values: unknown[]) => {
           seen = values;

@@ -36,6 +36,7 @@ describe("data sources", () => {
         "accessRules",
         "hooks",
         "indexes",
+        "isUsers",
         "createdAt",
         "updatedAt",
       ],

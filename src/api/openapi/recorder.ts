@@ -104,6 +104,13 @@ class Recording {
         notes.path.set(name, { type: "string" });
         return name;
       },
+      names: (name) => {
+        notes.path.set(name, {
+          type: "string",
+          description: "Names, with commas between them; %2C is a comma in a name.",
+        });
+        return [name];
+      },
       id: (name) => noted("path", name, { type: "integer", minimum: 1 }),
       reference: (name) => {
         notes.query.set("by", BY);

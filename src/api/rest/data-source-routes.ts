@@ -138,7 +138,7 @@ const entryRoutes: readonly Route[] = [
     path: `${SOURCE}/indexes/:columns`,
     open: true,
     answer: ({ entries }, q) =>
-      entries.dataSourceIndexes(q.context, q.id("appId"), q.reference("ds"), q.param("columns").split(",")),
+      entries.dataSourceIndexes(q.context, q.id("appId"), q.reference("ds"), q.names("columns")),
   },
   {
     method: "POST",

@@ -12,6 +12,8 @@ export interface RestRequest {
   body: unknown;
   /** A path parameter as text. */
   param(name: string): string;
+  /** A path parameter as names with commas between them; a comma in a name is written %2C. */
+  names(name: string): string[];
   /** A path parameter as an id; 0, which nothing has, for what is no positive integer. */
   id(name: string): number;
   /** A path parameter that is an id, or a name: always a name with `?by=name`. @throws REQUEST_INVALID for another `by` */
@@ -37,6 +39,18 @@ export function toId(text: string | undefined): number {
   return Number.isSafeInteger(id) ? id : 0;
 }
 
+/** A segment of the path as it was sent, percent-encoded. */
+function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string {
+  const pattern = routeOptions.url!.split("/");
+  // Counted from the end: a prefix of the path is not in the pattern.
+  return (
+    url
+      .split("?")[0]!
+      .split("/")
+      .at(pattern.indexOf(`:${name}`) - pattern.length) ?? ""
+  );
+}
+
 function stringsIn(text: string, name: string): string[] {
   try {
     const value: unknown = JSON.parse(text);
@@ -59,6 +73,7 @@ export function restRequest(
     context,
     body,
     param: (name) => params[name] ?? "",
+    names: (name) => rawSegment(request, name).split(",").map(decodeURIComponent),
     id: (name) => toId(params[name]),
     reference: (name) => referenceOf(params[name] ?? "", referenceKind(query["by"])),
     number(name) {

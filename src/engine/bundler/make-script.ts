@@ -117,9 +117,12 @@ function packagesOf(tree: FileTree, root: Placed): Plugin {
 /** esbuild's words without the lines of source that it shows. */
 function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
-  if (!first) return String((fallback as Error)?.message ?? fallback).slice(0, REASON_MAX_CHARACTERS);
+  if (!first)
+    return String((fallback as Error)?.message ?? fallback)
+      .slice(0, REASON_MAX_CHARACTERS)
+      .toWellFormed();
   const at = first.location ? ` (${first.location.file.replace(/^package:\/node_modules\//, "")})` : "";
-  return (first.text + at).slice(0, REASON_MAX_CHARACTERS);
+  return (first.text + at).slice(0, REASON_MAX_CHARACTERS).toWellFormed();
 }
 
 const SHARED = {

@@ -33,7 +33,8 @@ export type Delivery =
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
 /** One line of what came. */
-export const detailOf = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS);
+export const detailOf = (text: string): string =>
+  text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
 
 const isPermanent = ({ responseCode = 0 }: SmtpError): boolean => responseCode >= 500 && responseCode !== 503;
 

@@ -3,6 +3,7 @@ import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
+import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { NOTHING_RESOLVED } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
@@ -32,7 +33,7 @@ const SEARCH_WORDS = 10;
 
 /* Of the app, with every word somewhere in name or description, case aside. */
 const MASTERS = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
-  SELECT 1 FROM unnest($2::text[]) word WHERE strpos(lower(name || ' ' || coalesce(description, '')), word) = 0)`;
+  SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
 export type Actions = ReturnType<typeof createActions>;
 
@@ -55,7 +56,9 @@ export function createActions(options: {
       reserve?: Reserve,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = page(options);
-      const words = options.search?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+      const words = foldCase(options.search ?? "")
+        .split(/\s+/)
+        .filter(Boolean);
       const parameters = [appId, words.slice(0, SEARCH_WORDS)];
       const [count] = await rows<{ total: number }>(
         db,

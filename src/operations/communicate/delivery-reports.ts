@@ -168,7 +168,9 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
     const { id, kind, status, recipients } = message;
     const to = REPORTED[report.type];
     const detail =
-      report.detail === null ? null : await destinations.masked(appId, report.detail.slice(0, DETAIL_MAX_CHARACTERS));
+      report.detail === null
+        ? null
+        : await destinations.masked(appId, report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed());
     if (to === "delayed") {
       if (!(status in RANK) || (await rows(executor, DELAY, [id])).length === 0) return false;
     } else {

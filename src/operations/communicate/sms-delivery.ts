@@ -76,7 +76,7 @@ export function createSmsDelivery(options: {
   const { connections, destinations, allowHttp, reportsAt } = options;
 
   async function detailOf(appId: number, text: string): Promise<string> {
-    return destinations.masked(appId, text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS));
+    return destinations.masked(appId, text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed());
   }
 
   async function outcomeOf(message: HeldMessage, answer: WebAnswer, idField: Prepared["idField"]): Promise<TryOutcome> {

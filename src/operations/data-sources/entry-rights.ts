@@ -61,7 +61,7 @@ export function hashedOf(source: StoredDataSource): ReadonlySet<string> {
 
 function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | null {
   const email = data && Object.hasOwn(data, "Email") ? data["Email"] : undefined;
-  return typeof email === "string" ? email.slice(0, 320) : null;
+  return typeof email === "string" ? email.slice(0, 320).toWellFormed() : null;
 }
 
 export type EntryRights = ReturnType<typeof createEntryRights>;

@@ -128,7 +128,7 @@ function headerOf(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
     checkColumnName(name, "the header of the file");
-    if (names.has(name)) throw invalid(`the header of the file names ${JSON.stringify(name.slice(0, 60))} twice`);
+    if (names.has(name)) throw invalid(`the header of the file names ${described(name)} twice`);
     names.add(name);
   }
   return cells;

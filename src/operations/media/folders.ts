@@ -4,6 +4,7 @@ import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
+import { holdsTextSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/described.js";
 import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
@@ -71,8 +72,7 @@ const PATH = `
       FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT id, name FROM up WHERE step > 0 ORDER BY step DESC`;
 
-/** In LIKE the two wildcards and the escape stand for themselves. */
-const likeText = (text: string) => `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+const NAMED = holdsTextSql("name", "$2::text");
 
 const taken = (error: unknown, name: string): unknown =>
   isDuplicate(error, "media_folder_name")
@@ -174,11 +174,11 @@ export function createFolders(options: {
     const id = given.folderId === undefined ? null : folderIdIn(given.folderId);
     const row = id === null ? null : await known(grants, appId, id);
     if (row) grants.need(row.rules, "read");
-    const named = typeof given.name === "string" && given.name !== "" ? likeText(given.name) : null;
+    const named = typeof given.name === "string" && given.name !== "" ? given.name : null;
     const matching: Matching =
       named === null
         ? { appId, files: "coalesce(folder_id, 0) = $2", folders: "coalesce(parent_id, 0) = $2", value: id ?? 0 }
-        : { appId, files: "name ILIKE $2", folders: "name ILIKE $2", value: named };
+        : { appId, files: NAMED, folders: NAMED, value: named };
     const visible = await visibleTo(db, grants, matching);
     const folders = await foldersOf(matching, visible);
     const found = await filesOf(matching, visible, given);

@@ -14,7 +14,7 @@ import {
   QUEUE_WOKEN_MAX,
 } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { nestsDeeperThan } from "../../rules/described.js";
+import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { type Reference, referenceKey } from "../../rules/reference.js";
@@ -51,6 +51,7 @@ export function payloadText(payload: unknown): string {
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
+  if (holdsInfinity(payload)) throw new ActionError("PAYLOAD_INVALID", "payload must not hold a number beyond 1.8e308");
   if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
   const came = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);

@@ -31,7 +31,7 @@ export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
     throw new ActionError("REQUEST_INVALID", `where must be an object of columns and values; ${described(where)} came`);
   }
   const entries = Object.entries(where);
-  for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60)}`);
+  for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60).toWellFormed()}`);
   const secrets = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
   const known = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
   if (Object.keys(secrets).length === 0) {

@@ -1,7 +1,8 @@
 /** `$filters`: conditions as people choose them in a list, `{column, condition, value}`, lenient about case and types. Knows no operator. */
+import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { fields, list, refuse, refuseName, text } from "./judge.js";
-import { holdsText, isScalar, textOf, typeOf, UNICODE } from "./operators.js";
+import { isScalar, textOf, typeOf } from "./operators.js";
 import { anyAt, parsePath, type Source, type Test } from "./path.js";
 import type { Statement } from "./statement.js";
 
@@ -24,7 +25,8 @@ const held = (sql: string): string => `COALESCE(${sql}, false)`;
 
 function scalarText(value: unknown, place: string): string {
   if (value === null || value === undefined) return "";
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value === "number") return decimalText(value);
+  if (typeof value === "boolean") return String(value);
   return text(value, place, TEXT_MAX);
 }
 
@@ -45,11 +47,14 @@ function ends(value: unknown, place: string): [unknown, unknown] {
 
 type Condition = (value: unknown, place: string, statement: Statement) => Test;
 
-const isText = (value: unknown, place: string, statement: Statement): Test => {
-  const expected = statement.bind(scalarText(value, place), "text");
+/** One of these texts, case aside. */
+const isText = (texts: readonly string[], statement: Statement): Test => {
+  const expected = texts.flatMap(equalTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
-    `(${typeOf(sql)} NOT IN ('array', 'object') AND lower(COALESCE(${textOf(sql)}, '') ${UNICODE}) = lower(${expected} ${UNICODE}))`;
+    `(${typeOf(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textOf(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
+
+const equal: Condition = (value, place, statement) => isText([scalarText(value, place)], statement);
 
 /** By number where the operand is one, else by text. */
 const compared =
@@ -82,16 +87,16 @@ const both =
 const oneOf: Condition = (value, place, statement) => {
   const values = typeof value === "string" ? value.split(",").map((one) => one.trim()) : list(value, place, LIST_MAX);
   const expected = statement.bind(
-    values.map((one, at) => scalarText(one, `${place}[${at}]`)),
+    values.flatMap((one, at) => equalTexts(scalarText(one, `${place}[${at}]`))),
     "text[]",
   );
   return (sql) =>
-    `(${typeOf(sql)} NOT IN ('array', 'object') AND lower(COALESCE(${textOf(sql)}, '') ${UNICODE}) IN (SELECT lower(one ${UNICODE}) FROM unnest(${expected}) one))`;
+    `(${typeOf(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textOf(sql)}, '')`)} IN (SELECT ${foldCaseSql("one")} FROM unnest(${expected}) one))`;
 };
 
 const contains: Condition = (value, place, statement) => {
   const part = statement.bind(scalarText(value, place), "text");
-  return (sql) => `(${isScalar(sql)} AND ${holdsText(textOf(sql), part)})`;
+  return (sql) => `(${isScalar(sql)} AND ${holdsTextSql(textOf(sql), part)})`;
 };
 
 const EMPTY = `'[null, "", [], {}]'::jsonb`;
@@ -100,8 +105,8 @@ const empty: Condition = () => (sql) => `(${sql} IS NULL OR ${sql} IN (SELECT js
 /** `elements`: what is in an array counts; `ofNothing`: may hold where nothing is. */
 const CONDITIONS: Record<string, { condition: Condition; negated?: boolean; elements?: boolean; ofNothing?: boolean }> =
   {
-    "==": { condition: isText, ofNothing: true },
-    "!=": { condition: isText, ofNothing: true, negated: true },
+    "==": { condition: equal, ofNothing: true },
+    "!=": { condition: equal, ofNothing: true, negated: true },
     ">": { condition: compared(">") },
     ">=": { condition: compared(">=") },
     "<": { condition: compared("<") },

@@ -1,11 +1,9 @@
 /** The operators of `where` that test one value, each as SQL. Knows neither paths nor how tests are joined. */
+import { holdsTextSql, UNICODE } from "../comparable-text.js";
 import { jsonValue, LIST_MAX, list, refuse, text, wholeNumber } from "./judge.js";
 import { orNull, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";
-
-/** Case-blind means the same on every database: by Unicode, not by how it was set up. */
-export const UNICODE = 'COLLATE "und-x-icu"';
 
 /** A test with what it says of: see `anyAt`. */
 export interface ValueTest {
@@ -101,15 +99,11 @@ const regex: Operator = (operand, place, statement, siblings) => {
   );
 };
 
-/** SQL of whether a text holds another, case and all that Unicode says of it aside. */
-export const holdsText = (whole: string, part: string): string =>
-  `strpos(lower(${whole} ${UNICODE}), lower(${part} ${UNICODE})) > 0`;
-
 export const isScalar = (value: string): string => `${typeOf(value)} IN ('string', 'number', 'boolean')`;
 
 const caseBlindPart: Operator = (operand, place, statement) => {
   const part = statement.bind(text(operand, place, 10_000), "text");
-  return ofValues((value) => `(${isScalar(value)} AND ${holdsText(textOf(value), part)})`);
+  return ofValues((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), part)})`);
 };
 
 /** Operators that hold where the test holds for any value, and those that hold where it holds for none. */

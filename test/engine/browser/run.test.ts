@@ -196,6 +196,13 @@ function inEach(kind: Partial<PageRun>): void {
       expect(error.message).to.have.length(16_384);
       expect(error.name).to.have.length(16_384);
     });
+
+    it("cuts no character of an error in two", async () => {
+      const source =
+        "async function execute() { const e = new Error('x' + '\u{1F600}'.repeat(1e4)); e.name = e.message; throw e }";
+      const { error } = await failure(source);
+      for (const text of [error.message, error.name, error.stack]) expect(text.isWellFormed()).to.equal(true);
+    });
   });
 }
 

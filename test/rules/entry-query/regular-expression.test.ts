@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Client } from "pg";
 import { ActionError } from "../../../src/errors.js";
-import { UNICODE } from "../../../src/rules/entry-query/operators.js";
+import { UNICODE } from "../../../src/rules/comparable-text.js";
 import { translatePattern } from "../../../src/rules/entry-query/regular-expression.js";
 import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 

@@ -24,7 +24,7 @@ const EVALUATING_FRAME = "at eval (<anonymous>)";
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
 
 function text(value: unknown, fallback: string): string {
-  return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS) : fallback;
+  return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
 /** The page cuts texts at the same length. */

@@ -1,0 +1,95 @@
+/** Case-blind comparison: the same in memory and in PostgreSQL, for a text and its parts, in every script. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { Client } from "pg";
+import {
+  decimalText,
+  equalTexts,
+  foldCase,
+  foldCaseSql,
+  holdsText,
+  holdsTextSql,
+} from "../../src/rules/comparable-text.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+
+const PAIRS: [whole: string, part: string][] = [
+  ["ΟΔΟΣΑΝΔΡΟΣ", "ΟΔΟΣ"],
+  ["οδοσανδρος", "ΟΔΟΣ"],
+  ["ΟΔΟΣ", "οδός".normalize("NFD").replace("\u0301", "")],
+  ["ΟΔΟΣ", "οδος"],
+  ["İstanbul", "istanbul"],
+  ["İSTANBUL", "i"],
+  ["istanbul", "İSTANBUL"],
+  ["ISTANBUL", "istanbul"],
+  ["Straße", "STRASSE"],
+  ["STRASSE", "straße"],
+  ["ÉCOLE", "école"],
+  ["МОСКВА", "москва"],
+  ["ﬁle", "FI"],
+  ["ǅ", "ǆ"],
+];
+
+describe("texts that are compared case aside", () => {
+  let database: FreshDatabase;
+  let client: Client;
+
+  before(async () => {
+    database = await freshDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+  });
+  after(async () => {
+    await client.end();
+    await database.drop();
+  });
+
+  for (const [whole, part] of PAIRS) {
+    it(`are found in memory and in PostgreSQL: ${part} in ${whole}`, async () => {
+      const { rows } = await client.query(`SELECT ${holdsTextSql("$1::text", "$2::text")} AS holds`, [whole, part]);
+      expect([holdsText(whole, part), rows[0].holds]).to.deep.equal([true, true]);
+    });
+  }
+
+  it("fold alike in memory and in PostgreSQL, for letters of every script", async () => {
+    // Of U+1C80 to U+1CBF, later versions of Unicode have letters that the database's ICU does not know.
+    const letters = Array.from({ length: 0x2000 }, (_, code) => String.fromCodePoint(code + 1)).filter((one) =>
+      /[^\P{Letter}\u1c80-\u1cbf]/u.test(one),
+    );
+    const { rows } = await client.query(`SELECT t, ${foldCaseSql("t")} AS folded FROM unnest($1::text[]) t`, [letters]);
+    const unlike = rows.filter(({ t, folded }) => foldCase(t) !== folded).map(({ t }) => t.codePointAt(0).toString(16));
+    expect(unlike).to.deep.equal([]);
+  });
+
+  it("hold each of their parts", () => {
+    const text = fc.string({ unit: fc.constantFrom(..."ΣσςİIiıßẞÉéa ".split("")), maxLength: 8 });
+    fc.assert(
+      fc.property(text, text, text, (before, part, after) => holdsText(before + part + after, part.toUpperCase())),
+    );
+  });
+});
+
+describe("numbers that are compared as texts", () => {
+  it("are written as PostgreSQL writes them", async () => {
+    const database = await freshDatabase();
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      const random = fc.sample(fc.double({ noNaN: true, noDefaultInfinity: true }), 300);
+      const numbers = [0, -0, 1, -1.5, 1e-7, -1e-7, 1e21, -1.25e21, 5e-324, Number.MAX_VALUE, 123456789e-15, ...random];
+      const { rows } = await client.query(
+        "SELECT value #>> '{}' AS text FROM jsonb_array_elements($1::jsonb) AS value",
+        [JSON.stringify(numbers)],
+      );
+      expect(rows.map(({ text }) => text)).to.deep.equal(numbers.map((number) => decimalText(number)));
+    } finally {
+      await client.end();
+      await database.drop();
+    }
+  });
+
+  it("have a second text where an exponent is written", () => {
+    expect(equalTexts("1e-7")).to.deep.equal(["1e-7", "0.0000001"]);
+    expect(equalTexts("1E+21")).to.deep.equal(["1E+21", "1000000000000000000000"]);
+    for (const text of ["1", "e5", "1e", "0x1e5", "1e1000", ""]) expect(equalTexts(text)).to.deep.equal([text]);
+  });
+});

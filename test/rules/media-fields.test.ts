@@ -1,0 +1,27 @@
+/** Names of uploaded files: what no name may have is left out, what is too long loses the end of its stem. */
+import { expect } from "chai";
+import { MEDIA_NAME_MAX_CHARACTERS, mediaName, uploadName } from "../../src/rules/media-fields.js";
+
+describe("the name of an uploaded file", () => {
+  it("stays as it is up to the longest name, and keeps its extension beyond", () => {
+    const stem = (length: number) => "n".repeat(length);
+    expect(uploadName(`${stem(251)}.pdf`)).to.equal(`${stem(251)}.pdf`);
+    expect(uploadName(`${stem(300)}.pdf`)).to.equal(`${stem(251)}.pdf`);
+    expect(uploadName(`${stem(300)}.tar.gz`)).to.equal(`${stem(252)}.gz`);
+    expect(uploadName(stem(300))).to.equal(stem(255));
+    expect(uploadName(`${stem(10)}.${"e".repeat(300)}`)).to.equal(`${stem(10)}.${"e".repeat(244)}`);
+    expect(uploadName(`.${stem(300)}`)).to.equal(`.${stem(254)}`);
+  });
+
+  it("is never cut inside a character, and is a name that could be given", () => {
+    for (let length = 240; length < 262; length += 1) {
+      for (const end of [".jpeg", ""]) {
+        const name = uploadName(`${"x".repeat(length)}${"😀".repeat(10)}${end}`);
+        expect(name.isWellFormed(), `${length}`).to.equal(true);
+        expect(name.length).to.be.at.most(MEDIA_NAME_MAX_CHARACTERS);
+        expect(name.endsWith(end)).to.equal(true);
+        expect(mediaName(name)).to.equal(name);
+      }
+    }
+  });
+});
