@@ -11,6 +11,7 @@ import {
   LOG_MAX_MB,
   MEDIA_MAX_MB,
   MEDIA_QUOTA_MB,
+  NPM_MIN_AGE_DAYS,
   QUEUE_MAX,
   QUEUE_MAX_MB,
   QUEUE_MAX_PER_APP,
@@ -90,7 +91,14 @@ export interface Config {
    * The registry from which dependencies are fetched, without a closing slash, its token and the licences that are allowed (SPDX; null:
    * any); null: packages of npm are switched off. `sandbox` is false only by NPM_SANDBOX=off, which is warned about at every start.
    */
-  npm: { url: string; token: string | null; licences: readonly string[] | null; sandbox: boolean } | null;
+  npm: {
+    url: string;
+    token: string | null;
+    licences: readonly string[] | null;
+    sandbox: boolean;
+    /** Days for which a version is not chosen unless it is named. */
+    minAgeDays: number;
+  } | null;
   /** The operator's mail server, for apps without one of their own: smtp:// or smtps://, may hold credentials. */
   smtpUrl: string | null;
   /** The sender of what goes by it: an address, perhaps with a name. */
@@ -236,7 +244,8 @@ class Reader {
     const known = licences?.every((one) => /^[A-Za-z0-9.+-]+$/.test(one)) ?? true;
     if (!known) this.fault("NPM_LICENSES", "SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", null);
     const sandbox = this.oneOf("NPM_SANDBOX", ["on", "off"], "on") === "on";
-    return isOn ? { url, token, licences, sandbox } : null;
+    const minAgeDays = this.integer("NPM_MIN_AGE_DAYS", NPM_MIN_AGE_DAYS, 0, 365);
+    return isOn ? { url, token, licences, sandbox, minAgeDays } : null;
   }
 
   webSockets(name: string): readonly string[] {

@@ -159,6 +159,8 @@ export const INTAKE_ROW_BYTES = 200;
 
 /** What an app's finished runs with their logs may take on disk, and its events once more. Overridden by LOG_MAX_MB. */
 export const LOG_MAX_MB = 1_024;
+/** Days for which a version of an npm package is not chosen unless it is named. Overridden by NPM_MIN_AGE_DAYS. */
+export const NPM_MIN_AGE_DAYS = 7;
 /** Settings of one app, public ones too, as JSON. */
 export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
 /** The actions of one app, both copies: their code and what each takes beside it. */

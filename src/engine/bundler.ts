@@ -33,12 +33,15 @@ const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
+  subpath: "",
 };
 
 /** What the process is asked; the archives follow in that order. */
 export interface BundleJob {
   packages: (Placed & { bytes: number })[];
   maxBytes: number;
+  /** "" or the path of a module in the first package, with its slash. */
+  subpath: string;
 }
 
 /** What it answers. */
@@ -184,13 +187,15 @@ export function createBundler(options: {
 
     /**
      * @param packages the first is the one that is wanted; folders as in `node_modules`
+     * @param subpath of the module of it that is loaded, "" for its main one
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
-    async bundle(packages: readonly PackageArchive[]): Promise<Script> {
+    async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<Script> {
       const child = start(await room());
       const job = {
         packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
         maxBytes: SCRIPT_MAX_BYTES,
+        subpath,
       };
       const archives = packages.map(({ archive }) => archive);
       const answer = await ask(job, archives, child, bounds);

@@ -1,8 +1,9 @@
 /**
- * Which version of a package a registry's document offers for a range, and what that version needs. A pure function: such documents come
- * from strangers and may be large, so that they are read beside the event loop.
+ * Chooses the version of a package that a registry's document offers for a range, and lists what that version needs. Pure: such documents
+ * are untrusted and may be large, so they are read in a thread.
  */
 import pickManifest from "npm-pick-manifest";
+import { valid } from "semver";
 import { isObject } from "./described.js";
 
 /** A version of a package. `integrity` in the form of Subresource Integrity, of the archive at `tarball`. */
@@ -46,8 +47,17 @@ function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [strin
   return [...entriesOf(dependencies).filter(([name]) => !optional.has(name)), ...peers];
 }
 
-/** @param document a registry's answer on a package, JSON @param wanted a version, a range or a tag; "" is the newest */
-export function chooseVersion({ document, wanted }: { document: Uint8Array; wanted: string }): Chosen {
+export interface VersionQuery {
+  /** The registry's document on a package, JSON. */
+  document: Uint8Array;
+  /** A version, a range or a tag; "" is the newest. */
+  wanted: string;
+  /** Versions published later are not chosen for a range or a tag; null: any age. ISO 8601. */
+  publishedBefore: string | null;
+}
+
+/** A registry that does not state times of publication cannot be asked for them: any version is chosen then. */
+export function chooseVersion({ document, wanted, publishedBefore }: VersionQuery): Chosen {
   let packument: unknown;
   try {
     packument = JSON.parse(new TextDecoder().decode(document));
@@ -57,11 +67,17 @@ export function chooseVersion({ document, wanted }: { document: Uint8Array; want
   if (!isObject(packument) || !isObject(packument["versions"])) return { fault: "has no version in the registry" };
   let manifest: ReturnType<typeof pickManifest>;
   try {
-    manifest = pickManifest(packument, wanted, {});
+    const isJudged = publishedBefore !== null && isObject(packument["time"]) && valid(wanted) === null;
+    manifest = pickManifest(packument, wanted, isJudged ? { before: new Date(publishedBefore) } : {});
   } catch {
     manifest = null;
   }
-  if (!isObject(manifest)) return { fault: `has no version ${wanted || "latest"} in the registry` };
+  if (!isObject(manifest)) {
+    const isYoung =
+      publishedBefore !== null && !("fault" in chooseVersion({ document, wanted, publishedBefore: null }));
+    if (isYoung) return { fault: `has only versions of ${wanted || "latest"} that are younger than NPM_MIN_AGE_DAYS` };
+    return { fault: `has no version ${wanted || "latest"} in the registry` };
+  }
   const { version, dist } = manifest as NonNullable<typeof manifest>;
   const tarball = isObject(dist) ? dist["tarball"] : undefined;
   const integrity = isObject(dist) ? integrityOf(dist) : null;

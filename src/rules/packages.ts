@@ -84,7 +84,8 @@ function packageEntry(value: unknown, where: string): PackageEntry {
 /** What a dependency names: a file of the service, a package of the registry, or an address elsewhere. */
 export type Dependency =
   | { kind: "served"; asset: StoredAsset }
-  | { kind: "npm"; name: string; wanted: string }
+  /** `subpath` is "" or begins with a slash: the module of the package that is loaded. */
+  | { kind: "npm"; name: string; wanted: string; subpath: string }
   | { kind: "address"; url: string };
 
 /** Names that are the service's own: no registry is asked for one. */
@@ -112,16 +113,22 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
   return { kind: "npm", ...npmSpecOf(dependency) };
 }
 
-/** A name, perhaps with a version, a range or a tag: nothing that leads a registry's client to a folder or to another host. */
-function npmSpecOf(dependency: string): { name: string; wanted: string } {
+/** A name and a version, with the path of a module behind them: `@noble/hashes@1/sha256`. */
+const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
+
+/** A name, perhaps with a version, a range or a tag and a subpath: nothing that leads a registry's client to a folder or another host. */
+function npmSpecOf(dependency: string): { name: string; wanted: string; subpath: string } {
   const refusal =
     "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
   const plain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
   if (!plain || dependency !== dependency.trim()) throw unresolved(dependency, refusal);
+  const [, spec = dependency, subpath = ""] = WITH_SUBPATH.exec(dependency) ?? [];
+  const climbs = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
-    const { type, name, rawSpec } = npa(dependency, "/");
+    const { type, name, rawSpec } = npa(spec, "/");
     const isOfRegistry = type === "version" || type === "range" || type === "tag";
-    if (isOfRegistry && name) return { name, wanted: rawSpec === "*" && !dependency.endsWith("@*") ? "" : rawSpec };
+    if (isOfRegistry && name && !climbs)
+      return { name, wanted: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
     // What no registry may name.
   }

@@ -35,6 +35,8 @@ export interface Published {
   files?: Record<string, string>;
   /** Further fields of package.json. */
   manifest?: Record<string, unknown>;
+  /** When it was published; with any, the registry states times. */
+  publishedAt?: Date;
   /** Instead of what `files` would make. */
   archive?: Buffer;
   /** Instead of what the archive has. */
@@ -75,9 +77,10 @@ export async function startRegistry(): Promise<TestRegistry> {
       one.version,
       { ...one.manifest, name, version: one.version, dist: distOf(one) },
     ]);
-    return void response.end(
-      JSON.stringify({ name, "dist-tags": { latest: newest }, versions: Object.fromEntries(described) }),
-    );
+    const dated = [...all.values()].filter(({ publishedAt }) => publishedAt !== undefined);
+    const time = Object.fromEntries(dated.map(({ version: of, publishedAt }) => [of, publishedAt!.toISOString()]));
+    const document = { name, "dist-tags": { latest: newest }, versions: Object.fromEntries(described) };
+    return void response.end(JSON.stringify(dated.length > 0 ? { ...document, time } : document));
   });
   const distOf = ({ name, version, archive, integrity }: Published & { archive: Buffer }) => ({
     tarball: `${registry.url}/-/${name}/${version}.tgz`,

@@ -41,6 +41,7 @@ describe("The variables of packages", () => {
     ["NPM_REGISTRY", "https://user:password@registry.example.com"],
     ["NPM_TOKEN", "two words"],
     ["NPM_LICENSES", "MIT;ISC"],
+    ["NPM_MIN_AGE_DAYS", "-1"],
   ];
   for (const [name, value] of FAULTY) {
     it(`stop the start where one is faulty: ${name}=${value}`, () => {
@@ -49,7 +50,7 @@ describe("The variables of packages", () => {
   }
 
   it("lead to the public registry, with every licence, unless they say otherwise", () => {
-    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true };
+    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true, minAgeDays: 7 };
     expect(readConfig({}).npm).to.deep.equal(usual);
     expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
     expect(readConfig({ NPM_SANDBOX: "off" }).npm).to.deep.equal({ ...usual, sandbox: false });
@@ -59,6 +60,7 @@ describe("The variables of packages", () => {
       token: "t",
       licences: ["MIT", "Apache-2.0"],
       sandbox: true,
+      minAgeDays: 7,
     });
   });
 });
@@ -306,7 +308,6 @@ describe("Packages of npm", () => {
       ["a name of the service's own", "svc-nothing", /no package of this service/],
       ["a folder", "./local", /no name of an npm package/],
       ["a path upwards", "../../etc", /no name of an npm package/],
-      ["a path in a package", "add-things/index.js", /no name of an npm package/],
       ["a path as a scope", "@../etc", /no name of an npm package|no package of the registry/],
       ["a repository", "git+https://example.com/a.git", /must be an https URL/],
       ["another name's package", "a@npm:add-things", /no name of an npm package/],

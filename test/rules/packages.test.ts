@@ -56,16 +56,18 @@ describe("dependencies", () => {
   });
 
   it("name packages of npm with or without a scope, a version, a range or a tag", () => {
-    const NAMED: [string, string, string][] = [
+    const NAMED: [string, string, string, string?][] = [
       ["lodash", "lodash", ""],
       ["lodash@*", "lodash", "*"],
       ["date-fns@4", "date-fns", "4"],
       ["@scope/name@^2", "@scope/name", "^2"],
       ["zod@next", "zod", "next"],
       ["JSONStream@1.3.5", "JSONStream", "1.3.5"],
+      ["lodash/get", "lodash", "", "/get"],
+      ["@noble/hashes@1/sha256.js", "@noble/hashes", "1", "/sha256.js"],
     ];
-    for (const [dependency, name, wanted] of NAMED) {
-      expect(readDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, wanted });
+    for (const [dependency, name, wanted, subpath = ""] of NAMED) {
+      expect(readDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, wanted, subpath });
     }
   });
 
@@ -86,11 +88,13 @@ describe("dependencies", () => {
     ["https://cdn.example.com/a b.js", /not a valid URL/],
     ["https:\\\\cdn.example.com\\x.js", /not a valid URL/],
     ["ht\ntps://cdn.example.com/x.js", /no package/],
-    ["lodash/get", /no package/],
     ["lodash@npm:other", /no package/],
     ["lodash@file:../x", /no package/],
     ["lodash@https://cdn.example.com/x.tgz", /no package/],
-    ["owner/repository", /no package/],
+    ["lodash/../other", /no package/],
+    ["lodash/./get", /no package/],
+    ["lodash//get", /no package/],
+    ["lodash/get/", /no package/],
     ["git@github.com:owner/repository", /no package|https URL/],
     ["../../etc/passwd", /no package/],
     ["@scope/../../name", /no package/],

@@ -30,11 +30,10 @@ function unzipped(archive: Buffer): Buffer {
 
 /** The path in the package: archives have one folder, of whatever name, around all. */
 function placed({ path }: ReadEntry): string {
-  const segments = path.split("/");
+  // `.` is the folder itself: some packers write `package/./index.js`.
+  const segments = path.split("/").filter((segment) => segment !== ".");
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
-  const odd = segments.some(
-    (segment) => segment === "" || segment === "." || segment === ".." || /[\\\0]/.test(segment),
-  );
+  const odd = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
   if (odd || path.length > PATH_MAX_CHARACTERS) throw new PackageFault("its archive holds a file outside the package");
   return `/${segments.slice(1).join("/")}`;
 }

@@ -23,7 +23,7 @@ async function standardInput(): Promise<Buffer> {
 
 async function answerTo(input: Buffer): Promise<Answer> {
   const start = 4 + input.readUInt32BE();
-  const { packages, maxBytes } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
+  const { packages, maxBytes, subpath } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
   const tree = new FileTree();
   let offset = start;
   let unpacked = 0;
@@ -50,7 +50,7 @@ async function answerTo(input: Buffer): Promise<Answer> {
       throw new PackageFault(`with all that it needs it unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
     }
   }
-  return { script: await makeScript(tree, packages, { maxBytes, isBuiltin }) };
+  return { script: await makeScript(tree, packages, { maxBytes, subpath, isBuiltin }) };
 }
 
 async function main(): Promise<void> {

@@ -75,7 +75,14 @@ function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unkno
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-function globalOf(tree: FileTree, { name, folder }: Placed): GlobalName {
+/** A module behind a subpath is known by its last segment: `@noble/hashes/sha256` is sha256. */
+function nameOfSubpath(subpath: string): GlobalName {
+  const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
+  return { name: nameInCamelCase(last), namespace: false };
+}
+
+function globalOf(tree: FileTree, { name, folder }: Placed, subpath: string): GlobalName {
+  if (subpath !== "") return nameOfSubpath(subpath);
   const manifest = tree.manifest(folder);
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
@@ -139,7 +146,11 @@ const SHARED = {
 } as const satisfies BuildOptions;
 
 /** Whether a package's own module is one of ES modules, and has a default export. What cannot be read is none; making the script says why. */
-async function shapeOf(tree: FileTree, root: Placed): Promise<{ isModule: boolean; hasDefault: boolean }> {
+async function shapeOf(
+  tree: FileTree,
+  root: Placed,
+  module: string,
+): Promise<{ isModule: boolean; hasDefault: boolean }> {
   const alone: Plugin = {
     name: "alone",
     setup({ onResolve }) {
@@ -148,7 +159,7 @@ async function shapeOf(tree: FileTree, root: Placed): Promise<{ isModule: boolea
   };
   try {
     const plugins = [alone, packagesOf(tree, root)];
-    const { metafile } = await build({ ...SHARED, entryPoints: [root.name], format: "esm", outdir: "/", plugins });
+    const { metafile } = await build({ ...SHARED, entryPoints: [module], format: "esm", outdir: "/", plugins });
     const [input] = Object.values(metafile.inputs);
     const [output] = Object.values(metafile.outputs);
     return { isModule: input?.format === "esm", hasDefault: output?.exports.includes("default") === true };
@@ -161,9 +172,14 @@ async function shapeOf(tree: FileTree, root: Placed): Promise<{ isModule: boolea
  * Sets the global: to what `import X from` gives, which is what a README means by its name, or to everything. Nothing is asked for that is
  * not wanted: to have all exports of a package under one name takes a copy of each, made anew by each run.
  */
-async function wrapperOf(tree: FileTree, root: Placed, { name, namespace }: GlobalName): Promise<string> {
-  const { isModule, hasDefault } = await shapeOf(tree, root);
-  const from = JSON.stringify(root.name);
+async function wrapperOf(
+  tree: FileTree,
+  root: Placed,
+  module: string,
+  { name, namespace }: GlobalName,
+): Promise<string> {
+  const { isModule, hasDefault } = await shapeOf(tree, root, module);
+  const from = JSON.stringify(module);
   const set = `globalThis[${JSON.stringify(name)}] =`;
   if (isModule) return `import ${hasDefault && !namespace ? "it" : "* as it"} from ${from};\n${set} it;\n`;
   const value = namespace ? "it" : 'it && it.__esModule && "default" in it ? it.default : it';
@@ -173,9 +189,10 @@ async function wrapperOf(tree: FileTree, root: Placed, { name, namespace }: Glob
 async function bundled(
   tree: FileTree,
   root: Placed,
+  module: string,
   global: GlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
-  const contents = await wrapperOf(tree, root, global);
+  const contents = await wrapperOf(tree, root, module, global);
   try {
     return await build({
       ...SHARED,
@@ -197,15 +214,16 @@ function judgeModules(needed: readonly string[], isBuiltin: (name: string) => bo
   if (needed.length > 0) throw new PackageFault(`it needs ${needed.slice(0, 5).join(", ")}, which it does not list`);
 }
 
-/** @param packages the first is the one that was asked for @throws PackageFault */
+/** @param packages the first is the one that was asked for @param options.subpath of its module, "" for the main one @throws PackageFault */
 export async function makeScript(
   tree: FileTree,
   packages: readonly Placed[],
-  options: { maxBytes: number; isBuiltin: (name: string) => boolean },
+  options: { maxBytes: number; subpath?: string; isBuiltin: (name: string) => boolean },
 ): Promise<Script> {
   const [root] = packages as [Placed];
-  const global = globalOf(tree, root);
-  const { outputFiles, metafile } = await bundled(tree, root, global);
+  const { subpath = "" } = options;
+  const global = globalOf(tree, root, subpath);
+  const { outputFiles, metafile } = await bundled(tree, root, root.name + subpath, global);
   const whole = outputFiles[0]!.text;
   const program = parsedScript(whole);
   judgeModules(neededModules(program), options.isBuiltin);
@@ -222,6 +240,6 @@ export async function makeScript(
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
   // A package without types serves as well.
-  const declarations = await declarationsOf(tree, root, global).catch(() => null);
+  const declarations = subpath === "" ? await declarationsOf(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: usedNames(program), parts, declarations };
 }

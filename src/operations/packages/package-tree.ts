@@ -10,7 +10,7 @@ import { ARCHIVE_MAX_BYTES, type Asking, type Registry } from "./registry.js";
 const PACKAGES_MAX = 200;
 const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
 /** What the registry says of all of them, held until the last is chosen. */
-const DOCUMENTS_MAX_BYTES = 96 * 1024 * 1024;
+const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
 const AT_ONCE = 6;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 

@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import { valid } from "semver";
 import type { DataSource } from "typeorm";
+import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { type Bundler, createBundler } from "../../engine/bundler.js";
@@ -13,8 +14,9 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 import { ActionError } from "../../errors.js";
-import { isObject } from "../../rules/described.js";
+import { described, isObject } from "../../rules/described.js";
 import { isAllowedLicence } from "../../rules/licences.js";
+import { alternativeTo } from "../../rules/package-alternatives.js";
 import {
   type Catalogue,
   type Dependency,
@@ -58,7 +60,7 @@ export interface PackagesOptions {
   catalogue: Catalogue;
   intake: Intake;
   /** null: packages of npm are switched off. `url` without a closing slash; without its sandbox the bundler may have a network. */
-  npm: { url: string; token: string | null; licences: readonly string[] | null; sandbox: boolean } | null;
+  npm: Config["npm"];
   allowPrivateNetwork: boolean;
   egressAddress: string | null;
   log: Logger;
@@ -102,7 +104,10 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
 
 /** Why a package could not be bundled, in its author's words; 503 where that is not its own fault. */
 export function bundlingRefused(dependency: string, error: unknown): unknown {
-  if (error instanceof PackageFault) return unresolved(dependency, `cannot be used: ${error.message}`);
+  if (error instanceof PackageFault) {
+    const instead = alternativeTo(dependency);
+    return unresolved(dependency, `cannot be used: ${error.message}${instead && `; use ${instead} instead`}`);
+  }
   if (error instanceof BundlerBusyError || error instanceof UncontainedError)
     return unresolved(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
   return error;
@@ -110,6 +115,24 @@ export function bundlingRefused(dependency: string, error: unknown): unknown {
 
 const keptFor = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isKept(asset));
+
+/** A choice of the registry, as the database names it. */
+const specOf = ({ name, subpath, wanted }: Dependency & { kind: "npm" }) => `${name}${subpath}@${wanted}`;
+
+/** Two packages under one global name: the later would replace the earlier without a word. @throws DEPENDENCY_UNRESOLVED */
+function refuseSameGlobal(assets: Map<string, StoredAsset>, before: readonly StoredAsset[]): void {
+  const known = new Set(before.map(({ name }) => name));
+  const byGlobal = new Map<string, string>();
+  for (const [dependency, { global }] of assets) {
+    if (global === undefined) continue;
+    const other = byGlobal.get(global);
+    byGlobal.set(global, dependency);
+    // Two that an action has already stay, so that it can still be saved.
+    if (other === undefined || (known.has(other) && known.has(dependency))) continue;
+    assets.delete(dependency);
+    throw unresolved(dependency, `has the global name ${global}, as ${described(other)} has; list only one of them`);
+  }
+}
 
 export type Packages = ReturnType<typeof createPackages>;
 
@@ -139,18 +162,19 @@ export function createPackages(options: PackagesOptions) {
     );
   }
 
-  async function made(author: Author, dependency: string, name: string, wanted: string): Promise<ScriptFacts> {
+  async function made(author: Author, dependency: string, npm: Dependency & { kind: "npm" }): Promise<ScriptFacts> {
+    const { name, wanted, subpath } = npm;
     const asking = { dependency, signal: AbortSignal.timeout(FETCH_LIMIT_MS) };
     const { choice, archives } = await gather(registry!, asking, name, wanted);
-    const exact = `${name}@${choice.version}`;
-    const specs = [`${name}@${wanted}`, exact];
+    const exact = specOf({ ...npm, wanted: choice.version });
+    const specs = [specOf(npm), exact];
     const before = await scripts.chosen(registry!.registry, exact);
     if (before) {
       await scripts.choose(registry!.registry, specs, before);
       return before;
     }
     const { source, global, names, parts, declarations } = await bundler
-      .bundle(await archives())
+      .bundle(await archives(), subpath)
       .catch((error: unknown) => {
         throw bundlingRefused(dependency, error);
       });
@@ -162,18 +186,18 @@ export function createPackages(options: PackagesOptions) {
     intake.take(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
-    const facts = await scripts.keep(text, { package: name, version, licence, global, names, parts }, types);
+    const facts = await scripts.keep(text, { package: name + subpath, version, licence, global, names, parts }, types);
     await scripts.choose(registry!.registry, specs, facts);
     return facts;
   }
 
-  async function ofNpm(author: Author, dependency: string, { name, wanted }: Dependency & { kind: "npm" }) {
+  async function ofNpm(author: Author, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
       throw unresolved(dependency, "is no package of the catalogue, and packages of npm are switched off here");
-    const before = await scripts.chosen(registry.registry, `${name}@${wanted}`);
+    const before = await scripts.chosen(registry.registry, specOf(npm));
     const facts = before?.fresh
       ? before
-      : await made(author, dependency, name, wanted).catch((error: unknown) => {
+      : await made(author, dependency, npm).catch((error: unknown) => {
           // A registry that is away hurts nobody who wants what it said last.
           if (before && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return before;
           throw error;
@@ -220,7 +244,7 @@ export function createPackages(options: PackagesOptions) {
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const read = readDependency(dependency, catalogue);
-      return read.kind === "npm" ? read.name === name : read.kind === "address" && name === null;
+      return read.kind === "npm" ? read.name + read.subpath === name : read.kind === "address" && name === null;
     } catch {
       return false;
     }
@@ -260,6 +284,7 @@ export function createPackages(options: PackagesOptions) {
           if (isKept(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
           assets.set(dependency, asset);
         }
+        refuseSameGlobal(assets, known);
         return { ...NOTHING_RESOLVED, assets };
       } catch (fault) {
         return { ...NOTHING_RESOLVED, assets, fault };

@@ -8,19 +8,21 @@ import {
 } from "../../engine/checked-connections.js";
 import { createThreads } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
-import type { Choice, Chosen } from "../../rules/npm-choice.js";
+import type { Choice, Chosen, VersionQuery } from "../../rules/npm-choice.js";
 import { unresolved } from "../../rules/packages.js";
 
 /** A registry's document on one package: some have thousands of versions. */
-const DOCUMENT_MAX_BYTES = 24 * 1024 * 1024;
+const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
 export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 15_000;
 const READ_MEMORY_MB = 384;
 const READ_TIMEOUT_MS = 10_000;
 /** What refusals that may pass give as Retry-After, in seconds. */
 export const AWAY_RETRY_SECONDS = 30;
-/** A full document is ten times as long as what is needed of it. */
+/** A full document is ten times as long, but the abbreviated one lacks the times of publication. */
 const ABBREVIATED = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
+const FULL = "application/json";
+const DAY_MS = 86_400_000;
 
 /** For whom something is fetched: named in every refusal. */
 export interface Asking {
@@ -35,13 +37,15 @@ export function createRegistry(options: {
   url: string;
   token: string | null;
   connections: CheckedConnections;
+  /** Days for which a version is not chosen unless it is named; 0: none. */
+  minAgeDays?: number;
   /** How long a document may be read. */
   readLimitMs?: number;
 }) {
-  const { url: registry, token, connections, readLimitMs = READ_TIMEOUT_MS } = options;
+  const { url: registry, token, connections, minAgeDays = 0, readLimitMs = READ_TIMEOUT_MS } = options;
   const { origin } = new URL(registry);
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const threads = createThreads<{ document: Uint8Array; wanted: string }, Chosen>({
+  const threads = createThreads<VersionQuery, Chosen>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
     name: "chooseVersion",
     memoryMb: READ_MEMORY_MB,
@@ -95,14 +99,15 @@ export function createRegistry(options: {
     /** What the registry says of a package, to choose from. @throws DEPENDENCY_UNRESOLVED */
     async document(asking: Asking, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
-      const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, ABBREVIATED);
+      const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, minAgeDays > 0 ? FULL : ABBREVIATED);
       judgeStatus(asking, name, answer);
       return answer.body;
     },
 
     /** @throws DEPENDENCY_UNRESOLVED */
     async choose(asking: Asking, name: string, document: Uint8Array, wanted: string): Promise<Choice> {
-      const called = await threads.call({ document, wanted });
+      const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
+      const called = await threads.call({ document, wanted, publishedBefore });
       // A document that may be so large is read in a tenth of the time, but where the machine does much else.
       if (!called.ok && called.limit === "time")
         throw unresolved(

@@ -1,0 +1,47 @@
+/** Packages that need Node, and what does the same in an action. Named in the refusal of such a package. */
+
+const ALTERNATIVES: Readonly<Record<string, string>> = {
+  "aws-sdk": "aws4fetch",
+  axios: "fetch",
+  bcrypt: "bcryptjs",
+  argon2: "hash-wasm",
+  cheerio: "DOMParser",
+  "csv-parse": "svc-csv or papaparse",
+  "csv-parser": "svc-csv or papaparse",
+  "csv-stringify": "svc-csv or papaparse",
+  "fast-csv": "svc-csv or papaparse",
+  dotenv: "the app's settings (context.settings)",
+  "form-data": "FormData",
+  got: "fetch",
+  jsdom: "DOMParser",
+  jsonwebtoken: "jose",
+  "iconv-lite": "TextDecoder",
+  mjml: "svc-communicate with html",
+  "mjml-browser": "svc-communicate with html",
+  mongodb: "svc-datasources",
+  mongoose: "svc-datasources",
+  mysql: "svc-datasources",
+  mysql2: "svc-datasources",
+  "node-cron": "a schedule trigger",
+  "node-fetch": "fetch",
+  nodemailer: "svc-communicate",
+  pdfkit: "pdf-lib or jspdf",
+  pg: "svc-datasources",
+  pino: "console",
+  puppeteer: "document, in a server action",
+  redis: "svc-datasources",
+  request: "fetch",
+  "request-promise": "fetch",
+  sharp: "svc-media, which makes thumbnails",
+  superagent: "fetch",
+  twilio: "svc-communicate",
+  undici: "fetch",
+  winston: "console",
+  xml2js: "fast-xml-parser",
+};
+
+/** @param dependency as it was listed, with its version @returns "" where none is known */
+export function alternativeTo(dependency: string): string {
+  const name = dependency.replace(/(?<=.)[@/].*$/, "");
+  return Object.hasOwn(ALTERNATIVES, name) ? ALTERNATIVES[name]! : "";
+}

@@ -1,0 +1,135 @@
+/** Which package, version and module a dependency becomes, and the refusals that name what to do instead. */
+import { expect } from "chai";
+import { archiveOf, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const DAY_MS = 86_400_000;
+const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
+
+const dated = (version: string, days: number): Published => ({
+  name: "dated",
+  version,
+  files: { "index.js": `module.exports = "${version}"` },
+  publishedAt: daysAgo(days),
+});
+
+const HASHES: Published = {
+  name: "@noble/hashes",
+  version: "1.4.0",
+  files: {
+    "index.js": "throw new Error('root module cannot be imported: import submodules instead')",
+    "sha256.js": "export const sha256 = (text) => 'sha256 of ' + text;",
+    "lib/deep.js": "module.exports = function deep() { return 'deep' };",
+  },
+  manifest: {
+    type: "module",
+    exports: { ".": "./index.js", "./sha256": "./sha256.js", "./lib/deep.js": "./lib/deep.js" },
+  },
+};
+
+describe("Choices of npm packages", () => {
+  let registry: TestRegistry;
+  let service: TestService;
+
+  before(async () => {
+    registry = await startRegistry();
+    registry.publish(HASHES, dated("1.0.0", 30), dated("1.1.0", 8), dated("1.2.0", 6), dated("2.0.0", 1));
+    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
+  });
+  after(async () => {
+    await service?.stop();
+    await registry?.close();
+  });
+
+  let count = 0;
+  async function create(dependencies: string[], body = "return 1") {
+    count += 1;
+    const code = `async function execute() { ${body} }`;
+    return service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+      body: { name: `choice-${count}`, code, active: true, triggers: [{ trigger: "manual" }], dependencies },
+    });
+  }
+  async function run(dependencies: string[], body: string) {
+    const { http, body: made } = await create(dependencies, body);
+    expect(http, JSON.stringify(made)).to.equal(201);
+    const path = `/v3/apps/${service.appId}/actions/${made.action.id}/runWithResult`;
+    return (await service.rest("POST", path, { body: {} })).body.result;
+  }
+
+  const versions: [string, string][] = [
+    ["dated", "1.1.0"],
+    ["dated@^1", "1.1.0"],
+    ["dated@latest", "1.1.0"],
+    ["dated@1.2.0", "1.2.0"],
+    ["dated@2.0.0", "2.0.0"],
+  ];
+  for (const [dependency, version] of versions) {
+    it(`takes ${version} for ${dependency}: versions younger than seven days only where they are named`, async () => {
+      const { body } = await create([dependency]);
+      expect(body.action?.assets[0].version, JSON.stringify(body)).to.equal(version);
+    });
+  }
+
+  it("refuses a range that only young versions fit, and says why", async () => {
+    const { http, body } = await create(["dated@^2"]);
+    expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+    expect(body.error).to.match(/has only versions of \^2 that are younger than NPM_MIN_AGE_DAYS/);
+  });
+
+  it("holds for what a package needs, too", async () => {
+    const manifest = { dependencies: { dated: "^1.0.0" } };
+    registry.publish({
+      name: "needs-dated",
+      version: "1.0.0",
+      files: { "index.js": "module.exports = require('dated')" },
+      manifest,
+    });
+    expect(await run(["needs-dated"], "return needsDated")).to.equal("1.1.0");
+  });
+
+  it("loads a module of a package by its path, with and without a version", async () => {
+    expect(await run(["@noble/hashes/sha256"], "return sha256.sha256('x')")).to.equal("sha256 of x");
+    expect(await run(["@noble/hashes@^1/lib/deep.js"], "return deep()")).to.equal("deep");
+  });
+
+  for (const dependency of ["@noble/hashes/../../other", "lodash/./x", "@noble/hashes//sha256", "@noble/hashes/"]) {
+    it(`refuses ${dependency}, which is no path of a module`, async () => {
+      const { http, body } = await create([dependency]);
+      expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+    });
+  }
+
+  it("refuses a module that the package does not have", async () => {
+    const { http, body } = await create(["@noble/hashes/sha1"]);
+    expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+  });
+
+  it("takes an archive with `.` segments in its paths", async () => {
+    const content = JSON.stringify({ name: "dotted", version: "1.0.0", main: "./lib/./index.js" });
+    const archive = archiveOf([
+      { path: "./package/package.json", content },
+      { path: "package/./lib/./index.js", content: "module.exports = 'dotted'" },
+    ]);
+    registry.publish({ name: "dotted", version: "1.0.0", archive });
+    expect(await run(["dotted"], "return dotted")).to.equal("dotted");
+  });
+
+  it("refuses two packages with one global name, and keeps an action that has them", async () => {
+    const files = { "index.js": "module.exports = 1" };
+    registry.publish(
+      { name: "same-name", version: "1.0.0", files },
+      { name: "@other/same-name", version: "1.0.0", files },
+    );
+    const { http, body } = await create(["same-name", "@other/same-name"]);
+    expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+    expect(body.error).to.match(/"@other\/same-name" has the global name sameName, as "same-name" has/);
+  });
+
+  it("names what to use instead of a package that needs Node", async () => {
+    const files = { "index.js": "const fs = require('fs'); module.exports = fs.readFileSync" };
+    registry.publish({ name: "csv-parse", version: "5.0.0", files }, { name: "jsonwebtoken", version: "9.0.0", files });
+    const csv = (await create(["csv-parse@5"])).body;
+    expect(csv.error).to.match(/needs Node's fs, .*; use svc-csv or papaparse instead$/);
+    expect((await create(["jsonwebtoken"])).body.error).to.match(/; use jose instead$/);
+  });
+});
