@@ -274,6 +274,7 @@ END),
 CREATE INDEX credential_app ON public.credential USING btree (app_id);
 CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX credential_parent ON public.credential USING btree (parent_id) WHERE (parent_id IS NOT NULL);
+CREATE INDEX credential_person ON public.credential USING btree (person_id, app_id) WHERE (person_id IS NOT NULL);
 CREATE INDEX credential_revoked ON public.credential USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
 
 CREATE TABLE data_source (

@@ -55,6 +55,7 @@ import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limit
 import { ScriptUses1763600240000 } from "../../migrations/1763600240000-script-uses.js";
 import { Declarations1763600260000 } from "../../migrations/1763600260000-declarations.js";
 import { AppUsers1764000400000 } from "../../migrations/1764000400000-app-users.js";
+import { CredentialsOfPeople1764000410000 } from "../../migrations/1764000410000-credentials-of-people.js";
 import { SettingsState1764000500000 } from "../../migrations/1764000500000-settings-state.js";
 import {
   BOUNDED_POOL,
@@ -115,6 +116,7 @@ export const MIGRATIONS = [
   ScriptUses1763600240000,
   Declarations1763600260000,
   AppUsers1764000400000,
+  CredentialsOfPeople1764000410000,
   SettingsState1764000500000,
 ];
 

@@ -86,6 +86,20 @@ describe("log events", () => {
     }
   });
 
+  it("carry no address of a person of the organization who has nothing to do with the app", async () => {
+    const [person] = await service.db.query(
+      "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'a', 'b', 'k@d.e') RETURNING id",
+      [service.organizationId],
+    );
+    const data = async () => (await add({ type: "app.view", userId: person.id })).body.log.data;
+    expect(await data()).to.deep.equal({});
+    const token = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, {
+      body: { kind: "live", userId: person.id },
+    });
+    expect(token.http).to.equal(201);
+    expect(await data()).to.deep.equal({ _userEmail: "k@d.e" });
+  });
+
   it("do not tell the address of a person of another organization", async () => {
     const [organization] = await service.db.query("INSERT INTO organization (name) VALUES ('other') RETURNING id");
     const [person] = await service.db.query(
