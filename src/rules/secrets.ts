@@ -3,13 +3,13 @@
  *
  * What counts is what nobody would write by chance: strings of 8 characters and more, numbers of 8 digits and more, wherever they
  * stand. Shorter ones ("eu", "live", 443) are in every honest result; such a string counts only where it is all of a protected
- * setting, and then only as the whole of a string. A part of a structured value counts by itself where it is secret by itself and
+ * setting, and then only as the whole of a string. A single word of letters under 16 characters in a private setting is no secret. A part of a structured value counts by itself where it is secret by itself and
  * has 16 characters: shorter ones are words of the structure.
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
 import { characters } from "./described.js";
-import { tierOf } from "./setting-tiers.js";
+import { type Tier, tierOf } from "./setting-tiers.js";
 
 /** Structurally the engine's Secret: rules and engine know nothing of each other. */
 export interface NamedSecret {
@@ -22,6 +22,9 @@ export interface NamedSecret {
 const LONG_CHARACTERS = 8;
 const LONG_DIGITS = 8;
 const PART_CHARACTERS = 16;
+
+/** A word such as `production`, which any honest result may hold. */
+const WORD = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
 const PEM = /-----BEGIN [^-]+-----/;
@@ -88,8 +91,12 @@ const isLong = (text: string, min: number): boolean => {
   return seen.length >= 2 * min || (seen.length >= min && characters(seen) >= min);
 };
 
-function* secretsIn(setting: unknown): Generator<string> {
+const isWord = (text: string): boolean =>
+  text.length < 2 * PART_CHARACTERS && characters(text) < PART_CHARACTERS && WORD.test(text);
+
+function* secretsIn(setting: unknown, tier: Tier): Generator<string> {
   for (const leaf of leaves(setting)) {
+    if (tier === "private" && typeof leaf === "string" && isWord(leaf.trim())) continue;
     if (typeof leaf === "number") {
       const digits = String(Math.abs(leaf));
       if (digits.replaceAll(/\D/g, "").length >= LONG_DIGITS) yield digits;
@@ -102,7 +109,11 @@ function* secretsIn(setting: unknown): Generator<string> {
 
 /** The secrets of one setting, each once. */
 export function secretsOfSetting(name: string, setting: unknown): NamedSecret[] {
-  const found: NamedSecret[] = Array.from(new Set(secretsIn(setting)), (value) => ({ name, value, whole: false }));
+  const found: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
+    name,
+    value,
+    whole: false,
+  }));
   const isShort = typeof setting === "string" && setting !== "" && !isLong(setting, LONG_CHARACTERS);
   if (isShort && tierOf(name) === "protected") found.push({ name, value: setting, whole: true });
   return found;

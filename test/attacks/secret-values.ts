@@ -15,7 +15,7 @@ export const VALUES: Record<string, string> = {
   "a Windows path": "C:\\new\\table\\users\\bob%41\\key.txt",
   "words with spaces": "correct horse battery staple",
   "the shortest": "s3cr3t!\\",
-  "hex digits": "deadbeefcafe",
+  "hex digits": "deadbeefcafe01",
   "percent signs": "100%25%20of%the+rest",
   HTML: `<a href="x">&amp;'</a>`,
 };

@@ -66,7 +66,7 @@ describe("secrets at the exits of a run", () => {
       await set({ _key: value });
       const key = "context.settings._key";
       expectLeak(await run(`return { deep: [${key}] }`), "a result");
-      expectLeak(await run(`return { ['x' + ${key}]: 1 }`), "a result's key");
+      expectLeak(await run(`return { ['a long key ' + ${key}]: 1 }`), "a result's key");
       const units = `${key}.split("").map((c) => "\\\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")).join("")`;
       expectLeak(await run(`return JSON.rawJSON('"' + ${units} + '"')`), "an escaped result");
       for (const field of ["name", "message", "stack"]) {
@@ -176,32 +176,45 @@ describe("secrets at the exits of a run", () => {
       expectLeak(await run("return ['eu']"), "a whole string");
     });
 
+    it("hold a private word in names of keys and in texts; a protected word and other values are found", async () => {
+      await set({ _env: "production", __key: "maintenance" });
+      const honest = { production: 1, text: "in production", maintenance: { mode: "off" } };
+      expect(
+        (await run("return { production: 1, text: 'in production', maintenance: { mode: 'off' } }")).body.result,
+      ).to.deep.equal(honest);
+      expectLeak(await run("return { text: 'in maintenance' }"), "a protected word in a text");
+      expectLeak(await run("return { under_maintenance_since: 1 }"), "a protected word in a long key");
+      await set({ _key: "production2" });
+      expectLeak(await run("return 'production2'"), "a private value that is no word");
+      expect((await run("return { production2: 1 }")).body.result).to.deep.equal({ production2: 1 });
+    });
+
     it("pass with a private value that its author marked as not secret, also when it changes and comes back", async () => {
-      await set({ _env: "production", _key: "a secret of the app" });
-      expect((await run("return 'production'")).body.error).to.include("_env");
+      await set({ _env: "production-eu", _key: "a secret of the app" });
+      expect((await run("return 'production-eu'")).body.error).to.include("_env");
       const marked = await service.rest("PUT", `${SETTINGS}/secrecy`, { body: { keys: ["_env"], secret: false } });
       expect(marked.http).to.equal(200);
       expect(marked.body.details["_env"].secret).to.equal(false);
-      expect((await run("return context.settings._env")).body.result).to.equal("production");
+      expect((await run("return context.settings._env")).body.result).to.equal("production-eu");
       expectLeak(await run("return context.settings"), "all settings");
-      await set({ _env: "production-2" });
-      expect((await run("return context.settings._env")).body.result).to.equal("production-2");
+      await set({ _env: "production-eu-2" });
+      expect((await run("return context.settings._env")).body.result).to.equal("production-eu-2");
       await service.rest("DELETE", SETTINGS, { body: { keys: ["_env"] } });
-      await set({ _env: "production" });
-      expect((await run("return 'production'")).body.error).to.include("_env");
+      await set({ _env: "production-eu" });
+      expect((await run("return 'production-eu'")).body.error).to.include("_env");
     });
 
     it("come back as the app's version had marked them", async () => {
-      await set({ _env: "production" });
+      await set({ _env: "production-eu" });
       await service.rest("PUT", `${SETTINGS}/secrecy`, { body: { keys: ["_env"], secret: false } });
       const { version } = (await service.rest("POST", "/v1/apps/1/versions")).body;
       await service.rest("DELETE", SETTINGS, { body: { keys: ["_env"] } });
       await service.rest("POST", `/v1/apps/1/versions/${version.id}/restore`);
-      expect((await run("return 'production'")).body.result).to.equal("production");
+      expect((await run("return 'production-eu'")).body.result).to.equal("production-eu");
     });
 
     it("are not had by marking what cannot be marked", async () => {
-      await set({ open: "public value", _env: "production", __key: "a protected value" });
+      await set({ open: "public value", _env: "production-eu", __key: "a protected value" });
       for (const [keys, secret, said] of [
         [["__key"], false, "protected"],
         [["_env", "__key"], true, "protected"],
@@ -221,17 +234,17 @@ describe("secrets at the exits of a run", () => {
         });
         expect(http).to.equal(403);
       }
-      expect((await run("return 'production'")).body.error).to.include("_env");
+      expect((await run("return 'production-eu'")).body.error).to.include("_env");
     });
 
     it("are marked over GraphQL as well, and the trail says so without the value", async () => {
-      await set({ _env: "production" });
+      await set({ _env: "production-eu" });
       const { data } = await service.graphql(
         'mutation { markSettings(appId: 1, keys: ["_env"], secret: false) { key secret } }',
       );
       expect(data.markSettings).to.deep.equal([{ key: "_env", secret: false }]);
       const { body } = await service.rest("GET", "/v1/apps/1/audit?limit=1");
-      expect(JSON.stringify(body)).to.include("app.settings.mark").and.include("_env").and.not.include("production");
+      expect(JSON.stringify(body)).to.include("app.settings.mark").and.include("_env").and.not.include("production-eu");
     });
   });
 

@@ -55,6 +55,9 @@ const FORMS: Record<string, Encode> = {
   base64url: shifted("", "base64url"),
   "base64url, shifted by one": shifted("x", "base64url"),
   "base64url, shifted by two": shifted("xx", "base64url"),
+  "hex, reversed": (text) => Buffer.from(text).toString("hex").split("").reverse().join(""),
+  "base64, reversed": (text) => Buffer.from(text).toString("base64").split("").reverse().join(""),
+  "base64url, reversed, in JSON": (text) => json(Buffer.from(text).toString("base64url").split("").reverse().join("")),
   "base64 in a URL": (text) => url(shifted("x", "base64")(text)),
   "base64, every digit escaped, before other digits": (text) =>
     ` ${unicodeJson(shifted("x", "base64")(text))} 0123456789abcdef`,

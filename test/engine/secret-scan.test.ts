@@ -55,6 +55,48 @@ describe("the secret scan", () => {
     expect(short.mask({ text: '{"pin":"1234"}' })).to.equal('{"pin":"«__pin»"}');
   });
 
+  it("counts names of keys only from 16 characters, and what stands beside them as ever", () => {
+    const word = createSecretScan([{ name: "__env", value: "production", whole: false }]);
+    for (const honest of ['{"production":1}', '{"a":[{"production" : {"production":"x"}}]}', '{"cHJvZHVjdGlvbg":1}']) {
+      expect(word.findInJson(honest), honest).to.equal(null);
+      expect(word.maskJson(honest), honest).to.equal(honest);
+    }
+    for (const leak of [
+      '{"production":"production"}',
+      '{"a":1,"b":{"production-eu-west":1}}',
+      '["production"]',
+      '{"a":"\\"production\\":1"}',
+      '{"production":"cHJvZHVjdGlvbg"}',
+      '{"cHJvZHVjdGlvbi4uLg":1}',
+      '{"x":"n","y":"oitcudorp"}'.replace('n","y":"', "n"),
+    ]) {
+      expect(word.findInJson(leak), leak).to.equal("__env");
+      expect(word.findInJson(word.maskJson(leak)), leak).to.equal(null);
+    }
+    const document = createSecretScan([{ name: "_doc", value: '{"user":"a","pw":"b"}', whole: false }]);
+    expect(document.findInJson('{"user":"a","pw":"b"}'), "a document over its keys").to.equal("_doc");
+  });
+
+  it("finds base64 and hex that were reversed, wherever the value lies in them", () => {
+    const back = (text: string) => text.split("").reverse().join("");
+    for (const value of [SECRET, "k3y-of-16-letters", "deadbeefcafe01234567"]) {
+      const one = createSecretScan([{ name: "_key", value, whole: false }]);
+      for (const before of ["", "x", "xx", "user:"]) {
+        for (const encoding of ["base64", "base64url", "hex"] as const) {
+          const text = `{"a":"${back(Buffer.from(`${before}${value}yz`).toString(encoding))} "}`;
+          expect(one.findInJson(text), `${before} ${encoding}`).to.equal("_key");
+          expect(one.find([{ text: one.mask({ text }) }]), `${before} ${encoding}, masked`).to.equal(null);
+        }
+        const upper = back(
+          Buffer.from(before + value)
+            .toString("hex")
+            .toUpperCase(),
+        );
+        expect(one.find([{ text: upper }]), upper).to.equal("_key");
+      }
+    }
+  });
+
   it("counts long strings and numbers wherever they stand, and short strings that are all of a protected setting", () => {
     const of = (name: string, value: unknown) =>
       secretsOfSetting(name, value).map((secret) => (secret.whole ? [secret.value] : secret.value));
@@ -65,6 +107,12 @@ describe("the secret scan", () => {
     expect(of("__pin", "1234")).to.deep.equal([["1234"]]);
     expect(of("_account", -12345678)).to.deep.equal(["12345678"]);
     expect(of("__deep", { mode: "test", key: "abcdefgh" })).to.deep.equal(["abcdefgh"]);
+    expect(of("_env", "production")).to.deep.equal([]);
+    expect(of("_env", " разработка ")).to.deep.equal([]);
+    expect(of("_deep", { mode: "production", key: "abcdefg1" })).to.deep.equal(["abcdefg1"]);
+    expect(of("_long", "abcdefghijklmnop")).to.deep.equal(["abcdefghijklmnop"]);
+    expect(of("_two", "two words")).to.deep.equal(["two words"]);
+    expect(of("__env", "production")).to.deep.equal(["production"]);
     expect(of("_blank", " ".repeat(20))).to.deep.equal([]);
   });
 
@@ -90,7 +138,9 @@ describe("the secret scan", () => {
 
   it("masks numbers and keys in JSON, and leaves JSON without secrets as it is written", () => {
     const account = createSecretScan([{ name: "_account", value: "1234567890", whole: false }]);
-    expect(account.maskJson('{"a":1234567890,"k1234567890":[1]}')).to.equal('{"a":"«_account»","k«_account»":[1]}');
+    expect(account.maskJson('{"a":1234567890,"key-of-1234567890":[1]}')).to.equal(
+      '{"a":"«_account»","key-of-«_account»":[1]}',
+    );
     expect(account.maskJson('{"a" : 1e3}')).to.equal('{"a" : 1e3}');
   });
 

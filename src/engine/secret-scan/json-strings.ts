@@ -1,4 +1,4 @@
-/** The short strings in JSON text, read where they lie. Knows that the text is JSON. */
+/** The short strings and names of keys in JSON text, read where they lie. Knows that the text is JSON. */
 
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
@@ -26,4 +26,27 @@ export function* shortStrings(json: string, max: number): Generator<string> {
     if (isShort && json[afterSpace(json, end)] !== ":") yield JSON.parse(json.slice(from, end)) as string;
     from = json.indexOf('"', end);
   }
+}
+
+/** The names of keys of fewer than `min` characters, each with its quotes: `[from, to, from, to …]`, in order. */
+export function shortKeys(json: string, min: number): number[] {
+  const keys: number[] = [];
+  for (let from = json.indexOf('"'); from !== -1; ) {
+    const end = endOfString(json, from);
+    const isKey = end - from - 2 < min * 6 && json[afterSpace(json, end)] === ":";
+    if (isKey && (JSON.parse(json.slice(from, end)) as string).length < min) keys.push(from, end);
+    from = json.indexOf('"', end);
+  }
+  return keys;
+}
+
+/** True if the characters from `first` to `last` lie within one of the spans. */
+export function isWithin(spans: readonly number[], first: number, last: number): boolean {
+  let [low, high] = [0, spans.length / 2];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (spans[2 * middle]! <= first) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && last < spans[2 * low - 1]!;
 }

@@ -4,7 +4,7 @@
  */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { unescapedLayer } from "./escapes.js";
-import { type Layer, plainLayer } from "./layers.js";
+import { isLineBreak, type Layer, plainLayer } from "./layers.js";
 
 /** A longer value is in no host. */
 const HOST_MAX_CHARACTERS = 253;
@@ -43,6 +43,31 @@ function writings(value: string): string[] {
   return [...forward, reversed(value), reversedUnits(value)];
 }
 
+/** The layers write no line breaks, nor does a pattern. */
+const withoutBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
+
+/** Hex digits that are reversed make the bytes in reverse, each with its digits exchanged. */
+const ofReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
+
+/** At most two digits at each end hold bits of the text around: 8 bytes are left of such a value wherever it lies. */
+const SHORT_BYTES = 11;
+
+/** The bytes that base64 makes if its digits are reversed. Digits that hold bits of the text around the value are left out. */
+function* ofReversedBase64(bytes: Buffer): Generator<Uint8Array> {
+  const decoded = (digits: string): Uint8Array => Buffer.from(reversedUnits(digits), "base64");
+  // Of a short value too few digits are left: then all of them, as the value by itself has them.
+  if (bytes.length < SHORT_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
+  for (const shift of [0, 1, 2]) yield decoded(innerDigits(bytes, shift, "base64"));
+}
+
+/** The value's hex and base64 reversed, as the layers decode them. */
+function reversedDigits(value: string): Uint8Array[] {
+  const bytes = Buffer.from(value);
+  return [ofReversedHex(bytes), ...ofReversedBase64(bytes)]
+    .map(withoutBreaks)
+    .filter(({ length }) => length >= PATTERN_MIN_BYTES);
+}
+
 const unique = (patterns: readonly Uint8Array[]): Uint8Array[] => [
   ...new Map(patterns.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values(),
 ];
@@ -54,22 +79,26 @@ function withoutTaken(text: string): string {
 /** @param value of PATTERN_MIN_BYTES or more beside line breaks */
 export function patternsOf(value: string): Uint8Array[] {
   // A key or an id: cheap, since there may be thousands.
-  if (NEVER_ESCAPED.test(value)) return [value, reversed(value)].map((text) => Buffer.from(text, "latin1"));
+  if (NEVER_ESCAPED.test(value)) {
+    return unique([...[value, reversed(value)].map((text) => Buffer.from(text, "latin1")), ...reversedDigits(value)]);
+  }
   const found = writings(value.trim())
     .flatMap((text) => [...peelings(text), bytesOf(unescapedUrl(text)), bytesOf(withoutTaken(text))])
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return [...new Map(found.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values()];
+  return unique([...found, ...reversedDigits(value), ...reversedDigits(value.trim())]);
 }
 
-/** Base64 of the bytes at each of the three places that they may have in a longer text: the characters that are the same for all such texts. */
-function base64Forms(bytes: Buffer): string[] {
-  return [0, 1, 2].flatMap((shift) => {
-    const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
-    const first = Math.ceil((shift * 8) / 6);
-    const end = Math.floor(((shift + bytes.length) * 8) / 6);
-    return [padded.toString("base64").slice(first, end), padded.toString("base64url").slice(first, end)];
-  });
+/** Base64 of the bytes that begin `shift` bytes after a multiple of three: the digits that are the same for all texts around them. */
+function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
+  const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
+  const first = Math.ceil((shift * 8) / 6);
+  const end = Math.floor(((shift + bytes.length) * 8) / 6);
+  return padded.toString(encoding).slice(first, end);
 }
+
+/** The same for each of the three places that they may have in a longer text. */
+const base64Forms = (bytes: Buffer): string[] =>
+  [0, 1, 2].flatMap((shift) => [innerDigits(bytes, shift, "base64"), innerDigits(bytes, shift, "base64url")]);
 
 /** What an address drops or turns around as it stands, and what JSON escapes by a backslash. */
 const ALTERED = /[\s"\\]/;
@@ -93,7 +122,8 @@ export function addressPatternsOf(value: string): Uint8Array[] {
 export function hostPatternsOf(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
-  const forms = [value.trim(), reversed(value), bytes.toString("hex"), ...base64Forms(bytes)];
+  const digits = [bytes.toString("hex"), ...base64Forms(bytes)];
+  const forms = [value.trim(), reversed(value), ...digits, ...digits.map(reversedUnits)];
   return forms
     .flatMap((form) => [form, form.replace(LABELS, "")])
     .map((form) => bytesOf(form.toLowerCase()))

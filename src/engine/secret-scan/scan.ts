@@ -6,7 +6,7 @@ import { domainToUnicode } from "node:url";
 import { Automaton, type Hit } from "./automaton.js";
 import { decodedLayers } from "./digits.js";
 import { unescapedLayer } from "./escapes.js";
-import { shortStrings } from "./json-strings.js";
+import { isWithin, shortKeys, shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { addressPatternsOf, asInAddress, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
 import { EVERYWHERE } from "./spans.js";
@@ -27,6 +27,8 @@ export interface ScannedText {
 }
 
 const WHOLE_MAX_CHARACTERS = 64;
+/** Shorter names of keys are words that any result may have. */
+const KEY_MIN_CHARACTERS = 16;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
 
 interface Interval {
@@ -135,12 +137,28 @@ export function createSecretScan(secrets: readonly Secret[]) {
     );
   }
 
+  /** The same for JSON text that holds one, perhaps only in short names of keys, which do not count. */
+  function findBesideKeys(json: string): string | null {
+    const keys = shortKeys(json, KEY_MIN_CHARACTERS);
+    let found: string | null = null;
+    for (const { layer } of layersOf(json, true, finder.automaton.longest)) {
+      const at = layer.at!;
+      const tell = (hit: Hit): boolean => {
+        const isInKey = isWithin(keys, at[hit.start]!, at[hit.end - 1]!);
+        if (!isInKey) found = finder.name(hit);
+        return !isInKey;
+      };
+      if (finder.scan(layer, tell)) return found;
+    }
+    return null;
+  }
+
   /** The name of a secret that JSON text holds, or null. */
   function findInJson(json: string): string | null {
     if (whole.size > 0) {
       for (const text of shortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
     }
-    return findLong(json);
+    return findLong(json) === null ? null : findBesideKeys(json);
   }
 
   function findInHost({ hostname }: URL): string | null {
@@ -182,7 +200,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [maskedKey(key), maskedValue(inner)]));
   }
 
-  const maskedKey = (key: string): string => (findLong(key) === null ? key : mask({ text: key }));
+  const maskedKey = (key: string): string =>
+    key.length < KEY_MIN_CHARACTERS || findLong(key) === null ? key : mask({ text: key });
 
   return {
     findInJson,
