@@ -20,6 +20,7 @@ import { createClients } from "./client/clients.js";
 import { createStore } from "./data-sources/store.js";
 import { createMedia } from "./media/media.js";
 import { createMessaging, outletOf } from "./messaging.js";
+import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createIntake, type Intake } from "./records/intake.js";
@@ -60,14 +61,23 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 }
 
 /** What dependencies become by the catalogue, from npm and from elsewhere, and at which addresses of the service. */
-function dependenciesOf({ config, db, baseUrl, log }: Surroundings, intake: Intake) {
+function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: Intake) {
   const catalogue = readCatalogue(config);
   const addressed: Addressed = (stored) => addressedAssets(stored, catalogue, baseUrl);
   const { npm, allowPrivateNetwork, egressAddress } = config;
   return {
     catalogue,
     addressed,
-    packages: createPackages({ db, catalogue, intake, npm, allowPrivateNetwork, egressAddress, log }),
+    packages: createPackages({
+      db,
+      catalogue,
+      intake,
+      npm,
+      probe: createPackageProbe(browsers),
+      allowPrivateNetwork,
+      egressAddress,
+      log,
+    }),
   };
 }
 

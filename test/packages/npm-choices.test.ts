@@ -125,6 +125,41 @@ describe("Choices of npm packages", () => {
     expect(body.error).to.match(/"@other\/same-name" has the global name sameName, as "same-name" has/);
   });
 
+  const UNLOADABLE: [string, string, RegExp][] = [
+    [
+      "throws-first",
+      "throw new Error('root module cannot be imported')",
+      /cannot be used: it cannot be loaded: .*root module cannot be imported/,
+    ],
+    [
+      "extends-nothing",
+      "class X extends require('./empty').EventEmitter {}; module.exports = X",
+      /it cannot be loaded: .*Class extends value undefined/,
+    ],
+    ["loads-forever", "for (;;) {}", /it takes more than 5 s to load/],
+  ];
+  for (const [name, source, words] of UNLOADABLE) {
+    it(`refuses ${name}, which can never be loaded, with nothing written`, async () => {
+      registry.publish({ name, version: "1.0.0", files: { "index.js": source, "empty.js": "exports.none = 1" } });
+      const { http, body } = await create([name]);
+      expect([http, body.status], JSON.stringify(body)).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+      expect(body.error).to.match(words);
+      const [{ scripts }] = await service.db.query(
+        "SELECT count(*)::int AS scripts FROM kept_script WHERE package = $1",
+        [name],
+      );
+      expect(scripts).to.equal(0);
+    });
+  }
+
+  it("loads a package that uses a document, timers and storage", async () => {
+    const source =
+      "document.createElement('p'); localStorage.setItem('a', 1); setTimeout(() => {}, 1); module.exports = window.name";
+    registry.publish({ name: "uses-much", version: "1.0.0", files: { "index.js": source } });
+    const { http, body } = await create(["uses-much"]);
+    expect(http, JSON.stringify(body)).to.equal(201);
+  });
+
   it("names what to use instead of a package that needs Node", async () => {
     const files = { "index.js": "const fs = require('fs'); module.exports = fs.readFileSync" };
     registry.publish({ name: "csv-parse", version: "5.0.0", files }, { name: "jsonwebtoken", version: "9.0.0", files });

@@ -37,6 +37,7 @@ import {
   sha256In,
   sha256Of,
 } from "./kept-scripts.js";
+import type { PackageProbe } from "./package-probe.js";
 import { gather } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
 import { type Author, createScriptRoom } from "./script-room.js";
@@ -61,6 +62,7 @@ export interface PackagesOptions {
   intake: Intake;
   /** null: packages of npm are switched off. `url` without a closing slash; without its sandbox the bundler may have a network. */
   npm: Config["npm"];
+  probe: PackageProbe;
   allowPrivateNetwork: boolean;
   egressAddress: string | null;
   log: Logger;
@@ -137,7 +139,7 @@ function refuseSameGlobal(assets: Map<string, StoredAsset>, before: readonly Sto
 export type Packages = ReturnType<typeof createPackages>;
 
 export function createPackages(options: PackagesOptions) {
-  const { db, catalogue, intake, npm, log } = options;
+  const { db, catalogue, intake, npm, probe, log } = options;
   const connections = connectionsOf(options);
   const scripts: KeptScripts = createKeptScripts(db);
   const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
@@ -180,6 +182,8 @@ export function createPackages(options: PackagesOptions) {
       });
     judgeLicences(dependency, parts);
     const text = Buffer.from(source);
+    const fault = await probe({ name: dependency, sha256: sha256Of(text), source }, asking.signal);
+    if (fault !== null) throw bundlingRefused(dependency, new PackageFault(fault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
     await room.take(author, dependency, sha256Of(text), bytes);

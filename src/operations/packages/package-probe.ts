@@ -1,0 +1,39 @@
+/**
+ * Loads a package once, alone, in a document without a network, so that a package that can never load is refused at save and not by each run.
+ * A process without browsers loads nothing: there the first run reports it.
+ */
+import type { Browsers } from "../../engine/browser/browsers.js";
+
+const LOAD_LIMIT_MS = 5_000;
+const ORIGIN = "https://packages.invalid";
+const REASON_MAX_CHARACTERS = 300;
+
+/** Returns why the package cannot be loaded; null if it can, or if nothing is known. */
+export type PackageProbe = (
+  script: { name: string; sha256: string; source: string },
+  signal: AbortSignal,
+) => Promise<string | null>;
+
+export function createPackageProbe(browsers: Pick<Browsers, "run"> | null): PackageProbe {
+  return async ({ name, sha256, source }, signal) => {
+    if (browsers === null) return null;
+    const outcome = await browsers.run({
+      mode: "document",
+      network: false,
+      isolationKey: `package ${sha256}`,
+      origin: ORIGIN,
+      source: "async function execute() {}",
+      packages: [{ name, source }],
+      payload: "{}",
+      settings: "{}",
+      timeoutMs: LOAD_LIMIT_MS,
+      mayRequest: () => false,
+      signal,
+    });
+    if (outcome.ok) return null;
+    if (outcome.cause === "timeout") return `it takes more than ${LOAD_LIMIT_MS / 1_000} s to load`;
+    if (outcome.cause === "memory") return "it takes too much memory to load";
+    if (outcome.cause !== "script") return null;
+    return `it cannot be loaded: ${outcome.error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+  };
+}
