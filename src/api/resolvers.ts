@@ -1,6 +1,7 @@
 /** One instance of each resolver over the operations. */
 import type { Operations } from "../operations/operations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
+import { ActionWarningResolver } from "./graphql/action-warning-resolver.js";
 import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
@@ -32,6 +33,7 @@ export function createResolvers(operations: Operations): Resolvers {
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
+    actionWarnings: new ActionWarningResolver(),
     actions: new ActionResolver(gate, actions),
     alerts: new AlertResolver(gate, operations.alerts.rules),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),

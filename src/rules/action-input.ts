@@ -10,7 +10,14 @@ import * as fields from "./action-fields.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
 import { concurrencyFault, debounceFault, keptConcurrency, keptDebounce, timeoutFault } from "./run-limits.js";
-import { keptTriggers, triggerNotAllowedFault, triggersFault, triggerTypeFault } from "./trigger-input.js";
+import {
+  keptTriggers,
+  TRIGGER_SHAPE,
+  triggerNotAllowedFault,
+  triggersFault,
+  triggerTypeFault,
+} from "./trigger-input.js";
+import { flat, type Shape } from "./unknown-fields.js";
 import { validationRow } from "./validation-table.js";
 
 /** The fields of an action that an author gives (specification, Create parameters), checked and in their kept form. */
@@ -131,6 +138,18 @@ class ActionBody {
 
 /** The fields that an author gives. */
 type ActionKey = Exclude<keyof ActionBody, keyof Measure>;
+
+/** Fields of an action, or of one of its versions, that the service sets. */
+const READ_ONLY = [
+  ...["id", "appId", "actionVersion", "assets", "lastRunAt", "createdAt", "updatedAt", "isPublished", "endpoints"],
+  ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
+];
+
+/** What a body may hold. */
+export const ACTION_SHAPE: Shape = {
+  fields: { ...flat(Object.keys(new ActionBody({}))).fields, triggers: [TRIGGER_SHAPE] },
+  readOnly: READ_ONLY,
+};
 
 /** Fields that an empty string clears as null does (contract, section 3); a description is cleared once it is judged. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);

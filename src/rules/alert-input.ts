@@ -2,6 +2,7 @@
 import { ActionError } from "../errors.js";
 import { described, isObject, unstorableAt } from "./described.js";
 import { isEmailAddress } from "./message-fields.js";
+import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 export const ALERT_CONDITIONS = ["failed", "silent", "skipped", "queued"] as const;
 export type AlertCondition = (typeof ALERT_CONDITIONS)[number];
@@ -14,6 +15,7 @@ const RUNS_MAX = 100;
 const MINUTES_MAX = 44_640;
 const MINUTES_DEFAULT = 60;
 const RECIPIENTS_MAX = 10;
+const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
 /** A rule as it is stored; what its condition and channel do not use has its default. */
@@ -79,7 +81,7 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
   const enabled = given("enabled", true);
   if (typeof enabled !== "boolean") return refuse("enabled", "true or false", enabled);
   if (condition === "queued" && actionId !== null) return refuse("actionId", "absent: a queue is the app's", actionId);
-  return {
+  const input: AlertInput = {
     name: nameIn(given("name")),
     condition,
     actionId: actionId === null ? null : whole(actionId, "actionId", 1, Number.MAX_SAFE_INTEGER),
@@ -91,6 +93,8 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
     setting: channel === "email" ? null : settingIn(given("setting")),
     enabled,
   };
+  refuseUnknownFields(body, flat(Object.keys(input), READ_ONLY));
+  return input;
 }
 
 /** Where a rule's webhook is. */

@@ -4,6 +4,7 @@ import { EVENT_MAX_BYTES } from "../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { optionalId } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
+import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
@@ -11,6 +12,12 @@ const DATA_MAX_DEPTH = 100;
 const OWN_TYPES = "app.task.";
 
 const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
+
+/** As a log entry is read. */
+const EVENT_SHAPE = flat(
+  ["type", "data", ...IDS],
+  ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
+);
 
 export type LogEventInput = { type: string; data: Record<string, unknown> } & Record<
   (typeof IDS)[number],
@@ -50,5 +57,7 @@ export function parseLogEvent(body: unknown): LogEventInput {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
   const own = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
   const ids = IDS.map((field) => [field, optionalId(own(field), field)]);
-  return { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };
+  const event = { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };
+  refuseUnknownFields(body, EVENT_SHAPE);
+  return event;
 }

@@ -2,6 +2,7 @@
 import { ActionError } from "../errors.js";
 import { described, isObject, unstorableAt } from "./described.js";
 import { optionalId } from "./fields.js";
+import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_NAME_MAX_CHARACTERS = 255;
 export const PICTURE_MAX_WIDTH = 8_192;
@@ -51,6 +52,12 @@ export function folderIdIn(value: unknown, field = "folderId"): number | null {
   return optionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
 }
 
+export const FOLDER_SHAPE = flat(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
+const FILE_SHAPE = flat(
+  ["name", "folderId"],
+  ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
+);
+
 /** The fields of a change that are there. @throws REQUEST_INVALID */
 export function mediaChange(
   body: unknown,
@@ -58,10 +65,12 @@ export function mediaChange(
 ): { name?: string; folderId?: number | null } {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
   const { name } = body;
-  return {
+  const change = {
     ...(name !== undefined && { name: mediaName(name) }),
     ...(body[parent] !== undefined && { folderId: folderIdIn(body[parent], parent) }),
   };
+  refuseUnknownFields(body, parent === "parentId" ? FOLDER_SHAPE : FILE_SHAPE);
+  return change;
 }
 
 function wholeNumber(value: unknown, field: string, min: number, max: number): number {

@@ -13,6 +13,7 @@ import {
   phoneNumber,
 } from "./message-fields.js";
 import { fill } from "./message-template.js";
+import { flat, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export interface Email {
   kind: "email";
@@ -36,6 +37,16 @@ export interface Sms {
   /** The one that it must go by; null: whichever the app has. */
   provider: SmsProvider | null;
 }
+
+const EMAIL_SHAPE: Shape = {
+  fields: {
+    ...flat(["subject", "from_name", "fromName", "html", "text", "headers", "data"]).fields,
+    to: [flat(["email", "name", "type"])],
+    attachments: [flat(["type", "name", "content", "encoding"])],
+  },
+};
+const SMS_TEXT = flat(["to", "body", "from"]);
+const SMS_SHAPE = flat([...Object.keys(SMS_TEXT.fields), "provider"]);
 
 /** Messages of one request. */
 export const BATCH_MAX = 1_000;
@@ -72,7 +83,7 @@ export function parseEmail(body: unknown): Email {
   const html = optionalBody(options["html"], "html");
   const text = optionalBody(options["text"], "text");
   if (html === null && text === null) throw new ActionError("REQUEST_INVALID", "html or text is required");
-  return {
+  const email: Email = {
     kind: "email",
     to,
     subject,
@@ -82,6 +93,8 @@ export function parseEmail(body: unknown): Email {
     headers: emailHeaders(options["headers"]),
     attachments: attachments(options["attachments"]),
   };
+  refuseUnknownFields(given, options === given ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } });
+  return email;
 }
 
 /** `{data: {to, body, from}, provider}`, or `{to, body, from}`. @throws REQUEST_INVALID */
@@ -98,7 +111,9 @@ export function parseSms(given: unknown): Sms {
     throw new ActionError("REQUEST_INVALID", message);
   }
   const from = optionalLine(data["from"], "from", 40);
-  return { kind: "sms", to: phoneNumber(data["to"], "to"), body, from, provider: provider as SmsProvider | null };
+  const to = phoneNumber(data["to"], "to");
+  refuseUnknownFields(outer, data === outer ? SMS_SHAPE : { fields: { data: SMS_TEXT, provider: null } });
+  return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };
 }
 
 /** All of a batch, or the fault of the first that is none. @throws REQUEST_INVALID */

@@ -3,6 +3,7 @@ import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { parseScope, type Scope } from "./scope.js";
+import { flat, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
@@ -23,6 +24,14 @@ export interface NotificationFields {
   orderAt?: Date | null;
   push?: PushWish | null;
 }
+
+const NOTIFICATION_SHAPE: Shape = {
+  fields: {
+    ...flat(["status", "data", "extendData", "scope", "orderAt"]).fields,
+    pushNotification: flat(["payload", "delayUntilTimestamp"]),
+  },
+  readOnly: ["id", "appId", "publishedAt", "cursor", "readStatus", "createdAt", "updatedAt"],
+};
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
 /** What is left of a push service's 4,096 bytes once it is encrypted. */
@@ -76,7 +85,7 @@ export function parseNotification(body: unknown): NotificationFields {
     refuse("status", NOTIFICATION_STATUSES.join(", "), status);
   }
   const given = (value: unknown) => value !== undefined && value !== null;
-  return {
+  const fields: NotificationFields = {
     ...(given(status) && { status: status as NotificationStatus }),
     ...(given(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
     ...(given(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
@@ -84,6 +93,8 @@ export function parseNotification(body: unknown): NotificationFields {
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : moment(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),
   };
+  refuseUnknownFields(body, NOTIFICATION_SHAPE);
+  return fields;
 }
 
 /** In the place of ids: whatever is published by now. */

@@ -2,6 +2,7 @@
 import type { AnalyticsWhere, Environment, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
+import { flat, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
@@ -14,6 +15,9 @@ const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
 };
 
 const TRIGGERS_MAX = 100;
+/** `where` is named for every type, and used for some. */
+export const TRIGGER_SHAPE: Shape = { fields: { trigger: null, where: flat(["type", "dataSourceId", "data"]) } };
+
 export const EVENT_TYPE_MAX_CHARACTERS = 255;
 const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;

@@ -194,8 +194,8 @@ describe("settings", () => {
   });
 
   describe("and PUT of an app", () => {
-    it("ignore settings and unknown fields on /v1/apps, and answer 200", async () => {
-      const body = { name: "Renamed", settings: { a: 1, __b: 2 }, unknown: 1, isHidden: "ignored, no admin" };
+    it("ignore settings and what only admins may set on /v1/apps, and answer 200", async () => {
+      const body = { name: "Renamed", settings: { a: 1, __b: 2 }, isHidden: "ignored, no admin" };
       const { http, body: answer } = await service.rest("PUT", `/v1/apps/${service.appId}`, { body });
       expect(http).to.equal(200);
       expect(answer.app).to.include({ name: "Renamed", isHidden: false });

@@ -10,6 +10,7 @@ import {
 import { buildSchema, type NonEmptyArray } from "type-graphql";
 import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
+import { ActionWarningResolver } from "./action-warning-resolver.js";
 import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
@@ -36,6 +37,7 @@ import { VersionResolver } from "./version-resolver.js";
 
 const CLASSES = {
   actions: ActionResolver,
+  actionWarnings: ActionWarningResolver,
   alerts: AlertResolver,
   apps: AppResolver,
   clients: ClientResolver,

@@ -1,12 +1,22 @@
 /** Actions over REST: rows of the facade's table. */
 import type { Action } from "../../operations/actions/action-rows.js";
+import { actionWarnings, type Warning } from "../../rules/action-warnings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
+/** What the action does not do though it seems to, beside it; nothing if there is nothing to say. */
+export function warned(action: Action): { warnings?: Warning[] } {
+  const warnings = actionWarnings(action);
+  return warnings.length > 0 ? { warnings } : {};
+}
+
 /** An answer that shows an action. Its tag stays the same after a run, which changes nothing that an author wrote. */
-const withAction = (q: RestRequest, status: string, action: Action) => q.at(action, { status, action });
+const withAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
+  q.at(action, { status, action, ...beside });
+
+const savedAction = (q: RestRequest, status: string, action: Action) => withAction(q, status, action, warned(action));
 
 export const actionRoutes: readonly Route[] = [
   {
@@ -22,7 +32,7 @@ export const actionRoutes: readonly Route[] = [
     path: ACTIONS,
     http: 201,
     answer: async ({ actions }, q) =>
-      withAction(q, "ACTION_CREATED", await actions.createAction(q.context, q.id("appId"), q.body)),
+      savedAction(q, "ACTION_CREATED", await actions.createAction(q.context, q.id("appId"), q.body)),
   },
   {
     method: "POST",
@@ -55,7 +65,7 @@ export const actionRoutes: readonly Route[] = [
     method: "PUT",
     path: `${ACTIONS}/:id`,
     answer: async ({ actions }, q) =>
-      withAction(
+      savedAction(
         q,
         "ACTION_UPDATED",
         await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body, q.ifMatch()),

@@ -1,4 +1,5 @@
 /** What clients report over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 export const clientRoutes: readonly Route[] = [
@@ -17,7 +18,7 @@ export const clientRoutes: readonly Route[] = [
     http: 201,
     answer: async ({ clients }, q) => ({
       status: "EVENTS_RECORDED",
-      ...(await clients.recordAnalytics(q.context, q.id("appId"), q.object()["events"])),
+      ...(await clients.recordAnalytics(q.context, q.id("appId"), q.object(flat(["events"]))["events"])),
     }),
   },
 ];

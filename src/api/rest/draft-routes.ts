@@ -1,6 +1,7 @@
 /** What helps an author while an action is written, over REST: rows of the facade's table. */
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const PRESETS = "/v3/apps/:appId/actions/:actionId/presets";
@@ -54,7 +55,7 @@ export const draftRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/problems",
     answer: async ({ drafts }, q) => {
-      const { code, dependencies } = q.object();
+      const { code, dependencies } = q.object(flat(["code", "dependencies"]));
       return {
         status: "CODE_CHECKED",
         problems: await drafts.codeProblems(q.context, q.id("appId"), code, packages(dependencies)),

@@ -1,6 +1,8 @@
 /** Folders and files of an app over REST, their bytes apart: rows of the facade's table. */
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
+import { FOLDER_SHAPE } from "../../rules/media-fields.js";
+import { flat } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -47,7 +49,7 @@ export const mediaRoutes: readonly Route[] = [
     http: 201,
     open: true,
     answer: async ({ media }, q) => {
-      const { name, parentId } = q.object();
+      const { name, parentId } = q.object(FOLDER_SHAPE);
       return withFolder(q, await media.createMediaFolder(q.context, q.id("appId"), name, parentId));
     },
   },
@@ -100,7 +102,7 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA}/files/:id/link`,
     open: true,
     answer: ({ media }, q) =>
-      media.mediaLink(q.context, q.id("appId"), q.id("id"), q.object()["expiresIn"] ?? undefined),
+      media.mediaLink(q.context, q.id("appId"), q.id("id"), q.object(flat(["expiresIn"]))["expiresIn"] ?? undefined),
   },
   ...rulesOf("file"),
   ...rulesOf("folder"),

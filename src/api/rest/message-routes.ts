@@ -1,4 +1,5 @@
 /** Messages over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const COMMUNICATE = "/v1/apps/:appId/communicate";
@@ -56,7 +57,7 @@ export const messageRoutes: readonly Route[] = [
         q.context,
         q.id("appId"),
         q.id("messageId"),
-        q.object()["decision"] as string,
+        q.object(flat(["decision"]))["decision"] as string,
       ),
     }),
   },

@@ -1,14 +1,19 @@
 /** People, editors and tokens over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
+
+const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id"]);
+const EDITOR = flat(["userId"]);
+const NEW_TOKEN = flat(["kind", "name", "userId"], ["id", "createdAt"]);
 
 export const peopleRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/admin/users",
     http: 201,
-    answer: ({ apps }, q) => apps.createUser(q.context, q.object()),
+    answer: ({ apps }, q) => apps.createUser(q.context, q.object(NEW_USER)),
   },
   {
     method: "GET",
@@ -19,7 +24,7 @@ export const peopleRoutes: readonly Route[] = [
     method: "POST",
     path: `${APP}/editors`,
     answer: async ({ apps }, q) => ({
-      editors: await apps.addEditor(q.context, q.id("appId"), q.object()["userId"]),
+      editors: await apps.addEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"]),
     }),
   },
   {
@@ -27,7 +32,7 @@ export const peopleRoutes: readonly Route[] = [
     path: `${APP}/editors`,
     stateless: true,
     answer: async ({ apps }, q) => ({
-      editors: await apps.removeEditor(q.context, q.id("appId"), q.object()["userId"]),
+      editors: await apps.removeEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"]),
     }),
   },
   {
@@ -39,7 +44,7 @@ export const peopleRoutes: readonly Route[] = [
     method: "POST",
     path: `${APP}/tokens`,
     http: 201,
-    answer: ({ tokens }, q) => tokens.createToken(q.context, q.id("appId"), q.object()),
+    answer: ({ tokens }, q) => tokens.createToken(q.context, q.id("appId"), q.object(NEW_TOKEN)),
   },
   {
     method: "DELETE",

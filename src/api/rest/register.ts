@@ -56,6 +56,7 @@ export function registerRest(
           tag = named;
         });
         const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, asked)));
+        if (context.deferred) throw context.deferred;
         const parts = jsonParts(body);
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);

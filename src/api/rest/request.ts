@@ -1,9 +1,10 @@
-/** A REST request as the routes read it: ids, query, body, each with its fault. Knows no operation. */
+/** A REST request as the routes read it: ids, query, body. What is faulty is reported once the gate knows the caller. Knows no operation. */
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
 import { entityTag, type Precondition, readIfMatch } from "../../rules/precondition.js";
 import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
+import { refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
@@ -16,22 +17,22 @@ export interface RestRequest {
   names(name: string): string[];
   /** A path parameter as an id; 0, which nothing has, for what is no positive integer. */
   id(name: string): number;
-  /** A path parameter that is an id, or a name: always a name with `?by=name`. @throws REQUEST_INVALID for another `by` */
+  /** A path parameter that is an id, or a name: always a name with `?by=name`. */
   reference(name: string): Reference;
-  /** A whole number of the query. @throws REQUEST_INVALID */
+  /** A whole number of the query. */
   number(name: string): number | undefined;
-  /** A text of the query. @throws REQUEST_INVALID when it is there twice */
+  /** A text of the query. */
   text(name: string): string | undefined;
-  /** `true` or `false` in the query, false when it is absent. @throws REQUEST_INVALID */
+  /** `true` or `false` in the query, false when it is absent. */
   flag(name: string): boolean;
-  /** A JSON array of strings in the query. @throws REQUEST_INVALID */
+  /** A JSON array of strings in the query. */
   strings(name: string): string[] | undefined;
-  /** The states that the change may start from, by `If-Match`. @throws REQUEST_INVALID */
+  /** The states that the change may start from, by `If-Match`. */
   ifMatch(): Precondition;
   /** Names the state that the answer shows, for its `ETag`; without it, a read's tag is made of its body. Returns the answer. */
   at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
-  /** The body as an object, `{}` when there was none. @throws REQUEST_INVALID */
-  object(): Record<string, unknown>;
+  /** The body as an object, `{}` when there was none. @param shape what it may hold, unless the operation checks that itself */
+  object(shape?: Shape): Record<string, unknown>;
 }
 
 export function toId(text: string | undefined): number {
@@ -69,42 +70,67 @@ export function restRequest(
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
+  /** A fault waits until the gate knows the caller's right: REST and GraphQL report faults in the same order. */
+  function deferring<T>(read: () => T, otherwise: T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ActionError)) throw error;
+      context.deferred ??= error;
+      return otherwise;
+    }
+  }
+  function single(name: string): string | undefined {
+    const text = query[name];
+    if (text === undefined || typeof text === "string") return text;
+    throw new ActionError("REQUEST_INVALID", `${name} must be given once; ${described(text)} came`);
+  }
+  function bodyObject(): Record<string, unknown> {
+    if (body === undefined || body === null) return {};
+    if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;
+    throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
+  }
   return {
     context,
     body,
     param: (name) => params[name] ?? "",
     names: (name) => rawSegment(request, name).split(",").map(decodeURIComponent),
     id: (name) => toId(params[name]),
-    reference: (name) => referenceOf(params[name] ?? "", referenceKind(query["by"])),
-    number(name) {
-      const text = query[name];
-      if (text === undefined) return undefined;
-      if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
-      throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0; ${described(text)} came`);
-    },
-    text(name) {
-      const text = query[name];
-      if (text === undefined || typeof text === "string") return text;
-      throw new ActionError("REQUEST_INVALID", `${name} must be given once; ${described(text)} came`);
-    },
-    flag(name) {
-      const text = query[name] ?? "false";
-      if (text === "true" || text === "false") return text === "true";
-      throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(text)} came`);
-    },
-    strings(name) {
-      const text = query[name];
-      return text === undefined ? undefined : stringsIn(String(text), name);
-    },
-    ifMatch: () => readIfMatch(request.headers["if-match"]),
+    reference: (name) =>
+      referenceOf(
+        params[name] ?? "",
+        deferring(() => referenceKind(query["by"]), null),
+      ),
+    number: (name) =>
+      deferring(() => {
+        const text = query[name];
+        if (text === undefined) return undefined;
+        if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
+        throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0; ${described(text)} came`);
+      }, undefined),
+    text: (name) => deferring(() => single(name), undefined),
+    flag: (name) =>
+      deferring(() => {
+        const text = query[name] ?? "false";
+        if (text === "true" || text === "false") return text === "true";
+        throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(text)} came`);
+      }, false),
+    strings: (name) =>
+      deferring(() => {
+        const text = single(name);
+        return text === undefined ? undefined : stringsIn(text, name);
+      }, undefined),
+    ifMatch: () => deferring(() => readIfMatch(request.headers["if-match"]), undefined),
     at({ updatedAt }, answer, shown = null) {
       onTag(entityTag(updatedAt, shown));
       return answer;
     },
-    object() {
-      if (body === undefined || body === null) return {};
-      if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;
-      throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
+    object(shape) {
+      return deferring(() => {
+        const object = bodyObject();
+        if (shape) refuseUnknownFields(object, shape);
+        return object;
+      }, {});
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Runs over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
@@ -50,7 +51,7 @@ export const runRoutes: readonly Route[] = [
     path: "/v3/apps/:appId/backlog/cancel",
     answer: async ({ queue }, q) => ({
       status: "BACKLOG_CANCELLED",
-      ...(await queue.cancelBacklog(q.context, q.id("appId"), q.object()["actionId"] as number)),
+      ...(await queue.cancelBacklog(q.context, q.id("appId"), q.object(flat(["actionId"]))["actionId"] as number)),
     }),
   },
 ];

@@ -1,4 +1,5 @@
 /** The session of a page over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SESSION = "/v1/apps/:appId/session";
@@ -24,7 +25,7 @@ export const sessionRoutes: readonly Route[] = [
     path: SESSION,
     stateless: true,
     answer: async ({ sessions }, q) => ({
-      session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object()["locale"]),
+      session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object(flat(["locale"]))["locale"]),
     }),
   },
   {

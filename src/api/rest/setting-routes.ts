@@ -1,5 +1,6 @@
 /** Settings over REST: rows of the facade's table. */
 import type { SettingStatus } from "../../operations/settings/settings.js";
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SETTINGS = "/v1/apps/:appId/settings";
@@ -18,13 +19,14 @@ export const settingRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: SETTINGS,
-    answer: ({ settings }, q) => settings.deleteSettings(q.context, q.id("appId"), q.object()["keys"], q.ifMatch()),
+    answer: ({ settings }, q) =>
+      settings.deleteSettings(q.context, q.id("appId"), q.object(flat(["keys"]))["keys"], q.ifMatch()),
   },
   {
     method: "POST",
     path: `${SETTINGS}/secure`,
     answer: async ({ settings }, q) => {
-      const { settingKey, value } = q.object();
+      const { settingKey, value } = q.object(flat(["settingKey", "value"]));
       return { key: await settings.setSecureField(q.context, q.id("appId"), settingKey, value, q.ifMatch()) };
     },
   },
@@ -32,7 +34,7 @@ export const settingRoutes: readonly Route[] = [
     method: "PUT",
     path: `${SETTINGS}/secrecy`,
     answer: async ({ settings }, q) => {
-      const { keys, secret } = q.object();
+      const { keys, secret } = q.object(flat(["keys", "secret"]));
       return { details: detailsOf(await settings.markSettings(q.context, q.id("appId"), keys, secret, q.ifMatch())) };
     },
   },

@@ -1,4 +1,5 @@
 /** What starts actions by itself, and the ledger of what it started, over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP = "/v3/apps/:appId";
@@ -32,7 +33,7 @@ export const triggerRoutes: readonly Route[] = [
     path: `${APP}/triggers/backtest`,
     answer: async ({ triggers }, q) => ({
       status: "TRIGGER_TESTED",
-      ...(await triggers.backtestTrigger(q.context, q.id("appId"), q.object()["where"])),
+      ...(await triggers.backtestTrigger(q.context, q.id("appId"), q.object(flat(["where"]))["where"])),
     }),
   },
   {

@@ -1,6 +1,7 @@
 /** Version history and comparisons over REST: rows of the facade's table. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
+import { warned } from "./action-routes.js";
 import type { Route } from "./route.js";
 
 /** What differs, without the two states whole. */
@@ -38,7 +39,7 @@ export const versionRoutes: readonly Route[] = [
       const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
       const restored = await versions.restoreActionVersion(q.context, ...ids, q.ifMatch());
       const { action } = restored as { action: Action };
-      return q.at(action, { status: "ACTION_RESTORED", ...restored });
+      return q.at(action, { status: "ACTION_RESTORED", ...restored, ...warned(action) });
     },
   },
   {

@@ -25,6 +25,13 @@ export interface Visitor {
   /** The network address of the request. */
   address?: string;
   quota?: RateAnswer & { limit: number };
+  /** A fault of the request that is reported once the caller's right is known: who has none learns of no fault. */
+  deferred?: ActionError;
+}
+
+/** @throws the fault that the request has */
+function reportDeferred({ deferred }: Visitor): void {
+  if (deferred) throw deferred;
 }
 
 /** Who was let through to what an app's access rules may grant. */
@@ -152,6 +159,7 @@ export function createGate(options: {
         return { caller: entered, isTrusted: true, ...(address !== undefined && { address }) };
       }
       if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
+      reportDeferred(visitor);
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
       return { caller, isTrusted: false, ...(address !== undefined && { address }) };
     },
@@ -164,6 +172,7 @@ export function createGate(options: {
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await count(visitor, caller, rateClass, appId);
+      reportDeferred(visitor);
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
       return address === undefined ? caller : { ...caller, address };
     },
@@ -183,6 +192,7 @@ export function createGate(options: {
       if (!caller) throw new ActionError("UNAUTHORIZED");
       const { who } = ACCESS[operation] as { who: readonly string[] };
       if (!who.includes(caller.kind)) throw new ActionError("FORBIDDEN");
+      reportDeferred(visitor);
       return caller;
     },
   };

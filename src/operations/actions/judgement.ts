@@ -4,9 +4,10 @@ import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import type { CodeJudge } from "../../rules/action-fields.js";
-import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
+import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
+import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { validationRow } from "../../rules/validation-table.js";
 import { NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
@@ -60,6 +61,12 @@ export function createJudgement(options: { codeReadings: CodeReadings; packages:
     assets: packages.settle(input.dependencies, known, resolved),
   });
 
+  /** @throws REQUEST_INVALID for unknown fields, last of all faults */
+  function withoutUnknown(data: unknown, judged: Judged): Judged {
+    refuseUnknownFields(data, ACTION_SHAPE);
+    return judged;
+  }
+
   /** Of several faults the first of the table is told, and a name that is taken stands early in it. */
   async function namesFirst(
     manager: EntityManager,
@@ -106,13 +113,16 @@ export function createJudgement(options: { codeReadings: CodeReadings; packages:
     /** @throws a status of the validation table, DEPENDENCY_UNRESOLVED */
     async created(manager: EntityManager, appId: number, data: unknown, resolved: Resolved): Promise<Judged> {
       const where = { appId, name: propertyOf(data, "name"), exceptId: null };
-      return namesFirst(manager, where, async () => withAssets(await createdInput(appId, data), [], resolved));
+      return namesFirst(manager, where, async () =>
+        withoutUnknown(data, withAssets(await createdInput(appId, data), [], resolved)),
+      );
     },
 
     /** The action as it is after an update (specification, `update`). @throws as `created` */
     async updated(manager: EntityManager, current: ActionRow, data: unknown, resolved: Resolved): Promise<Judged> {
       const where = { appId: current.appId, name: propertyOf(data, "name"), exceptId: current.id };
-      const judge = async () => withAssets(await updatedInput(current, data), current.assets, resolved);
+      const judge = async () =>
+        withoutUnknown(data, withAssets(await updatedInput(current, data), current.assets, resolved));
       return namesFirst(manager, where, judge);
     },
 

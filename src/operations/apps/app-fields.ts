@@ -7,6 +7,7 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change, and the states that the change may start from. */
 export interface AppTarget {
@@ -45,11 +46,21 @@ const FIELDS: Record<string, Field> = {
 };
 const ADMIN_FIELDS: Record<string, Field> = { ...FIELDS, isSystemTemplate: flag, isHidden: flag };
 
+/** As it is read; `settings` and what only admins may set are ignored where they may not be set. */
+const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
+const APP_SHAPE = flat(Object.keys(ADMIN_FIELDS), READ_ONLY);
+
 export type AppChanges = Partial<AppRow>;
 
-/** The changes that a body asks for; what is no field of those that the caller may change is ignored. @throws REQUEST_INVALID */
+/** The changes that a body asks for; fields that the caller may not change are ignored. @throws REQUEST_INVALID, last for an unknown field */
 export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  const changes = changesOf(body, asAdmin);
+  refuseUnknownFields(body, APP_SHAPE);
+  return changes;
+}
+
+function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges {
   const given = Object.entries(asAdmin ? ADMIN_FIELDS : FIELDS).filter(([name]) => Object.hasOwn(body, name));
   return Object.fromEntries(given.map(([name, check]) => [name, check(body[name], name)]));
 }

@@ -1,6 +1,7 @@
 /** What an editor says of a data source itself. Pure; knows no table. */
 import { ActionError } from "../../errors.js";
 import { described, isObject, unstorableAt } from "../described.js";
+import { flat, refuseUnknownFields } from "../unknown-fields.js";
 import { type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
 import { columnsOf, type EntryData, rowsOf } from "./entry-input.js";
@@ -9,6 +10,10 @@ import { type Hook, parseHooks } from "./hooks.js";
 const NAME_MAX_CHARACTERS = 255;
 const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 type Field = (typeof FIELDS)[number];
+
+const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
+const CHANGE_SHAPE = flat(FIELDS, READ_ONLY);
+const NEW_SHAPE = flat([...FIELDS, "entries"], READ_ONLY);
 
 /** Fields that were given; `indexes` are judged where they are made. */
 export interface DataSourceFields {
@@ -32,15 +37,6 @@ function parseName(value: unknown): string {
 function parseFlag(value: unknown, field: string): boolean {
   if (typeof value === "boolean") return value;
   throw new ActionError("REQUEST_INVALID", `${field} must be true or false (got ${described(value)})`);
-}
-
-function checkFields(body: Record<string, unknown>, allowed: readonly string[]): void {
-  const unknown = Object.keys(body).find((key) => !allowed.includes(key));
-  if (unknown === undefined) return;
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `a data source has no field ${described(unknown)}; it may be given ${allowed.join(", ")}`,
-  );
 }
 
 function parseField(body: Record<string, unknown>, field: Field): unknown {
@@ -78,8 +74,9 @@ function parseRows(value: unknown): EntryData[] {
 export function parseNewDataSource(body: unknown): DataSourceFields & { name: string; entries: EntryData[] } {
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", `a data source must be an object; ${described(body)} came`);
-  checkFields(body, [...FIELDS, "entries"]);
-  return { ...given(body), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
+  const fields = { ...given(body), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
+  refuseUnknownFields(body, NEW_SHAPE);
+  return fields;
 }
 
 function given(body: Record<string, unknown>): DataSourceFields {
@@ -91,6 +88,7 @@ function given(body: Record<string, unknown>): DataSourceFields {
 export function parseDataSourceChange(body: unknown): DataSourceFields {
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", `the fields must be an object; ${described(body)} came`);
-  checkFields(body, FIELDS);
-  return given(body);
+  const fields = given(body);
+  refuseUnknownFields(body, CHANGE_SHAPE);
+  return fields;
 }
