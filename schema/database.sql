@@ -777,6 +777,7 @@ CREATE TABLE run (
   log_id bigint,
   waits_for text,
   ready_at timestamp with time zone,
+  sandbox text,
   CONSTRAINT run_pkey PRIMARY KEY (id),
   CONSTRAINT run_check CHECK (((state = 'running'::text) = (holder IS NOT NULL))),
   CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),

@@ -57,6 +57,7 @@ import { Declarations1763600260000 } from "../../migrations/1763600260000-declar
 import { AppUsers1764000400000 } from "../../migrations/1764000400000-app-users.js";
 import { CredentialsOfPeople1764000410000 } from "../../migrations/1764000410000-credentials-of-people.js";
 import { SettingsState1764000500000 } from "../../migrations/1764000500000-settings-state.js";
+import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sandbox.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -118,6 +119,7 @@ export const MIGRATIONS = [
   AppUsers1764000400000,
   CredentialsOfPeople1764000410000,
   SettingsState1764000500000,
+  RunSandbox1764000900000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -42,6 +42,12 @@ export class RunType {
   @Field(() => RunPersonType, { nullable: true, description: "For those who author the app." })
   person: RunPersonType | null;
   @Field(() => [String], { description: "host:port of each host that it contacted." }) hosts: string[];
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Where its code was evaluated on the server: isolate, network-isolate or document; null if it was not.",
+  })
+  sandbox: string | null;
 }
 
 @ObjectType("RunDetails", { description: "One run with the execution log entry in which it ended." })

@@ -5,6 +5,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
 import { createBatches } from "../../engine/batches.js";
+import type { Mode } from "../../engine/browser/run.js";
 import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
 
 /** How a run ended: its state, and its log entry. */
@@ -14,6 +15,8 @@ export interface Ending {
   data: EntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
+  /** Where its code was evaluated on the server; null if it was not. */
+  sandbox?: Mode | null;
   /** It stands only where this is the number of the last change of the app's secrets still; null: whatever that is. */
   secretsVersion?: number | null;
 }
@@ -30,8 +33,8 @@ const STATEMENTS_AT_ONCE = 2;
 /** What is larger is sent alone: it holds up nobody else's end. */
 const SMALL_CHARACTERS = 64 * 1024;
 
-const COLUMNS = ["id", "holder", "state", "type", "data", "payload_at", "hosts", "secrets_version"];
-const TYPES = ["bigint", "uuid", "text", "text", "json", "integer", "text[]", "bigint"];
+const COLUMNS = ["id", "holder", "state", "type", "data", "payload_at", "hosts", "secrets_version", "sandbox"];
+const TYPES = ["bigint", "uuid", "text", "text", "json", "integer", "text[]", "bigint", "text"];
 
 const secretsStand = (version: string) =>
   `(${version} IS NULL OR ${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id))`;
@@ -43,7 +46,7 @@ const NOTICE = `pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id
 /* The columns of one run: all that most statements have, and a tenth cheaper than a list of one. */
 const END_ONE = `
   WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, log_id = ${NEXT_ENTRY}
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, log_id = ${NEXT_ENTRY}
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${secretsStand("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
   touched AS (
@@ -62,7 +65,7 @@ function textFor(count: number): string {
   return `
   WITH given (${COLUMNS.join(", ")}) AS (VALUES ${given.join(", ")}),
   ended AS (
-    UPDATE run SET state = given.state, holder = NULL, finished_at = now(), hosts = given.hosts, log_id = ${NEXT_ENTRY}
+    UPDATE run SET state = given.state, holder = NULL, finished_at = now(), hosts = given.hosts, sandbox = given.sandbox, log_id = ${NEXT_ENTRY}
       FROM given
      WHERE run.id = ANY (ARRAY[${all.map((row) => parameter(row, 0)).join(", ")}]) AND run.id = given.id
        AND run.finished_at IS NULL AND run.holder IS NOT DISTINCT FROM given.holder AND ${secretsStand("given.secrets_version")}
@@ -81,9 +84,11 @@ const TEXTS = Array.from({ length: TOGETHER }, (_, before) => textFor(before + 1
 
 /** Which of them ended: false for one that had ended or changed hands, or whose secrets had changed. All or, where it throws, none. */
 async function endRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
-  const values = runs.flatMap(({ id, holder, state, type, data, hosts = [], secretsVersion = null }) => {
-    return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion];
-  });
+  const values = runs.flatMap(
+    ({ id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null }) => {
+      return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox];
+    },
+  );
   const text = TEXTS[runs.length - 1]!;
   const written = await preparedRows<{ runId: number }>(executor, `end-runs-${runs.length}`, text, values);
   const ended = new Set(written.map(({ runId }) => runId));

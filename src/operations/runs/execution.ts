@@ -3,14 +3,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
-import { hasNetwork, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
+import { hasNetwork, type Mode, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
-import type { Measures, RunMode, RunOutcomeLabel } from "../watch/measures.js";
+import type { Measures, RunOutcomeLabel } from "../watch/measures.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending } from "./endings.js";
 import type { Ledger } from "./ledger.js";
@@ -154,7 +154,8 @@ interface EntryDetails {
   hosts: Set<string>;
   /** JSON text of the payload as it may be told; undefined for the run's own. */
   payload: string | undefined;
-  mode: RunMode;
+  /** null until code is evaluated. */
+  mode: Mode | null;
   /** `performance.now()` of its beginning. */
   begunAt: number;
   durationMs: number;
@@ -304,7 +305,10 @@ export function createExecution(options: {
     if (exit) details.payload = changedPayload(run, await exit.maskPayload(run.payload));
     const ending = endingOf(run, outcome, details.durationMs, { state, payload: details.payload });
     const secretsVersion = exit?.version ?? null;
-    if (await ledger.end(run.id, holder, { ...ending, hosts: [...details.hosts], secretsVersion })) return outcome;
+    if (
+      await ledger.end(run.id, holder, { ...ending, hosts: [...details.hosts], secretsVersion, sandbox: details.mode })
+    )
+      return outcome;
     if (exit && (await kept?.outdated(exit))) return null;
     log.warn({ runId: run.id }, "a run had been taken away before it ended here");
     return outcome;
@@ -353,7 +357,7 @@ export function createExecution(options: {
       const details: EntryDetails = {
         hosts: new Set(),
         payload: undefined,
-        mode: "none",
+        mode: null,
         begunAt: performance.now(),
         durationMs: 0,
         trace,
@@ -362,7 +366,7 @@ export function createExecution(options: {
       details.durationMs = performance.now() - details.begunAt;
       const tell = (outcome: RunOutcome) => {
         const { appId, trigger } = run;
-        const ended = { mode: details.mode, outcome: labelOf(outcome) };
+        const ended = { mode: details.mode ?? ("none" as const), outcome: labelOf(outcome) };
         measures.runEnded({ appId, trigger, ...ended, durationMs: details.durationMs });
         trace.end(ended);
       };

@@ -50,6 +50,8 @@ export interface RunSummary {
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each host that it contacted. */
   hosts: string[];
+  /** Where its code was evaluated on the server: `isolate`, `network-isolate` or `document`; null if it was not, or before this was stored. */
+  sandbox: string | null;
 }
 
 /** What follows a page: `total` is exact up to TOTAL_MAX. */
@@ -87,7 +89,7 @@ const SUMMARY = `
   CASE WHEN run.state = 'queued' THEN run.waits_for END AS "waitsFor",
   run.queued_at AS "queuedAt", run.started_at AS "startedAt", run.finished_at AS "finishedAt",
   entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
-  run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts,
+  run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts, run.sandbox,
   person.first_name AS "firstName", person.last_name AS "lastName",
   CASE WHEN run.state = 'failed' AND entry.bytes <= 8192 THEN entry.data::text END AS failed`;
 const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}

@@ -56,13 +56,31 @@ function Timeline({ run }: { run: RunDetails }) {
   );
 }
 
+const SANDBOX_WORDS: Record<string, string> = {
+  isolate: "an isolate",
+  "network-isolate": "an isolate with a network",
+  document: "a document",
+};
+
 function Facts({ run, appId }: { run: RunDetails; appId: number }) {
   const to = (place: Partial<Place> & Pick<Place, "view">, words: string) => (
     <a href={hrefOf({ appId, ...place })}>{words}</a>
   );
   const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
-  const { person, personId, causeRunId, chainId, replayOf, versionId, eventId, hosts, reason, tickCount, waitsFor } =
-    run;
+  const {
+    person,
+    personId,
+    causeRunId,
+    chainId,
+    replayOf,
+    versionId,
+    eventId,
+    hosts,
+    sandbox,
+    reason,
+    tickCount,
+    waitsFor,
+  } = run;
   const by = person ? `${person.firstName} ${person.lastName}` : personId === null ? null : `person ${personId}`;
   const facts: [string, ReactNode][] = [
     ["Started by", TRIGGER_WORDS[run.trigger]],
@@ -77,6 +95,7 @@ function Facts({ run, appId }: { run: RunDetails; appId: number }) {
     ["Log event", eventId],
     ["Skipped because", reason && (tickCount > 1 ? `${reason}, ${tickCount} ticks` : reason)],
     ["Waits", waitsFor && WAIT_WORDS[waitsFor]],
+    ["Evaluated in", sandbox && (SANDBOX_WORDS[sandbox] ?? sandbox)],
     ["Contacted", hosts.length === 0 ? null : hosts.join(", ")],
   ];
   return (
