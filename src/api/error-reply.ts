@@ -3,7 +3,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { isDatabaseAway } from "../data/database.js";
+import { isDatabaseAway, isUnstorableText } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
 import type { Measures } from "../operations/watch/measures.js";
 
@@ -40,6 +40,10 @@ function tellable(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);
   if (refusal) return refusal;
+  // Where an operation does not look for it itself: whatever the place, it is the request's fault.
+  if (isUnstorableText(error)) {
+    return new ActionError("REQUEST_INVALID", "the request holds the character U+0000, which no text can have");
+  }
   if (isDatabaseAway(error)) {
     log.warn({ reason: (error as Error).message }, "a request found the database away");
     return new ActionError("OVERLOADED", "the database is away, try again shortly", { retryAfter: AWAY_RETRY_SECONDS });

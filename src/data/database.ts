@@ -247,6 +247,12 @@ export function isRefusedData(error: unknown): boolean {
   return /^(22|54)/.test(code);
 }
 
+/** True if a value holds the character U+0000, which PostgreSQL has in no text. */
+export function isUnstorableText(error: unknown): boolean {
+  const { code = "" } = driverErrorOf(error);
+  return code === "22021" || code === "22P05";
+}
+
 /** True if the database refused a connection because it has no more. */
 export function isFull(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";

@@ -1,0 +1,176 @@
+/** Requests for every route of the OpenAPI document and every field of the GraphQL schema, with odd values in the place of texts and numbers. */
+import fc from "fast-check";
+import {
+  type GraphQLField,
+  type GraphQLInputType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+} from "graphql";
+import type { TestService } from "../harness/service.js";
+
+/** Makes the value of one place; the same maker is asked for each place in turn. */
+export type Odd = (kind: "text" | "number" | "any") => unknown;
+
+export const NUL: Odd = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
+
+const TEXTS = [
+  "",
+  " ",
+  "\0",
+  "a\0b",
+  "\ud800",
+  "1",
+  "-1",
+  "1e400",
+  "%",
+  "__proto__",
+  "'\"",
+  "👩‍👩‍👧",
+  "x".repeat(600),
+  "2026-01-01T00:00:00.000Z",
+];
+const NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
+
+/** One of the odd values, or a plausible one, by the numbers that are drawn. */
+export function drawn(draw: () => number): Odd {
+  const pick = <T>(list: readonly T[]): T => list[draw() % list.length]!;
+  return (kind) => {
+    if (kind === "text") return pick(TEXTS);
+    if (kind === "number") return pick(NUMBERS);
+    return pick([null, {}, [], { [pick(TEXTS)]: pick(TEXTS) }, [pick(TEXTS)], pick(TEXTS), pick(NUMBERS)]);
+  };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
+type Schema = Record<string, any>;
+
+function ofSchema(schema: Schema | undefined, components: Schema, odd: Odd, depth = 4): unknown {
+  if (!schema || depth === 0) return odd("any");
+  if (schema["$ref"]) return ofSchema(components[schema["$ref"].split("/").at(-1)], components, odd, depth - 1);
+  if (schema["anyOf"]) return ofSchema(schema["anyOf"][0], components, odd, depth);
+  if (schema["enum"]) return schema["enum"][0];
+  const type = [schema["type"]].flat()[0];
+  if (type === "array") return [ofSchema(schema["items"], components, odd, depth - 1)];
+  if (type === "integer" || type === "number") return odd("number");
+  if (type === "boolean") return true;
+  if (type === "string") return odd("text");
+  if (!schema["properties"]) return odd("any");
+  const fields = Object.entries(schema["properties"] as Schema);
+  return Object.fromEntries(fields.map(([name, one]) => [name, ofSchema(one, components, odd, depth - 1)]));
+}
+
+export interface RestCall {
+  method: string;
+  path: string;
+  body?: unknown;
+}
+
+/** A request for the operation of that path and method. Ids stay those of the first app and its first things. */
+export function restCall(document: Schema, path: string, method: string, odd: Odd): RestCall {
+  const { parameters = [], requestBody } = document["paths"][path][method] as {
+    parameters: Schema[];
+    requestBody: Schema;
+  };
+  const text = (value: unknown) => (typeof value === "string" ? value.toWellFormed() : JSON.stringify(value));
+  let filled = path;
+  const query = new URLSearchParams();
+  for (const { name, in: where, schema } of parameters) {
+    const value = schema?.["type"] === "integer" ? odd("number") : odd("text");
+    if (where === "path") {
+      const isId = schema?.["type"] === "integer" || /^(appId|app|id)$/.test(name);
+      filled = filled.replace(`{${name}}`, isId ? "1" : encodeURIComponent(text(value)) || "x");
+    }
+    if (where === "query") query.set(name, text(value));
+  }
+  const schema = requestBody?.["content"]["application/json"].schema;
+  const body = schema && ofSchema(schema, document["components"].schemas, odd);
+  const search = [...query].length > 0 ? `?${query}` : "";
+  return { method: method.toUpperCase(), path: filled + search, ...(body !== undefined && { body }) };
+}
+
+function ofType(type: GraphQLInputType, odd: Odd, depth = 4): unknown {
+  if (isNonNullType(type)) return ofType(type.ofType, odd, depth);
+  if (isListType(type)) return [ofType(type.ofType, odd, depth)];
+  if (isEnumType(type)) return type.getValues()[0]!.name;
+  if (isInputObjectType(type)) {
+    if (depth === 0) return {};
+    const fields = Object.values(type.getFields());
+    return Object.fromEntries(fields.map((field) => [field.name, ofType(field.type, odd, depth - 1)]));
+  }
+  const { name } = type;
+  if (name === "Int" || name === "Float" || name === "SafeInt") return whole(odd("number"));
+  if (name === "Boolean") return true;
+  if (name === "DateTime") return "2026-01-01T00:00:00.000Z";
+  return name === "String" || name === "ID" ? odd("text") : odd("any");
+}
+
+/** What GraphQL's Int lets through, so that the operation is reached. */
+const whole = (value: unknown): number => (Math.abs(value as number) < 2 ** 31 ? Math.trunc(value as number) : 1);
+
+function selectionOf(field: GraphQLField<unknown, unknown>): string {
+  return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
+}
+
+/** A document that asks for one root field, with its variables. */
+export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: Odd) {
+  const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
+  const field = root!.getFields()[name]!;
+  const variables = Object.fromEntries(
+    field.args.map(({ name: argument, type }) => [argument, argument === "appId" ? 1 : ofType(type, odd)]),
+  );
+  const head = field.args.map(({ name: argument, type }) => `$${argument}: ${type}`).join(", ");
+  const args = field.args.map(({ name: argument }) => `${argument}: $${argument}`).join(", ");
+  const query = `${kind} ${head && `(${head})`} { ${name}${args && `(${args})`}${selectionOf(field)} }`;
+  return { query, variables };
+}
+
+/** Ends what other requests need: not asked for. */
+const LEFT_OUT = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
+
+/** Sends both kinds of call for everything there is; answers how many, and which failed on the service's side. */
+export async function fuzz(
+  service: TestService,
+  document: Schema,
+  schema: GraphQLSchema,
+  odd: () => Odd,
+): Promise<{ found: string[]; count: number }> {
+  const found: string[] = [];
+  let count = 0;
+  for (const [path, methods] of Object.entries<Schema>(document["paths"])) {
+    for (const method of Object.keys(methods)) {
+      if (LEFT_OUT.test(path)) continue;
+      const call = restCall(document, path, method, odd());
+      count += 1;
+      const { http, body } = await service.rest(call.method, call.path, { as: "admin", body: call.body });
+      if (http >= 500 && http !== 503)
+        found.push(`${call.method} ${call.path} ${JSON.stringify(call.body)}: ${JSON.stringify(body)}`);
+    }
+  }
+  for (const kind of ["query", "mutation"] as const) {
+    const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
+    for (const name of Object.keys(root!.getFields())) {
+      if (LEFT_OUT.test(name)) continue;
+      const { query, variables } = graphqlCall(schema, kind, name, odd());
+      count += 1;
+      const { errors = [] } = await service.graphql(query, variables, { as: "admin" });
+      for (const { extensions, message } of errors) {
+        if (/INTERNAL_ERROR|PUBLISH_FAILED|RESTORE_FAILED/.test(extensions.status)) {
+          found.push(`${name} ${JSON.stringify(variables)}: ${extensions.status} ${message}`);
+        }
+      }
+    }
+  }
+  return { found, count };
+}
+
+/** Numbers from a seed, the same in every run. */
+export function numbersFrom(seed: number): () => number {
+  const numbers = fc.sample(fc.nat(), { seed, numRuns: 5_000 });
+  let at = 0;
+  return () => numbers[at++ % numbers.length]!;
+}

@@ -1,0 +1,55 @@
+/** No input gives 5xx: every route and field with U+0000 in the place of every text, then with other odd values. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { buildSchema } from "graphql";
+import { startTestService, type TestService } from "../harness/service.js";
+import { drawn, fuzz, NUL, numbersFrom } from "./fuzz.js";
+
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
+
+describe("odd values in every place of a request", function () {
+  this.timeout(300_000);
+  const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
+  let service: TestService;
+  // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document
+  let document: any;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    document = (await service.rest("GET", "/v1/openapi.json")).body;
+    const code = "async function execute() { return 1; }";
+    await service.rest("POST", "/v3/apps/1/actions", { body: { name: "first", code } });
+    await service.rest("POST", "/v1/apps/1/data-sources", { body: { name: "people", entries: [{ a: 1 }] } });
+  });
+  after(() => service.stop());
+
+  it("U+0000 in every text of every route, query and mutation is refused or lived with", async () => {
+    expect((await fuzz(service, document, schema, () => NUL)).found).to.deep.equal([]);
+  });
+
+  it("other odd values give no 5xx", async () => {
+    const draw = numbersFrom(39);
+    for (let round = 0; round < 3; round += 1) {
+      expect((await fuzz(service, document, schema, () => drawn(draw))).found).to.deep.equal([]);
+    }
+  });
+
+  for (const path of [
+    "/v3/apps/1/actions?search=%00",
+    "/v1/apps/1/media?name=%00",
+    "/v1/apps/1/data-sources/%00",
+    "/v1/apps/1/data-sources/%00?by=name",
+    "/v1/apps/1/data-sources/1/indexes/%00",
+    "/v1/apps/1/data-sources/1/export?format=%00",
+    "/v3/apps/1/actions/%00/compile?html",
+    "/v3/apps/1/runs?search=%00",
+    "/v1/apps/1/audit?cursor=%00",
+    "/v1/apps/1/env.js?a=%00",
+    "/v1/apps/1/media/files/1/contents?format=%00",
+  ]) {
+    it(`GET ${path} gives no 5xx`, async () => {
+      expect((await service.rest("GET", path)).http).to.be.below(500);
+    });
+  }
+});

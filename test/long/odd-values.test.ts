@@ -1,0 +1,35 @@
+/** No input gives 5xx, at length: odd values in every place of every route and field. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { buildSchema } from "graphql";
+import { drawn, fuzz, numbersFrom } from "../api/fuzz.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
+
+describe("odd values in every place of a request, at length", function () {
+  this.timeout(0);
+  const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
+  let service: TestService;
+  // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document
+  let document: any;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    document = (await service.rest("GET", "/v1/openapi.json")).body;
+    const code = "async function execute() { return 1; }";
+    await service.rest("POST", "/v3/apps/1/actions", { body: { name: "first", code } });
+    await service.rest("POST", "/v1/apps/1/data-sources", { body: { name: "people", entries: [{ a: 1 }] } });
+  });
+  after(() => service.stop());
+
+  it("no 5xx in 20,000 requests", async () => {
+    const draw = numbersFrom(20_000);
+    for (let sent = 0; sent < 20_000; ) {
+      const { found, count } = await fuzz(service, document, schema, () => drawn(draw));
+      expect(found).to.deep.equal([]);
+      sent += count;
+    }
+  });
+});
