@@ -2,6 +2,7 @@
  * Resolves the tokens of open sockets again: each token once for all its sockets, and few at a time, so that a thousand sockets leave
  * the database to others. Reads and closes no socket.
  */
+import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
@@ -33,7 +34,8 @@ export function createRecheck<Holder extends Held>(options: {
     clearTimeout(holders.get(holder));
     const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
     const left = Math.max(expiresAt - Date.now(), CLOCKS_APART_MS);
-    const timer = left > TIMER_MAX_MS ? undefined : setTimeout(() => void settle(holder.token ?? "", [holder]), left);
+    const timer =
+      left > TIMER_MAX_MS ? undefined : setTimeout(() => runInBackground(settle(holder.token ?? "", [holder])), left);
     holders.set(holder, timer?.unref());
   }
 

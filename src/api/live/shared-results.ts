@@ -124,7 +124,7 @@ function failable<T>(
     fail(reason) {
       failure = reason;
       onEnd();
-      void results.return().catch(() => undefined);
+      results.return().catch(() => undefined);
       rejectNext(reason);
     },
   };

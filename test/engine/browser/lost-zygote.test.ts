@@ -53,6 +53,23 @@ describe("a browser whose zygote process is killed", function () {
   });
 });
 
+describe("a browser whose main process is killed under the process that was started", function () {
+  this.timeout(60_000);
+
+  it("is replaced", async () => {
+    const browsers = testBrowsers();
+    await browsers.start();
+    const started = browsers.pid()!;
+    const isMain = (pid: number) => !readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--type=");
+    // The last one: where nothing wraps the browser, it is the process that was started.
+    const main = groupMembers(started).filter(isMain).at(-1)!;
+    process.kill(main, "SIGKILL");
+    await until(() => browsers.ready() && browsers.pid() !== started);
+    expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
+    await browsers.stop();
+  });
+});
+
 describe("a browser that no longer answers", function () {
   this.timeout(60_000);
 

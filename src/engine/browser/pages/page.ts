@@ -36,7 +36,7 @@ const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fro
 
 export class Page {
   private session!: CDPSession;
-  /** Targets of this connection whose renderer did not start while this page had no target yet. */
+  /** Targets of this connection that crashed while this page had no target yet. */
   private readonly crashedEarly = new Set<string>();
   private hasCrashed = false;
   private contextId = "";
@@ -120,10 +120,11 @@ export class Page {
   }
 
   private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
-    if (this.targetId === "" && status === FAILED_TO_LAUNCH) this.crashedEarly.add(targetId);
+    if (this.targetId === "") this.crashedEarly.add(targetId);
     if (targetId !== this.targetId) return;
     this.hasCrashed = true;
-    if (status === FAILED_TO_LAUNCH) this.lose("crashed");
+    // No code has run in it, or no renderer: the cause needs no search.
+    if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
   }
 

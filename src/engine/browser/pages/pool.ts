@@ -199,9 +199,14 @@ export class Pool {
   }
 
   private async refill(): Promise<void> {
-    while (this.spare.length < this.options.spares && this.options.chromium.alive()) {
+    for (let failures = 0; this.spare.length < this.options.spares && this.options.chromium.alive(); ) {
       const leave = await this.turn(AHEAD);
-      this.spare.push(await this.within(leave, this.open()));
+      try {
+        this.spare.push(await this.within(leave, this.open()));
+      } catch (error) {
+        failures += 1;
+        if (failures >= OPEN_ATTEMPTS) throw error;
+      }
     }
   }
 

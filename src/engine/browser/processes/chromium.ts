@@ -150,6 +150,8 @@ function killGroup(child: ChildProcess): void {
 
 function pipeTo(child: ChildProcess): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
+  // The process that was started may be a wrapper that outlives the browser, so its exit is not enough.
+  fromBrowser.once("close", () => killGroup(child));
   return createPipeTransport(toBrowser, fromBrowser);
 }
 

@@ -1,0 +1,174 @@
+/** A service under load whose browser's processes are killed at random moments, and that is stopped at random moments. */
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { until } from "../harness/until.js";
+import { type Editor, editorOf } from "../service/support.js";
+
+const KILLS = Number(process.env["KILLS"] ?? 500);
+const STOPS = Number(process.env["STOPS"] ?? 50);
+const CALLERS = 4;
+const PAUSE_MAX_MS = 1_000;
+const STOP_WITHIN_MS = 5_000;
+const WAIT_MAX_MS = 5_000;
+/** How often each is killed: after a browser or its zygotes the next kill would else meet the restart each time. */
+const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
+type Kind = keyof typeof SHARES;
+const KINDS = (Object.keys(SHARES) as Kind[]).flatMap((kind) => Array<Kind>(SHARES[kind]).fill(kind));
+
+interface BrowserProcess {
+  pid: number;
+  kind: string;
+}
+
+/** Processes of the service's browsers. Of a browser itself both: the one that was started, and the one that it becomes. */
+function browserProcesses(service: ServiceProcess): BrowserProcess[] {
+  const found = readdirSync("/proc").flatMap((name) => {
+    try {
+      const command = readFileSync(`/proc/${name}/cmdline`, "latin1");
+      const fields = readFileSync(`/proc/${name}/stat`, "latin1")
+        .replace(/^.*\) /s, "")
+        .split(" ");
+      if (command === "") return [];
+      const kind = /--type=([a-z-]+)/.exec(command)?.[1] ?? "browser";
+      const isOfService = command.includes(`svc-chromium-${service.pid}-`);
+      return [{ pid: Number(name), group: Number(fields[2]), kind, isBrowser: kind === "browser" && isOfService }];
+    } catch {
+      return [];
+    }
+  });
+  const groups = new Set(found.filter(({ isBrowser }) => isBrowser).map(({ group }) => group));
+  return found.filter(({ group }) => groups.has(group));
+}
+
+const anyKind = (): Kind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
+
+/** Kills one process of that kind, once there is one. */
+async function killOne(service: ServiceProcess, kind: Kind): Promise<void> {
+  await until(() => {
+    const those = browserProcesses(service).filter((one) => one.kind === kind);
+    const one = those[Math.floor(Math.random() * those.length)];
+    if (!one) return false;
+    try {
+      return process.kill(one.pid, "SIGKILL");
+    } catch {
+      return false;
+    }
+  });
+}
+
+const actionsOf = (url: string): Record<string, string> => ({
+  language: "const execute = async ({ payload }) => payload",
+  fetching: `const execute = async () => (await fetch("${url}")).text()`,
+  document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
+});
+/** Failures that the loss of a browser's process explains. */
+const EXPLAINED = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
+
+interface Seen {
+  answers: number;
+  failures: number;
+  longestMs: number;
+  unexplained: string[];
+}
+
+/** Calls the actions without a pause until `isOver`. */
+async function load(editor: Editor, names: readonly string[], seen: Seen, isOver: () => boolean): Promise<void> {
+  const caller = async (first: number) => {
+    for (let turn = first; !isOver(); turn += 1) {
+      const begun = performance.now();
+      const { http, body } = await editor.call("POST", `/${names[turn % names.length]}/runWithResult`, {});
+      seen.longestMs = Math.max(seen.longestMs, performance.now() - begun);
+      seen.answers += 1;
+      if (http === 200) continue;
+      seen.failures += 1;
+      if (!EXPLAINED.test(String(body.error))) seen.unexplained.push(`${http} ${body.status}: ${body.error}`);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, (_, at) => caller(at)));
+}
+
+describe("a service whose browser's processes die", function () {
+  this.timeout(1_200_000);
+  let host: Server;
+  let service: ServiceProcess;
+  let dataDir: string;
+  const names = Object.keys(actionsOf(""));
+  const environment = { ALLOW_PRIVATE_NETWORK: "1", LOG_LEVEL: "warn" };
+  before(async () => {
+    host = createServer((_request, response) => {
+      response.setHeader("Access-Control-Allow-Origin", "*");
+      setTimeout(() => response.end("read"), 20);
+    });
+    await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve));
+  });
+  after(async () => {
+    await service.clean();
+    host.close();
+    host.closeAllConnections();
+  });
+
+  it(`survives ${KILLS} kills under load, and no call waits for more than 5 s`, async () => {
+    service = startProcess({ ...environment, LOG_LEVEL: "info" });
+    ({ dataDir } = service);
+    const editor = await editorOf(service);
+    const url = `http://127.0.0.1:${(host.address() as AddressInfo).port}/`;
+    for (const [name, code] of Object.entries(actionsOf(url))) await editor.create(name, code);
+    const seen: Seen = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
+    const killed: Record<string, number> = {};
+    let isOver = false;
+    const loaded = load(editor, names, seen, () => isOver);
+    const begun = performance.now();
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      await delay(Math.random() * PAUSE_MAX_MS);
+      const kind = anyKind();
+      await killOne(service, kind);
+      killed[kind] = (killed[kind] ?? 0) + 1;
+    }
+    isOver = true;
+    await loaded;
+    const metrics = await (await fetch(`${editor.url}/metrics`)).text();
+    const rejections = Number(/^svc_unhandled_rejections_total (\d+)$/m.exec(metrics)?.[1]);
+    const seconds = Math.round((performance.now() - begun) / 1_000);
+    const { unexplained, ...figures } = seen;
+    process.stdout.write(`      ${JSON.stringify({ ...figures, killed, rejections, seconds })}\n`);
+    service.signal("SIGTERM");
+    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
+    expect(unexplained).to.deep.equal([]);
+    expect(rejections).to.equal(0);
+    expect(seen.longestMs).to.be.below(WAIT_MAX_MS);
+  });
+
+  it(`exits with 0 at ${STOPS} stops at random moments, half of them beside a kill`, async () => {
+    const codes: Record<string, number> = {};
+    let longestMs = 0;
+    for (let stop = 0; stop < STOPS; stop += 1) {
+      const own = startProcess({ ...environment, LOG_LEVEL: "info", DATA_DIR: dataDir });
+      service = own;
+      let isOver = false;
+      const loaded = editorOf(own)
+        .then((editor) => {
+          const seen: Seen = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
+          return load(editor, names, seen, () => isOver);
+        })
+        // The port closes before the callers know of the stop.
+        .catch(() => undefined);
+      await own.listening();
+      await delay(Math.random() * 3_000);
+      if (stop % 2 === 0) await Promise.race([killOne(own, anyKind()).catch(() => {}), delay(500)]);
+      const begun = performance.now();
+      own.signal("SIGTERM");
+      isOver = true;
+      const { code, signal } = await own.ended;
+      longestMs = Math.max(longestMs, performance.now() - begun);
+      codes[`${code ?? signal}`] = (codes[`${code ?? signal}`] ?? 0) + 1;
+      await loaded;
+    }
+    process.stdout.write(`      ${JSON.stringify({ codes, longestMs: Math.round(longestMs) })}\n`);
+    expect(codes).to.deep.equal({ 0: STOPS });
+    expect(longestMs).to.be.below(STOP_WITHIN_MS);
+  });
+});
