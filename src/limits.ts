@@ -54,6 +54,8 @@ export const COMMUNICATE_WINDOW_MS = 30_000;
 
 /** A request's body, payloads included (contract, section 4: 413 above it). */
 export const BODY_MAX_BYTES = 1024 * 1024;
+/** Report of a run in a browser: a payload, a result of RESULT_MAX_BYTES, and what writes them down. */
+export const CLIENT_RUN_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
 
 /** The body of a commit, and of an import of JSON (packages). */
 export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;

@@ -24,6 +24,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The route reads the body itself, with bounds of its own. */
     streamed?: true;
+    /** The route's bound holds for visitors too. */
+    isLargeForAll?: true;
   }
 }
 
@@ -31,7 +33,7 @@ declare module "fastify" {
 function limitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const isTrusted = context.caller !== null && !isVisitor(context.caller);
-  return isTrusted ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
+  return isTrusted || routeOptions.config.isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
 /** Bytes that the request says it will bring; as many as it may if it does not say. @throws PAYLOAD_TOO_LARGE */

@@ -11,6 +11,7 @@ import { createLogTail } from "./records/log-tail.js";
 import type { QueueRoom } from "./records/queue-room.js";
 import { createRunWords } from "./records/run-words.js";
 import { createBacklogs } from "./runs/backlog.js";
+import { CLIENT_LATE_MS, overdueEnding } from "./runs/browser-endings.js";
 import { createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance, type OnBeat } from "./runs/instance.js";
@@ -51,6 +52,9 @@ export function createRunning(
     onBeat: async (mayDeclareDead) => {
       const settled = await runs.settleOrphans();
       const lost = (mayDeclareDead ? await ledger.endLost(lostEnding) : 0) + settled.lost;
+      await ledger.endOverdueInBrowsers(config.clientTimeoutMs + CLIENT_LATE_MS, (run) =>
+        overdueEnding(run, config.clientTimeoutMs),
+      );
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
       measures.runsLost(lost);
       const { queuedAgain } = settled;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { type Kind, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 interface Change {
   reset: boolean;
@@ -97,7 +98,7 @@ describe("Client actions", () => {
       await master.next();
       expect([...feed.known.keys()]).to.include(production);
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
-      expect(await feed.next()).to.deep.equal({ reset: true, actions: [], removed: [] });
+      while (feed.known.size > 0) await feed.next();
       const refused = [
         await service.rest("POST", `${actions()}/${production}/clientRuns`, { as: "live", body: { duration: 1 } }),
         await service.rest("GET", `${actions()}/${production}/compile`, { as: "live" }),
@@ -107,8 +108,7 @@ describe("Client actions", () => {
         [404, "ACTION_NOT_FOUND"],
       ]);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-      await feed.next();
-      expect([...feed.known.keys()]).to.include(production);
+      while (!feed.known.has(production)) await feed.next();
       // The viewer's masters are another matter: the next that it is told is a change of its own.
       const id = await create();
       expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
@@ -273,6 +273,74 @@ describe("Client actions", () => {
         actionVersion: "v3",
         result: { data: { a: 1 }, success: true },
       });
+    });
+
+    const start = (id: number, key: string, body: object = {}) =>
+      service.rest("POST", `${actions()}/${id}/clientRuns/started`, {
+        as: "viewer",
+        body,
+        headers: { "Idempotency-Key": key },
+      });
+    const stateOf = async (runId: number) =>
+      (await service.db.query("SELECT state FROM run WHERE id = $1", [runId]))[0].state;
+
+    it("are on record from their start, and end by the report of the same key, whatever became of their action", async () => {
+      const id = await create();
+      const { http, body } = await start(id, "s1", { payload: { n: 1 } });
+      expect([http, body.status, await stateOf(body.runId)]).to.deep.equal([201, "RUN_STARTED", "running"]);
+      expect((await start(id, "s1", { payload: { n: 1 } })).body.runId).to.equal(body.runId);
+      expect(await entries(id)).to.deep.equal([]);
+      await update(id, { active: false });
+      const ended = await report(id, "viewer", { result: 2, duration: 3 }, { "Idempotency-Key": "s1" });
+      expect([ended.http, ended.body.runId]).to.deep.equal([201, body.runId]);
+      await report(id, "viewer", { result: 9, duration: 9 }, { "Idempotency-Key": "s1" });
+      const logged = await entries(id);
+      expect(logged.map(({ data }: { data: object }) => data)).to.deep.equal([
+        {
+          ...{ mode: "on-demand", runOn: "client", taskId: id, payload: { n: 1 }, duration: 3, actionVersion: "v3" },
+          result: { data: 2, success: true },
+        },
+      ]);
+      expect((await start(id, "s1")).body.status).to.equal("ACTION_INACTIVE");
+    });
+
+    it("need a key to start, by which they end", async () => {
+      const id = await create();
+      const answer = await service.rest("POST", `${actions()}/${id}/clientRuns/started`, { as: "viewer", body: {} });
+      expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    });
+
+    it("fail when their page reports no end within the limit, and no sooner", async () => {
+      const id = await create();
+      const early = (await start(id, "early")).body.runId;
+      const { runId } = (await start(id, "lost", { payload: { n: 2 } })).body;
+      await service.db.query("UPDATE run SET started_at = now() - interval '36 seconds' WHERE id = $1", [runId]);
+      const [entry, ...others] = await until(async () => {
+        const found = await entries(id);
+        return found.length > 0 && found;
+      });
+      expect(others).to.deep.equal([]);
+      expect([entry.type, entry.data.runOn, entry.data.payload, entry.data.error.name]).to.deep.equal([
+        ...["app.task.failed", "client", { n: 2 }, "TimeoutError"],
+      ]);
+      expect(await stateOf(early)).to.equal("running");
+      await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "lost" });
+      expect(await entries(id)).to.have.length(1);
+      await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "early" });
+    });
+
+    it("have results of up to 6 MB, and fail with larger ones", async () => {
+      const id = await create();
+      const sizes = [1, 5.9, 6.1].map((megabytes) => Math.round(megabytes * 2 ** 20));
+      for (const size of sizes) {
+        const answer = await report(id, "editor", { payload: {}, result: "x".repeat(size), duration: 1 });
+        expect([size, answer.http]).to.deep.equal([size, 201]);
+      }
+      const logged = (await entries(id)).reverse();
+      expect(logged.map(({ data }: { data: { result: { data?: string } } }) => data.result.data?.length)).to.deep.equal(
+        [...[sizes[0], sizes[1], undefined]],
+      );
+      expect(logged[2].data.error).to.include({ name: "ResultError", message: "the result is larger than 6 MB" });
     });
 
     it("fail with the error that the browser tells, cut to bounded lengths", async () => {

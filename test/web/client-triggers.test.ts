@@ -204,6 +204,46 @@ describe("A client action that fails", () => {
     });
   });
 
+  const STARTED = `${REPORTS}/started`;
+
+  it("is announced before its code runs, so that an endless loop leaves a record too", async () => {
+    await openWith(onPageView("async function execute() { for (;;); }"));
+    void client.run("void setTimeout(() => Svc.App.Analytics.pageView({ n: 1 }))").catch(() => undefined);
+    const [announced] = await client.service.requests(STARTED);
+    expect((announced!.body as Report).payload.data).to.include({ n: 1 });
+    expect(announced!.headers["idempotency-key"]).to.match(UUID);
+  });
+
+  it("is reported as failed when its page is left, under the key of its announcement", async () => {
+    await openWith(returning("await new Promise(() => {})"));
+    await view();
+    const [announced] = await client.service.requests(STARTED);
+    await client.page.goto("about:blank");
+    const [ended] = await client.service.requests(REPORTS);
+    expect((ended!.body as Report).error?.name).to.equal("PageClosedError");
+    expect(ended!.headers["idempotency-key"]).to.equal(announced!.headers["idempotency-key"]);
+  });
+
+  it("is reported as failed when its page is closed", async () => {
+    await openWith(returning("await new Promise(() => {})"));
+    await view();
+    await client.service.requests(STARTED);
+    await client.page.close({ runBeforeUnload: true });
+    expect(((await client.service.requests(REPORTS))[0]!.body as Report).error?.name).to.equal("PageClosedError");
+  });
+
+  it("is reported with no more of its error than the log keeps, and fails with a result of more than 6 MB", async () => {
+    await openWith(onPageView("async function execute() { throw new Error('m'.repeat(2_000_000)); }"));
+    await view();
+    expect((await report()).error?.message).to.have.length(10_000);
+    client.service.feed.set(returning("'x'.repeat(6 * 1024 * 1024)"));
+    await until(async () => {
+      await view();
+      const sent = client.service.received.filter(({ path }) => path === REPORTS);
+      return (sent.at(-1)!.body as Report).error?.message === "the result is larger than 6 MB";
+    });
+  });
+
   it("is reported when its result cannot be said in JSON", async () => {
     await openWith(returning("10n"));
     await view();

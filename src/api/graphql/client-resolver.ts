@@ -1,4 +1,5 @@
 /** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs, analytics. */
+import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Trigger } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
@@ -69,6 +70,22 @@ export class ClientResolver {
   ): Promise<CompiledScript> {
     const caller = await this.gate.enter(context, "compileAction", appId);
     return this.clientActions.compiled(caller, appId, id);
+  }
+
+  @Mutation(() => ReportedRunType, {
+    description:
+      "Records that a run starts in a browser. Its report repeats the idempotency key; without one the run fails when its time is over.",
+  })
+  async startClientRun(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+    @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @IdempotencyKey() key?: string | null,
+  ): Promise<ReportedRunType> {
+    const caller = await this.gate.enter(context, "reportClientRun", appId);
+    const body = { payload: payload ?? undefined };
+    return this.clientRuns.start(caller, { appId, actionId: id, body, idempotencyKey: keyOf(context, key) });
   }
 
   @Mutation(() => ReportedRunType, {

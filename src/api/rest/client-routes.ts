@@ -1,12 +1,25 @@
 /** What clients report over REST: rows of the facade's table. */
+
+import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 export const clientRoutes: readonly Route[] = [
   {
     method: "POST",
+    path: "/v3/apps/:appId/actions/:id/clientRuns/started",
+    http: 201,
+    answer: async ({ clients }, q) => ({
+      status: "RUN_STARTED",
+      ...(await clients.startClientRun(q.context, q.id("appId"), q.id("id"), q.object(flat(["payload"]))["payload"])),
+    }),
+  },
+  {
+    method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns",
     http: 201,
+    bodyLimit: CLIENT_RUN_MAX_BYTES,
+    isLargeForAll: true,
     answer: async ({ clients }, q) => ({
       status: "RUN_RECORDED",
       ...(await clients.reportClientRun(q.context, q.id("appId"), q.id("id"), q.body)),

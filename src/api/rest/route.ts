@@ -11,6 +11,8 @@ export interface Route {
   stateless?: true;
   /** Bytes that the body may have; BODY_MAX_BYTES unless given. */
   bodyLimit?: number;
+  /** True: `bodyLimit` holds for visitors too, who otherwise have BODY_MAX_BYTES. */
+  isLargeForAll?: true;
   /** Access rules may let in who has no credential: the operation refuses whom they do not. */
   open?: true;
   /** Calls the resolver and shapes the body. */

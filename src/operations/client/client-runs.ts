@@ -1,16 +1,24 @@
-/** Runs that happened in a browser: checks that the reporter may, and gives each its run and its one log entry. Runs nothing. */
+/**
+ * Runs in browsers. A page announces each run at its start and reports its end under the same idempotency key, so that each run has one
+ * record and one log entry; a run without a report is ended when its time is over.
+ */
 import type { DataSource } from "typeorm";
+import type { TriggerType } from "../../data/action-types.js";
+import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { JSON_MAX_DEPTH } from "../../limits.js";
+import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
-import { entryData, type RunOutcome, type ScriptError } from "../records/execution-logs.js";
+import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
-import type { Ending } from "../runs/endings.js";
-import type { Ledger } from "../runs/ledger.js";
+import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/browser-endings.js";
+import { BROWSER_HOLDER, type Ledger } from "../runs/ledger.js";
 import { findReported } from "./client-actions.js";
 
-/** What a browser says of a run: `{payload, result?, duration}` or `{payload, error, duration}`; `duration` in milliseconds. */
+/**
+ * A run in a browser. `body` is `{payload}` at its start, `{payload, result?, duration}` or `{payload, error, duration}` at its end;
+ * `duration` in milliseconds.
+ */
 export interface ClientRunReport {
   appId: number;
   actionId: number;
@@ -18,13 +26,16 @@ export interface ClientRunReport {
   idempotencyKey: string | null;
 }
 
-/** Timers of a browser are late, and later in a page that is not seen. */
-const LATE_MS = 5_000;
 /** A run and its log entry. */
 const ROWS_OF_A_RUN = 2;
 const NAME_CHARACTERS = 255;
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
+
+/* A run that was announced with that key. */
+const ANNOUNCED = `
+  SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
+   WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
 
 function bounded(error: Record<string, unknown>, field: keyof ScriptError, longest: number): string {
   const text = error[field] ?? "";
@@ -43,18 +54,32 @@ function readError(error: unknown): ScriptError {
 
 function readOutcome(body: Record<string, unknown>): RunOutcome {
   const { result, error } = body;
-  if (error === undefined) return { ok: true, data: result === undefined ? undefined : JSON.stringify(result) };
-  if (result !== undefined) throw new ActionError("REQUEST_INVALID", "a run has a result or an error, not both");
-  return { ok: false, error: readError(error) };
+  if (error !== undefined) {
+    if (result === undefined) return { ok: false, error: readError(error) };
+    throw new ActionError("REQUEST_INVALID", "a run has a result or an error, not both");
+  }
+  const data = result === undefined ? undefined : JSON.stringify(result);
+  if (data === undefined || Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
+  const message = `the result is larger than ${RESULT_MAX_BYTES / 2 ** 20} MB`;
+  return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-function readReport(body: unknown): { payload: string; duration: number; outcome: RunOutcome } {
+/** @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE */
+function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
-  const { payload = {}, duration } = body;
+  const { payload = {} } = body;
   if (!isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH) || nestsDeeperThan(body["result"], JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
+  const text = JSON.stringify(payload);
+  if (Buffer.byteLength(text) > BODY_MAX_BYTES) throw new ActionError("PAYLOAD_TOO_LARGE");
+  return { fields: body, payload: text };
+}
+
+function readReport(body: unknown): { payload: string; duration: number; outcome: RunOutcome } {
+  const { fields, payload } = readPayload(body);
+  const { duration } = fields;
   if (
     typeof duration !== "number" ||
     !Number.isFinite(duration) ||
@@ -63,60 +88,81 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
   ) {
     throw new ActionError("REQUEST_INVALID", "duration must be a number of milliseconds from 0");
   }
-  return { payload: JSON.stringify(payload), duration, outcome: readOutcome(body) };
+  return { payload, duration, outcome: readOutcome(fields) };
 }
+
+const sizeOf = (outcome: RunOutcome): number =>
+  Buffer.byteLength(outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error));
 
 export type ClientRuns = ReturnType<typeof createClientRuns>;
 
 export function createClientRuns(options: {
   db: DataSource;
   ledger: Ledger;
-  /** The fence of this process. */
-  holder: string;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   intake: Intake;
   /** Refuses a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
-  const { db, ledger, holder, timeoutMs, intake, bound } = options;
+  const { db, ledger, timeoutMs, intake, bound } = options;
 
   /** A browser that lets an action run on does not make the limit longer. */
   function judged(outcome: RunOutcome, duration: number): RunOutcome {
-    if (!outcome.ok || duration <= timeoutMs + LATE_MS) return outcome;
-    const message = `the action ran longer than the limit of ${timeoutMs / 1000} seconds`;
-    return { ok: false, error: { name: "TimeoutError", message, stack: `TimeoutError: ${message}` } };
+    if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
+    return timedOut(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
+  }
+
+  async function announced(manager: Executor, { credentialId }: Caller, run: ClientRunReport) {
+    if (run.idempotencyKey === null) return undefined;
+    const key = [run.actionId, credentialId, run.idempotencyKey, run.appId];
+    return (await rows<{ id: number; trigger: TriggerType }>(manager, ANNOUNCED, key))[0];
+  }
+
+  /** Writes the run as running in a browser, once for its key. @throws as `findReported` */
+  async function accept(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
+    const { appId, actionId, idempotencyKey } = report;
+    const { triggers } = await findReported(manager, caller, appId, actionId);
+    const trigger: TriggerType = triggers.some((one) => one.trigger === "analytics") ? "analytics" : "manual";
+    const { copy, personId, credentialId } = caller;
+    const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
+    return { ...(await ledger.accept(run, BROWSER_HOLDER, manager)), trigger };
   }
 
   return {
     /**
-     * Records a run that a browser performed (specification, Execution log entry: `runOn` is `client`).
-     * @throws REQUEST_INVALID, PAYLOAD_INVALID, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED,
-     *   RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Records that a run begins in a browser. Without a report under the same key it ends as failed when its time is over.
+     * @throws as `report`
      */
-    async report(
-      caller: Caller,
-      { appId, actionId, body, idempotencyKey }: ClientRunReport,
-    ): Promise<{ runId: number }> {
-      const { payload, duration: durationMs, outcome: reported } = readReport(body);
+    async start(caller: Caller, run: ClientRunReport): Promise<{ runId: number }> {
+      const { payload } = readPayload(run.body);
+      if (run.idempotencyKey === null) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          "a run that starts needs an Idempotency-Key, which its report repeats",
+        );
+      }
+      bound(caller);
+      intake.take(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
+      return db.transaction(async (manager) => ({ runId: (await accept(manager, caller, run, payload)).id }));
+    },
+
+    /**
+     * Records a run that a browser performed (specification, Execution log entry: `runOn` is `client`).
+     * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3,
+     *   ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
+    async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
+      const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
       const outcome = judged(reported, durationMs);
       bound(caller);
-      const answered = outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error);
-      intake.take(caller, appId, Buffer.byteLength(payload) + Buffer.byteLength(answered), ROWS_OF_A_RUN);
-      const { copy, personId, credentialId } = caller;
+      intake.take(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
       return db.transaction(async (manager) => {
-        const { triggers } = await findReported(manager, caller, appId, actionId);
-        const trigger = triggers.some((one) => one.trigger === "analytics") ? "analytics" : "manual";
-        const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey } as const;
-        const { id, repeated } = await ledger.accept(run, holder, manager);
-        if (repeated) return { runId: id };
-        const ending: Ending = {
-          state: outcome.ok ? "completed" : "failed",
-          type: outcome.ok ? "app.task.completed" : "app.task.failed",
-          data: entryData({ trigger, runOn: "client", taskId: actionId, payload: null, durationMs, outcome }),
-        };
-        await ledger.end(id, holder, ending, manager);
-        return { runId: id };
+        // What has begun ends, whatever became of its action meanwhile.
+        const run = (await announced(manager, caller, report)) ?? (await accept(manager, caller, report, payload));
+        const ended = { trigger: run.trigger, actionId: report.actionId, durationMs };
+        await ledger.end(run.id, BROWSER_HOLDER, browserEnding(ended, outcome), manager);
+        return { runId: run.id };
       });
     },
   };

@@ -36,21 +36,18 @@ export function createClients(options: {
   intake: Intake;
   room: DiskRoom;
   addressed: Addressed;
-  /** The fence of this process. */
-  holder: string;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, credentials, notifications, ledger, logEvents, intake, room, addressed, holder, timeoutMs, log } =
-    options;
+  const { db, credentials, notifications, ledger, logEvents, intake, room, addressed, timeoutMs, log } = options;
   const clientActions = createClientActions({ db, addressed });
   const bound = createBound();
   return {
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions: createPageSessions({ db, credentials, logEvents, room }),
-    clientRuns: createClientRuns({ db, ledger, holder, timeoutMs, intake, bound }),
+    clientRuns: createClientRuns({ db, ledger, timeoutMs, intake, bound }),
     analytics: createAnalytics({ logEvents, intake, bound }),
   };
 }

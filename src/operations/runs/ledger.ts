@@ -89,10 +89,20 @@ const PUT_BACK = `
   UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
 
+/** The holder of every run that a browser performs. No instance has this id, and no process ends such a run as lost. */
+export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
+
+/* Runs in browsers that have not ended within $1 milliseconds, locked as below. */
+const OVERDUE_IN_BROWSERS = `
+  SELECT ${HELD} FROM run
+   WHERE ${RUNNING} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
+   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+
 /* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
 const LOST = `
   SELECT ${HELD}, holder FROM run
    WHERE ${RUNNING}
+     AND holder <> '${BROWSER_HOLDER}'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
@@ -161,6 +171,15 @@ export function createLedger(db: DataSource) {
         const lost = await rows<HeldRun & { holder: string }>(manager, LOST);
         for (const run of lost) await end(run.id, run.holder, ending(run), manager);
         return lost.length;
+      });
+    },
+
+    /** Ends the runs in browsers that have not ended within `ms`, with what `ending` says of each. Returns how many. */
+    async endOverdueInBrowsers(ms: number, ending: (run: HeldRun) => Ending): Promise<number> {
+      return db.transaction(async (manager) => {
+        const overdue = await rows<HeldRun>(manager, OVERDUE_IN_BROWSERS, [ms]);
+        for (const run of overdue) await end(run.id, BROWSER_HOLDER, ending(run), manager);
+        return overdue.length;
       });
     },
 

@@ -1,4 +1,5 @@
-/** Runs client actions in this page and reports each run. Knows no trigger: it is told what to run with what. */
+/** Runs client actions in this page; announces each run to the service and reports its end. */
+import { RESULT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import type { ActionScript, Execute } from "./scripts.js";
 
@@ -13,15 +14,23 @@ export interface ClientRunsOptions {
 
 const REPORT_ATTEMPTS = 5;
 const REPORT_WAIT_MS = 1_000;
+const LEFT = "the page was closed or left before the run ended";
+/** The service cuts longer ones to these lengths. */
+const MESSAGE_CHARACTERS = 10_000;
+const STACK_CHARACTERS = 50_000;
 
+/** As much of an error as the log keeps. */
 function describe(thrown: unknown): { error: { name: string; message: string; stack: string } } {
-  if (!(thrown instanceof Error)) return { error: { name: "Error", message: String(thrown), stack: "" } };
-  return { error: { name: thrown.name, message: thrown.message, stack: thrown.stack ?? "" } };
+  const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
+  return { error: { name, message: message.slice(0, MESSAGE_CHARACTERS), stack: stack.slice(0, STACK_CHARACTERS) } };
 }
 
 /** What JSON makes of it: that is what the log holds, and what cannot be said in JSON fails the run. */
 function asJson(value: unknown): unknown {
   const text = JSON.stringify(value);
+  if (text && new Blob([text]).size > RESULT_MAX_BYTES) {
+    throw new RangeError(`the result is larger than ${RESULT_MAX_BYTES / 2 ** 20} MB`);
+  }
   return text === undefined ? undefined : JSON.parse(text);
 }
 
@@ -39,9 +48,18 @@ function expiry(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   return { passed, clear };
 }
 
+/** A run that has not ended yet. */
+interface OpenRun {
+  action: ActionScript;
+  /** Idempotency key of its announcement and its report. */
+  key: string;
+  started: number;
+}
+
 /** @returns `run`, which resolves when the run has ended and its report is sent; it never rejects */
 export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
   const prepared = new Map<string, Promise<Execute>>();
+  const openRuns = new Set<OpenRun>();
 
   function prepare(action: ActionScript): Promise<Execute> {
     const key = `${action.id} ${action.integrity}`;
@@ -64,12 +82,10 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   }
 
   /** Repeated only where no answer came; the key keeps a report that did arrive from becoming a second entry. */
-  async function report(id: number, body: object): Promise<void> {
-    const headers = { "Idempotency-Key": crypto.randomUUID() };
-    const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns`;
+  async function report({ action: { id }, key }: OpenRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await connection.request("POST", path, body, { headers });
+        await send(id, "", key, body);
         return;
       } catch (error) {
         const lost = (error as { status?: string }).status === "NETWORK_ERROR";
@@ -80,10 +96,32 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
+  /** As keepalive requests, which outlive the page where they are small. */
+  async function send(id: number, verb: string, key: string, body: object): Promise<void> {
+    const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
+    await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
+  }
+
+  // A page that is only hidden for a while may come back, and its runs with it.
+  globalThis.addEventListener?.("pagehide", ({ persisted }) => {
+    if (persisted) return;
+    const { error } = describe(Object.assign(new Error(LEFT), { name: "PageClosedError" }));
+    for (const { action, key, started } of openRuns) {
+      const duration = Math.round(performance.now() - started);
+      send(action.id, "", key, { error, duration }).catch(() => undefined);
+    }
+  });
+
   async function run(action: ActionScript, payload: object): Promise<void> {
-    const started = performance.now();
+    const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
+    openRuns.add(openRun);
+    // The report says the same again, should this one be lost.
+    send(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
+    // It leaves before code that may never give the thread back.
+    await new Promise((resolve) => setTimeout(resolve));
     const outcome = await execute(action, payload);
-    await report(action.id, { payload, ...outcome, duration: Math.round(performance.now() - started) });
+    openRuns.delete(openRun);
+    await report(openRun, { payload, ...outcome, duration: Math.round(performance.now() - openRun.started) });
   }
 
   return { run };
