@@ -24,7 +24,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The route reads the body itself, with bounds of its own. */
     streamed?: true;
-    /** The route's bound holds for visitors too. */
+    /** The route's bound holds for visitors too, and one value may fill it. */
     isLargeForAll?: true;
   }
 }
@@ -149,7 +149,9 @@ export function registerBodies(
     if (body.length <= SMALL_BODY_BYTES) return parse(body);
     const sender = senderOf(request.context);
     try {
-      if (body.length > BODY_MAX_BYTES) return await parseInParts(body, (step) => turns.take(sender, step));
+      const isOneValue = request.routeOptions.config.isLargeForAll === true;
+      if (body.length > BODY_MAX_BYTES && !isOneValue)
+        return await parseInParts(body, (step) => turns.take(sender, step));
       return await turns.take(sender, () => parse(body));
     } finally {
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);

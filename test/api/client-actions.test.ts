@@ -333,7 +333,7 @@ describe("Client actions", () => {
       const id = await create();
       const sizes = [1, 5.9, 6.1].map((megabytes) => Math.round(megabytes * 2 ** 20));
       for (const size of sizes) {
-        const answer = await report(id, "editor", { payload: {}, result: "x".repeat(size), duration: 1 });
+        const answer = await report(id, "viewer", { payload: {}, result: "x".repeat(size), duration: 1 });
         expect([size, answer.http]).to.deep.equal([size, 201]);
       }
       const logged = (await entries(id)).reverse();
