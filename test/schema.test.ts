@@ -39,6 +39,7 @@ const JSON_INPUTS = [
   "Mutation.sendEmail(data)",
   "Mutation.setSecureField(value)",
   "Mutation.setSettings(settings)",
+  "Mutation.startClientRun(payload)",
   "Mutation.updateEntry(data)",
   "NotificationInput.data",
   "NotificationInput.extendData",
