@@ -245,7 +245,7 @@ export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
 export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
 /** Pictures that wait to be looked at in one process; beyond it more are refused with OVERLOADED. */
 export const PICTURES_WAITING_MAX = 300;
-/** Uploads at once in one process; of callers whom only access rules let in, so many. */
+/** Uploads at once in one process, in total and of callers that only access rules let in. An app has at most half of what others leave. */
 export const UPLOADS_MAX = 256;
 export const UPLOADS_OF_VISITORS_MAX = 64;
 /** Files of one upload. */

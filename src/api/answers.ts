@@ -12,7 +12,7 @@ import { createTurns, type Turns } from "./turns.js";
 const RETRY_SECONDS = 2;
 /** An answer exists several times on its way: as the database sent it, as text, as bytes for the socket. */
 const SHARE_OF_HEAP = 1 / 10;
-/** One app's callers leave half of it to all others. */
+/** The callers of one app leave half of it to all others; of the next app, half of what is left. */
 const SHARE_OF_OWNER = 1 / 2;
 /** One page may come on top of what was counted, and names and brackets with it. */
 const WRITTEN_ANSWERS = 2;
@@ -100,8 +100,13 @@ export function createAnswers(
   }
 
   /** Whether there is room for so many bytes more, within `times` what may be read. */
-  const hasRoom = (owner: string, bytes: number, times: number): boolean =>
-    total + bytes <= times * totalBytes && (byOwner.get(owner) ?? 0) + bytes <= times * ofOwnerBytes;
+  function hasRoom(owner: string, bytes: number, times: number): boolean {
+    const own = byOwner.get(owner) ?? 0;
+    const others = total - own;
+    // The share of all: half of the total for the first owner, half of the rest for the second, and so on.
+    const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - others);
+    return own + bytes <= share;
+  }
 
   return {
     /** Bytes of all answers that are open. */

@@ -46,12 +46,17 @@ function announced(request: FastifyRequest): number {
   throw new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
 }
 
-/** Ends a request that does not arrive, as the server ends those whose headers do not. @returns what stops watching it */
-function endLate({ socket }: IncomingMessage, paceMs: number): () => void {
+/**
+ * Ends a request whose sender is too slow, as the server ends those whose headers do not arrive. While the service itself does not read,
+ * nobody is late.
+ */
+function endLate(request: IncomingMessage, paceMs: number): () => void {
+  const { socket } = request;
   let before = socket.bytesRead;
   const timer = setInterval(() => {
     const now = socket.bytesRead;
-    if (now - before >= PACE_BYTES) {
+    const isUnread = request.complete || request.readableLength > 0 || socket.isPaused();
+    if (isUnread || now - before >= PACE_BYTES) {
       before = now;
       return;
     }
@@ -120,12 +125,12 @@ export function registerBodies(
     const { raw } = request;
     const leave = await rooms.roomFor(bytes).enter(addressSender(request.context.address), bytes);
     const unwatch = endLate(raw, paceMs);
-    const arrived = () => {
+    raw.once("end", unwatch);
+    whenOver(raw, reply.raw, () => {
       leave();
       unwatch();
-    };
-    whenOver(raw, reply.raw, arrived);
-    arrivals.set(request, arrived);
+    });
+    arrivals.set(request, leave);
   }
 
   app.addHook("preParsing", (request, reply, _payload, done) => {
@@ -138,7 +143,7 @@ export function registerBodies(
       done(error as Error);
     }
   });
-  // It is parsed by now, or left to its route, which reads it as it can use it.
+  // The body is parsed by now, or its route reads it: at the same pace, and without its bytes being held.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivals.get(request)?.();
     done();

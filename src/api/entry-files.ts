@@ -11,6 +11,7 @@ import { quotaHeaders } from "./context.js";
 import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
+import { endSlowReader } from "./reader-pace.js";
 import { toId } from "./rest/request.js";
 
 const SOURCE = "/v1/apps/:appId/data-sources/:ds";
@@ -134,6 +135,7 @@ async function exportFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
     .type(TYPES[format]);
   reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  endSlowReader(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
 }
 

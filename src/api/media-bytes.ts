@@ -11,6 +11,7 @@ import { contentDisposition, namesTag, rangeIn, servingOf } from "../rules/media
 import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
+import { endSlowReader } from "./reader-pace.js";
 import { toId } from "./rest/request.js";
 
 const FILES = "/v1/apps/:appId/media/files";
@@ -96,6 +97,7 @@ async function sendContents(request: FastifyRequest, reply: FastifyReply, conten
   if (method === "HEAD") return reply.send();
   const source = await contents.open(range ?? undefined);
   reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  endSlowReader(reply);
   return reply.send(source);
 }
 

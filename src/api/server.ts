@@ -114,17 +114,17 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 }
 
 /**
- * Sends answers: a large text by slices, a refusal once the rest of its request has been dropped, and refusals for want of a credential at
- * a pace.
+ * Sends answers: a large text by slices, a refusal while the rest of its request is dropped, and refusals for want of a credential at a
+ * pace.
  */
 function registerLeaving(app: FastifyInstance, patience: Patience): void {
-  app.addHook("onSend", async ({ raw, context }, reply, payload) => {
-    if (reply.statusCode < 400 && context?.refused !== true) return payload;
-    await dropRest(raw);
-    // Fastify closes the connection of a body that is too large; one that has been read to its end serves the next request.
-    if (raw.complete) reply.removeHeader("connection");
-    else reply.header("connection", "close");
-    return payload;
+  app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
+    if (reply.statusCode >= 400 || context?.refused === true) {
+      dropRest(raw);
+      // Fastify closes the connection of a body that is too large; here it is read to its end and serves the next request.
+      reply.removeHeader("connection");
+    }
+    done(null, payload);
   });
   app.addHook("onSend", ({ context }, reply, payload, done) => {
     const end = () => {

@@ -3,14 +3,11 @@
  * ended where they are read too slowly. Knows no meaning of a text.
  */
 import { Readable } from "node:stream";
+import { READER_PACE } from "./reader-pace.js";
 
 /** What is smaller goes into the system's own buffers. */
 export const LARGE_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
-
-/** Whoever reads a large answer reads so much in so long: a quarter of a megabit in a second. */
-const PACE_MS = 15_000;
-const PACE_CHARACTERS = 480 * 1024;
 
 function* slicesOf(parts: readonly string[]): Generator<Buffer> {
   for (const part of parts) {
@@ -25,11 +22,11 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
 }
 
 /** @param onSlow called once where the text is read too slowly: nothing more of it comes */
-export function sliced(parts: readonly string[], onSlow: () => void, paceMs = PACE_MS): Readable {
+export function sliced(parts: readonly string[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
   const slices = slicesOf(parts);
   let read = 0;
   const timer = setInterval(() => {
-    if (read >= PACE_CHARACTERS) read = 0;
+    if (read >= READER_PACE.bytes) read = 0;
     else stream.destroy(new Error("the answer was read too slowly"));
   }, paceMs);
   const stream = new Readable({

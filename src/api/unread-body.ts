@@ -8,27 +8,18 @@ import type { IncomingMessage } from "node:http";
 const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
 const DROPPED_MAX_MS = 30_000;
 
-/** Resolves when the whole request has arrived, or with more bytes or time than the bounds: then the connection has to be closed. */
-export function dropRest(
-  request: IncomingMessage,
-  maxBytes = DROPPED_MAX_BYTES,
-  maxMs = DROPPED_MAX_MS,
-): Promise<void> {
-  if (request.complete || request.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    let bytes = 0;
-    const count = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > maxBytes) end();
-    };
-    const end = () => {
-      clearTimeout(timer);
-      request.off("data", count).off("end", end).off("close", end).off("error", end);
-      resolve();
-    };
-    const timer = setTimeout(end, maxMs);
-    request.unpipe();
-    request.on("end", end).on("close", end).on("error", end).on("data", count);
-    request.resume();
+/** Drops what still arrives of the request; beyond the bounds it ends the connection, by which time the answer has left. */
+export function dropRest(request: IncomingMessage, maxBytes = DROPPED_MAX_BYTES, maxMs = DROPPED_MAX_MS): void {
+  if (request.complete || request.destroyed) return;
+  let bytes = 0;
+  const cut = () => request.socket.destroySoon();
+  const timer = setTimeout(cut, maxMs);
+  const stop = () => clearTimeout(timer);
+  request.unpipe();
+  request.once("end", stop).once("close", stop).on("error", stop);
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxBytes) cut();
   });
+  request.resume();
 }

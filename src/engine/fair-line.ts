@@ -12,14 +12,27 @@ export interface FairLine {
   enter(key: LineKey, gone?: () => AbortSignal): Promise<() => void>;
 }
 
-/** @param places slots in total @param placesOfOne slots that one key may hold */
-export function createFairLine(places: number, placesOfOne: number): FairLine {
+/** True if a key with `own` units may have `more`: never more than half of what the other keys leave, so that the next key finds some. */
+export function leavesHalf(total: number, taken: number, own: number, more: number): boolean {
+  return own + more <= Math.ceil((total - (taken - own)) / 2);
+}
+
+/**
+ * @param places slots in total
+ * @param placesOfOne slots that one key may hold
+ * @param shares "halved": a key also holds at most half of the slots that others leave
+ */
+export function createFairLine(places: number, placesOfOne: number, shares: "equal" | "halved" = "equal"): FairLine {
   /** In the order of turns: a key that got a slot goes to the end. */
   const waiting = new Map<LineKey, Set<() => void>>();
   const inside = new Map<LineKey, number>();
   let taken = 0;
 
-  const mayEnter = (key: LineKey) => taken < places && (inside.get(key) ?? 0) < placesOfOne;
+  function mayEnter(key: LineKey): boolean {
+    const own = inside.get(key) ?? 0;
+    if (taken >= places || own >= placesOfOne) return false;
+    return shares === "equal" || leavesHalf(places, taken, own, 1);
+  }
 
   function take(key: LineKey): () => void {
     taken += 1;

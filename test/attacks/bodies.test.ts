@@ -1,6 +1,7 @@
 /** Request bodies that never come to their end, or come by the thousand: what they hold, and who waits for them. */
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodies } from "../../src/api/bodies.js";
@@ -83,19 +84,34 @@ describe("uploads that stall", () => {
     );
     const rooms = createBodyRooms({ totalBytes: 4 * MB, ofAddressBytes: 2 * MB, waitMs });
     registerBodies(app, { rooms, turns: createTurns(), paceMs });
+    app.post("/streamed", { config: { streamed: true } }, async ({ raw }) => {
+      let bytes = 0;
+      for await (const chunk of raw) {
+        bytes += (chunk as Buffer).length;
+        // The service is slow with much, not the sender.
+        if (bytes > MB) await delay(10);
+      }
+      return { bytes };
+    });
+    app.addContentTypeParser("application/x-stream", (_request, _payload, done) => done(null));
     app.post("/", async ({ body }) => ({ got: JSON.stringify(body).length }));
     await app.listen({ port: 0, host: "127.0.0.1" });
     return (app.server.address() as AddressInfo).port;
   }
 
   /** Announces a body, and sends the first of it. @returns all that is answered, once the connection ends */
-  function upload(port: number, bytes: number, sent: string): { socket: Socket; answer: Promise<string> } {
+  function upload(
+    port: number,
+    bytes: number,
+    sent: string,
+    [path, type] = ["/", "application/json"],
+  ): { socket: Socket; answer: Promise<string> } {
     const socket = connect(port, "127.0.0.1");
     sockets.push(socket);
     let said = "";
     socket.on("data", (data) => (said += data)).on("error", () => undefined);
     socket.write(
-      `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: ${bytes}\r\n\r\n`,
     );
     socket.write(sent);
     return { socket, answer: once(socket, "close").then(() => said) };
@@ -121,6 +137,19 @@ describe("uploads that stall", () => {
     const waiting = upload(port, MB, text);
     for (const { socket } of stalled) socket.destroy();
     expect(await waiting.answer).to.contain(`"got":${MB}`);
+  });
+
+  it("are ended when they come too slowly, where the route reads them itself, and not when the service reads slowly", async () => {
+    const port = await listen(60_000, 50);
+    const streamed: [string, string] = ["/streamed", "application/x-stream"];
+    const trickling = upload(port, MB, "some", streamed);
+    const sending = setInterval(() => trickling.socket.write("more"), 10);
+    // What is on its way when the service ends the connection may reset it, answer and all.
+    const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
+    clearInterval(sending);
+    expect(answer).to.match(/^HTTP\/1\.1 408 |^ECONNRESET$|^EPIPE$/);
+    const whole = upload(port, 20 * MB, "x".repeat(20 * MB), streamed);
+    expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
   });
 
   it("are ended when nothing more of them comes", async () => {

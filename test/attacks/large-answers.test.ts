@@ -178,14 +178,15 @@ describe("the account of answers under way", () => {
 
   it("leaves half of all to others whatever one app asks for, and gives back what has left", async () => {
     const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 50, ofAnswerBytes: 40 });
-    const [first, second, third] = [answers.open(caller(1)), answers.open(caller(1)), answers.open(caller(2))];
-    await first.reserve(40);
-    expect(await statusOf(second.reserve(20))).to.equal("OVERLOADED");
-    expect(await statusOf(third.reserve(40))).to.equal(null);
-    first.close();
-    expect(await statusOf(second.reserve(20))).to.equal(null);
-    second.close();
-    third.close();
+    const [first, again, second, third] = [1, 1, 2, 3].map((appId) => answers.open(caller(appId)));
+    await first!.reserve(40);
+    expect(await statusOf(again!.reserve(20))).to.equal("OVERLOADED");
+    expect(await statusOf(second!.reserve(40))).to.equal("OVERLOADED");
+    expect(await statusOf(second!.reserve(30))).to.equal(null);
+    expect(await statusOf(third!.reserve(15)), "a third app finds room").to.equal(null);
+    first!.close();
+    expect(await statusOf(again!.reserve(20))).to.equal(null);
+    for (const answer of [again, second, third]) answer!.close();
     expect(answers.held()).to.equal(0);
   });
 

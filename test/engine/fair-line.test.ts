@@ -15,6 +15,39 @@ describe("a fair line", () => {
     expect(entered).to.deep.equal([1, 2, 3]);
   });
 
+  it("gives a key at most half of what others leave, where shares are halved", async () => {
+    const line = createFairLine(8, 8, "halved");
+    const entered: number[] = [];
+    for (const key of [1, 2, 3, 4]) {
+      for (let time = 0; time < 8; time += 1) void line.enter(key).then(() => entered.push(key));
+    }
+    await settled();
+    expect(entered).to.deep.equal([1, 1, 1, 1, 2, 2, 3, 4]);
+  });
+
+  it("takes a request out of the line when its signal aborts", async () => {
+    const line = createFairLine(1, 1);
+    const leave = await line.enter(1);
+    const [first, second] = [new AbortController(), new AbortController()];
+    const entered: string[] = [];
+    const enter = (name: string, { signal }: AbortController) =>
+      line
+        .enter(1, () => signal)
+        .then(
+          () => entered.push(name),
+          (reason: Error) => entered.push(reason.message),
+        );
+    const waiting = [enter("first", first), enter("second", second)];
+    first.abort(new Error("gone"));
+    await waiting[0];
+    leave();
+    await waiting[1];
+    expect(entered).to.deep.equal(["gone", "second"]);
+    expect(
+      await line.enter(2, () => AbortSignal.abort(new Error("late"))).catch((error: Error) => error.message),
+    ).to.equal("late");
+  });
+
   it("lets keys take turns, whoever asked how often", async () => {
     const line = createFairLine(1, 1);
     const entered: number[] = [];

@@ -61,6 +61,28 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
+  it("of one app leave room for those of another, however many of them trickle", async () => {
+    const other = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } });
+    let refused = 0;
+    const trickling: Socket[] = [];
+    for (let at = 0; at < 270; at += 1) {
+      const socket = await open([FORM, "Content-Length: 1000"]);
+      trickling.push(socket.once("data", () => (refused += 1)));
+      socket.write(PART);
+    }
+    await until(() => refused >= 270 - 128);
+    const form = new FormData();
+    form.append("file", new Blob(["small"]), "small.txt");
+    const headers = { "auth-token": service.tokens.admin };
+    const files = `${service.url}/v1/apps/${other.body.app.id}/media/files`;
+    const answer = await fetch(files, { method: "POST", headers, body: form });
+    expect([answer.status, refused]).to.deep.equal([201, 270 - 128]);
+    for (const socket of trickling) socket.destroy();
+    const { files: made } = (await answer.json()) as { files: { id: number }[] };
+    await service.rest("DELETE", `/v1/apps/${other.body.app.id}/media/files/${made[0]!.id}`, { as: "admin" });
+    await until(async () => (await ledger()).blobs === 0 && stored().length === 0);
+  });
+
   it("are refused when the form ends before its last boundary, or has none", async () => {
     for (const body of [`${PART}text without an end`, "--cut", "no form at all", `${PART}text\r\n--cut`]) {
       const socket = await open([FORM, `Content-Length: ${body.length}`, "Connection: close"]);

@@ -1,5 +1,5 @@
 /**
- * Connections on which strangers' queries run: read-only, five seconds a statement, memory and temporary files bounded, few in number
+ * Connections on which the queries of callers run: read-only, five seconds a statement, memory and temporary files bounded, few in number
  * and fewer for one app. Knows no query.
  */
 import pg from "pg";
@@ -9,7 +9,7 @@ import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
-/** So that one app whose queries take their five seconds leaves half to all others. */
+/** Connections of the first busy app; the second gets two, and a third finds one although both keep theirs for five seconds. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
 /** The planner hears no timeout and takes up to 2.5 KB for a character: what it may be given is bounded in length. */
@@ -53,7 +53,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     await client.query(settings(timeoutMs));
     await client.query(TEMP_FILES).catch(() => undefined);
   });
-  const line = createFairLine(READ_CONNECTIONS, CONNECTIONS_PER_APP);
+  const line = createFairLine(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
   const waiting = new Map<number, number>();
 
   async function enter(appId: number): Promise<() => void> {

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
-import { createFairLine } from "../../engine/fair-line.js";
+import { createFairLine, leavesHalf } from "../../engine/fair-line.js";
 import { type Inspection, PictureFault, type Pictures, type Resizing } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
@@ -25,20 +25,29 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     sizeCalculation: (bytes) => bytes.length || 1,
   });
   const making = new Map<string, Promise<Buffer>>();
-  let waiting = 0;
+  const waiting = new Map<number, number>();
+  let allWaiting = 0;
+
+  function countWaiting(appId: number, count: 1 | -1): void {
+    const own = (waiting.get(appId) ?? 0) + count;
+    allWaiting += count;
+    if (own > 0) waiting.set(appId, own);
+    else waiting.delete(appId);
+  }
 
   /** @throws OVERLOADED where too many wait */
   async function inTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
-    if (waiting >= PICTURES_WAITING_MAX) {
+    const own = waiting.get(appId) ?? 0;
+    if (!leavesHalf(PICTURES_WAITING_MAX, allWaiting, own, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError("OVERLOADED", "too many pictures wait to be looked at, try again shortly", details);
     }
-    waiting += 1;
+    countWaiting(appId, 1);
     try {
       const leave = await line.enter(appId);
       return await work().finally(leave);
     } finally {
-      waiting -= 1;
+      countWaiting(appId, -1);
     }
   }
 

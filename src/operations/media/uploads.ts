@@ -9,6 +9,7 @@ import { rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
 import { contentTypeOf } from "../../engine/content-type.js";
+import { leavesHalf } from "../../engine/fair-line.js";
 import { CLEANABLE } from "../../engine/pictures/private-metadata.js";
 import { type Received, type Reception, TooManyBytes } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
@@ -79,6 +80,25 @@ const INSERT = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
+/** Slots for which apps compete: each may hold half of what the others leave. */
+class Slots {
+  private readonly byApp = new Map<number, number>();
+  private taken = 0;
+
+  constructor(private readonly total: number) {}
+
+  hasRoom(appId: number): boolean {
+    return leavesHalf(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
+  }
+
+  add(appId: number, count: 1 | -1): void {
+    const own = (this.byApp.get(appId) ?? 0) + count;
+    this.taken += count;
+    if (own > 0) this.byApp.set(appId, own);
+    else this.byApp.delete(appId);
+  }
+}
+
 const busy = (message: string, retryAfter: number) => new ActionError("OVERLOADED", message, { retryAfter });
 
 export function createUploads(options: UploadsOptions) {
@@ -97,7 +117,7 @@ export function createUploads(options: UploadsOptions) {
     hasRoom,
     log,
   } = options;
-  const underWay = { all: 0, visitors: 0 };
+  const open = { all: new Slots(UPLOADS_MAX), visitors: new Slots(UPLOADS_OF_VISITORS_MAX) };
 
   /** Passes the bytes on, and reserves more room as more come than was reserved. */
   async function* reserving(
@@ -198,15 +218,26 @@ export function createUploads(options: UploadsOptions) {
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
-  function enter(isTrusted: boolean): void {
-    const isFull = underWay.all >= UPLOADS_MAX || (!isTrusted && underWay.visitors >= UPLOADS_OF_VISITORS_MAX);
-    if (isFull) throw busy("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
-    underWay.all += 1;
-    if (!isTrusted) underWay.visitors += 1;
+  /** @returns a function that frees the slot @throws OVERLOADED */
+  function enter(appId: number, isTrusted: boolean): () => void {
+    const slots = isTrusted ? [open.all] : [open.all, open.visitors];
+    if (!slots.every((one) => one.hasRoom(appId))) {
+      throw busy("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
+    }
+    for (const one of slots) one.add(appId, 1);
+    return () => {
+      for (const one of slots) one.add(appId, -1);
+    };
   }
 
   /** What one request receives. */
-  function upload(admission: Admission, appId: number, grants: Grants, length: number | null): Upload {
+  function upload(
+    admission: Admission,
+    appId: number,
+    grants: Grants,
+    length: number | null,
+    leave: () => void,
+  ): Upload {
     const files: Stored[] = [];
     const keys: string[] = [];
     let isOpen = true;
@@ -256,8 +287,7 @@ export function createUploads(options: UploadsOptions) {
       async close() {
         if (!isOpen) return;
         isOpen = false;
-        underWay.all -= 1;
-        if (!grants.isTrusted) underWay.visitors -= 1;
+        leave();
         // What cannot be given back now the sweep finds: the row says until when it was held.
         for (const key of keys) {
           blobs.let(key);
@@ -277,8 +307,7 @@ export function createUploads(options: UploadsOptions) {
     async begin(admission: Admission, appId: number, length: number | null): Promise<Upload> {
       const grants = await callers.of(admission);
       intake.take(emitterOf(admission), appId, 0);
-      enter(grants.isTrusted);
-      return upload(admission, appId, grants, length);
+      return upload(admission, appId, grants, length, enter(appId, grants.isTrusted));
     },
   };
 }

@@ -48,6 +48,24 @@ describe("connections of readers", () => {
     await pool.end();
   });
 
+  it("serve a third app while two have as many slow queries as they like", async () => {
+    const pool = createReadPool(fixture.database.url);
+    const holder = fixture.db.createQueryRunner();
+    await holder.query("SELECT pg_advisory_lock(2)");
+    const ended: string[] = [];
+    const slow = [1, 2].flatMap((appId) =>
+      Array.from({ length: 12 }, () =>
+        pool.read(appId, "SELECT pg_advisory_xact_lock_shared(2)", []).finally(() => ended.push("slow")),
+      ),
+    );
+    await pool.read(3, "SELECT 1", []);
+    expect(ended).to.deep.equal([]);
+    await holder.query("SELECT pg_advisory_unlock(2)");
+    await holder.release();
+    await Promise.all(slow);
+    await pool.end();
+  });
+
   it("refuse an app that has two hundred queries waiting, and it alone", async () => {
     const asked = Array.from({ length: 210 }, () =>
       fixture.pool.read(1, "SELECT 1", []).catch((error: unknown) => error),
