@@ -42,6 +42,6 @@ const ALTERNATIVES: Readonly<Record<string, string>> = {
 
 /** @param dependency as it was listed, with its version @returns "" where none is known */
 export function alternativeTo(dependency: string): string {
-  const name = dependency.replace(/(?<=.)[@/].*$/, "");
+  const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(ALTERNATIVES, name) ? ALTERNATIVES[name]! : "";
 }

@@ -156,6 +156,21 @@ describe("Studio's page of data sources", () => {
     expect(read.body.entries).to.have.length(3);
   });
 
+  it("marks the data source of the app's users, and says why where no column is hashed", async () => {
+    const mark = '[data-field="isUsers"] input';
+    const stored = async () =>
+      (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.isUsers;
+    await page.click(mark);
+    await page.waitForFunction("/hashes/.test(document.querySelector('[data-field=\"isUsers\"] .fault').textContent)");
+    expect(await stored()).to.equal(false);
+    await studio.replace("#hooks", '[{"type": "operations", "runOn": ["insert"], "fields": {"Code": ["hash"]}}]');
+    await studio.button("Save hooks");
+    await page.waitForSelector('[data-field="hooks"] button:disabled');
+    await page.click(mark);
+    await page.waitForSelector(`${mark}:checked`);
+    expect(await stored()).to.equal(true);
+  });
+
   it("tries rules that are not saved as a user, and shows what that user would see", async () => {
     const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
     const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;

@@ -1,0 +1,78 @@
+/** Functions that read text from outside on the main thread: four times the text takes about four times as long, whatever it is made of. */
+import { expect } from "chai";
+import { HARNESS_NAME, readAnswer, withoutHarness } from "../../src/engine/browser/pages/answer.js";
+import { isDeclaration } from "../../src/engine/bundler/declarations.js";
+import { nameInReadme } from "../../src/engine/bundler/global-name.js";
+import { contentTypeOf } from "../../src/engine/content-type.js";
+import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { filledTests } from "../../src/rules/caller-rules.js";
+import { parseSender } from "../../src/rules/message-destination.js";
+import { isEmailAddress } from "../../src/rules/message-fields.js";
+
+const LONGER = 4;
+/** Of processor time, as 2.5 for twice the text. Quadratic is 16; the rest is for the collection of garbage. */
+const RATIO_MAX = 6.25;
+/** Shorter than this, a time says nothing. */
+const TIME_MIN_MS = 10;
+const CHARACTERS_MAX = 2 ** 19;
+const ROUNDS = 7;
+
+const scan = createSecretScan([{ name: "_key", value: "abcdefgh1", whole: false }]);
+const stackOf = (text: string) => `e${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
+
+const READERS: Record<string, (text: string) => unknown> = {
+  contentTypeOf: (text) => contentTypeOf(Buffer.from(text)),
+  withoutHarness: (text) => withoutHarness(`${text}\n    at ${HARNESS_NAME}:1:1`),
+  readAnswer: (text) => readAnswer(stackOf(text)),
+  parseSender,
+  isEmailAddress,
+  isDeclaration,
+  nameInReadme: (text) => nameInReadme(text, "some-package"),
+  filledTests: (text) => filledTests({ a: { equals: text } }, { Email: "x" }),
+  findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
+};
+/** Each was, or could be, what an expression reads in two ways. */
+const PARTS = [
+  ..." \n\t\"'<>{}()[]@.,:;=/\\%-_a0",
+  ...'<!-- --> <!---->  <?xml?>  {{user. {{user.[ \nssat  a@  \\" \\u00 {} = imports{ require(" constsxs=s'.split(" "),
+  `\n    at ${HARNESS_NAME}:1`,
+  "\n    at eval (a:1:1)",
+  '"abcdefgh1":',
+];
+
+/** Ends differently, so that a search for the end fails. In one piece: a repeated text is put together when it is first read. */
+const textOf = (part: string, characters: number) =>
+  Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
+
+async function timeOf(read: (text: string) => unknown, text: string): Promise<number> {
+  const begun = process.threadCpuUsage();
+  await read(text);
+  const { user, system } = process.threadCpuUsage(begun);
+  return (user + system) / 1_000;
+}
+
+/** The least of some rounds: what else the machine does only adds. */
+async function least(read: (text: string) => unknown, text: string): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < ROUNDS; round += 1) best = Math.min(best, await timeOf(read, text));
+  return best;
+}
+
+describe("text from outside", function () {
+  this.timeout(0);
+  for (const [name, read] of Object.entries(READERS)) {
+    it(`takes ${name} at most ${RATIO_MAX} times as long for ${LONGER} times as much`, async () => {
+      for (const part of PARTS.filter((one) => one !== "")) {
+        let characters = 2 ** 10;
+        while (characters < CHARACTERS_MAX && (await timeOf(read, textOf(part, characters))) < TIME_MIN_MS)
+          characters *= 2;
+        if (characters === CHARACTERS_MAX) continue;
+        const once = await least(read, textOf(part, characters));
+        const more = await least(read, textOf(part, LONGER * characters));
+        expect(more / Math.max(once, TIME_MIN_MS / 2), `${JSON.stringify(part)} × ${characters}`).to.be.below(
+          RATIO_MAX,
+        );
+      }
+    });
+  }
+});
