@@ -17,6 +17,7 @@ export interface PayloadPreset {
 }
 
 const MASTER = "SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL FOR NO KEY UPDATE";
+const EXISTS = "SELECT FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL";
 const LIST = `
   SELECT name, payload::text, updated_at AS "updatedAt" FROM payload_preset
    WHERE action_id = (SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL) ORDER BY name`;
@@ -64,8 +65,12 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   }
 
   return {
-    /** Those of a master, by name; none of an action that is not there. */
-    list,
+    /** The payloads stored with a draft, by name. @throws ACTION_NOT_FOUND */
+    async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
+      const found = await list(appId, actionId);
+      if (found.length > 0 || (await rows(db, EXISTS, [appId, actionId])).length > 0) return found;
+      throw new ActionError("ACTION_NOT_FOUND");
+    },
 
     /** Keeps a payload under a name; one that stands there already is replaced. @throws ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
     async save(
