@@ -96,6 +96,7 @@ describe("the memory of a run", function () {
       ["log", 'a 1 null undefined {"b":[2]}'],
       ["warn", "TypeError: t"],
       ["error", "Assertion failed c"],
+      ["log", "default: 1"],
     ]);
     expect(lines[1]?.text).to.equal("TypeError: t\n    at execute (action.js:3:16)");
     expect(lines[0]?.at).to.be.within(before, Date.now());
