@@ -49,9 +49,10 @@ export interface Answer {
   part<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Counts the answer as it will be written: what was read once may be asked for under twenty names.
-   * @throws REQUEST_INVALID where it would be several times what an answer holds
+   * @param isDone true for a mutation: its result is handed on up to twice that size
+   * @throws REQUEST_INVALID for more than an answer holds
    */
-  whole(result: unknown): void;
+  whole(result: unknown, isDone?: boolean): void;
   /** To be called when the answer has left, or its caller is gone. What a part holds is counted until that part has ended. */
   readonly close: () => void;
   /** Calls `call` once, when the answer is closed and the last part of its work has ended. */
@@ -185,9 +186,9 @@ export function createAnswers(
           order = done.catch(() => undefined);
           return done;
         },
-        whole(result) {
+        whole(result, isDone = false) {
           const bytes = sizeOf(result);
-          if (bytes > WRITTEN_ANSWERS * ofAnswerBytes) throw tooLarge();
+          if (bytes > (isDone ? WRITTEN_ANSWERS : 1) * ofAnswerBytes) throw tooLarge();
           count(Math.max(0, bytes - held));
           giveBack();
         },

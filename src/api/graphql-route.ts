@@ -77,9 +77,13 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
 }
 
 /** The result, or the refusal in its place where it would be written too large. */
-function fitting({ answer }: Context, result: FormattedExecutionResult, format: FormatError): FormattedExecutionResult {
+function fitting(
+  { answer }: Context,
+  result: FormattedExecutionResult,
+  { format, isDone }: { format: FormatError; isDone: boolean },
+): FormattedExecutionResult {
   try {
-    answer?.whole(result.data);
+    answer?.whole(result.data, isDone);
     return result;
   } catch (error) {
     return { data: null, errors: [format(error)] };
@@ -111,9 +115,11 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           async didResolveSource({ source, contextValue }) {
             if (source !== contextValue[CHECKED]) throw new GraphQLError("the document was not checked");
           },
-          async willSendResponse({ contextValue, response }) {
+          async willSendResponse({ contextValue, response, operation }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, format);
+            const isDone = operation?.operation === "mutation";
+            if (body.kind === "single")
+              body.singleResult = fitting(contextValue, body.singleResult, { format, isDone });
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },

@@ -71,6 +71,14 @@ describe("answers that would be too large", () => {
       .and.to.contain('"extensions":{"status":"REQUEST_INVALID"}');
   });
 
+  it("are 16 MB as they are written, with every name that a value is asked for under", async () => {
+    const names = Array.from({ length: 7 }, (_, at) => `a${at}: data`);
+    const query = `{ actionLogs(appId: 1, options: {limit: 1}) { logs { ${names.join(" ")} } } }`;
+    const { data, errors } = await service.graphql(query, {}, { as: "api" });
+    expect(data).to.equal(null);
+    expect(errors![0].message).to.contain("an answer holds at most 16 MB");
+  });
+
   it("are 16 MB of one entry too, under however many names", async () => {
     const names = Array.from({ length: 19 }, (_, at) => `a${at}: data`);
     const query = `{ actionLogs(appId: 1, options: {limit: 2}) { logs { ${names.join(" ")} } } }`;
