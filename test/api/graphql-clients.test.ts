@@ -1,0 +1,167 @@
+/** GraphQL clients as shipped and configured by their own documentation: queries by GET and POST, errors with their message, subscriptions. */
+import { ApolloClient, CombinedGraphQLErrors, gql, HttpLink, InMemoryCache } from "@apollo/client/core";
+import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
+import { Client, cacheExchange, fetchExchange, subscriptionExchange } from "@urql/core";
+import { expect } from "chai";
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const ACTION = "query Action($id: Int!) { action(appId: 1, id: $id) { id name } }";
+const CODE = "async function execute() { return 1; }";
+const FOLLOW = "subscription { actionLogAdded(appId: 1) { type } }";
+
+describe("GraphQL clients as they are shipped", () => {
+  let service: TestService;
+  let id: number;
+
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    const body = { name: "first", code: CODE, active: true, triggers: [{ trigger: "manual" }] };
+    id = (await service.rest("POST", "/v3/apps/1/actions", { body })).body.action.id;
+  });
+  after(() => service.stop());
+
+  const headers = () => ({ authorization: `Bearer ${service.tokens.editor}` });
+  const url = () => `${service.url}/graphql`;
+  const socket = () =>
+    createClient({
+      url: url().replace("http", "ws"),
+      webSocketImpl: WebSocket,
+      connectionParams: { authToken: service.tokens.editor },
+    });
+  const run = () => service.rest("POST", "/v3/apps/1/actions/first/runWithResult", { body: {} });
+
+  /** Starts runs until the follower has told of one. */
+  async function told(follow: (onType: (type: string) => void) => void): Promise<string> {
+    let found: string | null = null;
+    follow((type) => {
+      found ??= type;
+    });
+    while (found === null) await run();
+    return found;
+  }
+
+  describe("Apollo Client 4", () => {
+    const apollo = (useGETForQueries: boolean) =>
+      new ApolloClient({
+        link: new HttpLink({ uri: url(), headers: headers(), useGETForQueries }),
+        cache: new InMemoryCache(),
+      });
+
+    for (const [method, isGet] of [
+      ["POST", false],
+      ["GET", true],
+    ] as const) {
+      it(`queries by ${method} with variables, and shows an error with its message and status`, async () => {
+        const client = apollo(isGet);
+        const { data } = await client.query<{ action: { name: string } }>({ query: gql(ACTION), variables: { id } });
+        expect(data?.action.name).to.equal("first");
+        for (const [query, status] of [
+          [ACTION, "ACTION_NOT_FOUND"],
+          ["query Wrong($id: Int!) { nothing(id: $id) }", "REQUEST_INVALID"],
+        ] as const) {
+          const error = await client.query({ query: gql(query), variables: { id: 999 } }).then(
+            () => null,
+            (thrown: unknown) => thrown,
+          );
+          if (!CombinedGraphQLErrors.is(error)) throw new Error(`not GraphQL's errors: ${error}`);
+          expect(error.errors[0]!.message).to.not.equal("");
+          expect(error.errors[0]!.extensions?.["status"]).to.equal(status);
+        }
+        client.stop();
+      });
+    }
+
+    it("follows a subscription over graphql-ws", async () => {
+      const transport = socket();
+      const client = new ApolloClient({ link: new GraphQLWsLink(transport), cache: new InMemoryCache() });
+      const type = await told((onType) =>
+        client
+          .subscribe<{ actionLogAdded: { type: string } }>({ query: gql(FOLLOW) })
+          .subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
+      );
+      expect(type).to.equal("app.task.completed");
+      client.stop();
+      await transport.dispose();
+    });
+  });
+
+  describe("urql", () => {
+    const urql = (preferGetMethod: boolean) =>
+      new Client({
+        url: url(),
+        exchanges: [cacheExchange, fetchExchange],
+        fetchOptions: () => ({ headers: headers() }),
+        preferGetMethod,
+      });
+
+    for (const [method, isGet] of [
+      ["POST", false],
+      ["GET", true],
+    ] as const) {
+      it(`queries by ${method} with variables, and shows an error with its message and status`, async () => {
+        const client = urql(isGet);
+        const { data } = await client.query(ACTION, { id }).toPromise();
+        expect(data.action.name).to.equal("first");
+        for (const [query, status] of [
+          [ACTION, "ACTION_NOT_FOUND"],
+          ["query Wrong($id: Int!) { nothing(id: $id) }", "REQUEST_INVALID"],
+        ] as const) {
+          const { error } = await client.query(query, { id: 999 }).toPromise();
+          expect(error?.networkError).to.equal(undefined);
+          expect(error?.graphQLErrors[0]?.message).to.be.a("string").and.not.equal("");
+          expect(error?.graphQLErrors[0]?.extensions["status"]).to.equal(status);
+        }
+      });
+    }
+
+    it("follows a subscription over graphql-ws", async () => {
+      const transport = socket();
+      const client = new Client({
+        url: url(),
+        preferGetMethod: false,
+        exchanges: [
+          subscriptionExchange({
+            forwardSubscription: ({ query = "", variables }) => ({
+              subscribe: (sink) => ({
+                unsubscribe: transport.subscribe({ query, variables: variables ?? {} }, sink as never),
+              }),
+            }),
+          }),
+        ],
+      });
+      const type = await told((onType) =>
+        client.subscription(FOLLOW, {}).subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
+      );
+      expect(type).to.equal("app.task.completed");
+      await transport.dispose();
+    });
+  });
+
+  it("graphql-ws subscribes again by itself after its connection was cut", async () => {
+    const sockets: WebSocket[] = [];
+    const client = createClient({
+      url: url().replace("http", "ws"),
+      webSocketImpl: class extends WebSocket {
+        constructor(address: string, protocols: string[]) {
+          super(address, protocols);
+          sockets.push(this);
+        }
+      },
+      connectionParams: { authToken: service.tokens.editor },
+    });
+    const types: string[] = [];
+    client.subscribe<{ actionLogAdded: { type: string } }>(
+      { query: FOLLOW },
+      { next: ({ data }) => types.push(data!.actionLogAdded.type), error: () => undefined, complete: () => undefined },
+    );
+    while (types.length === 0) await run();
+    sockets[0]!.terminate();
+    while (sockets.length < 2) await run();
+    const before = types.length;
+    while (types.length === before) await run();
+    expect(sockets.length).to.equal(2);
+    await client.dispose();
+  });
+});
