@@ -3,6 +3,7 @@
  * run and keeps nothing.
  */
 import type { CDPSession, Protocol } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { POLICY_HEADER } from "./document-policy.js";
 
@@ -11,6 +12,9 @@ export const CONSOLE_BINDING = "__svc_console";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
   "base64",
 );
+
+/** The network service that dies during a navigation leaves it without an end. As long as a renewal may take, so that only an opening repeats it. */
+const NAVIGATE_AGAIN_MS = 1_000;
 
 /** Answers the request for a document of the page's own origin. */
 export function answerDocument(
@@ -30,11 +34,14 @@ export function navigate(session: CDPSession, url: string): Promise<{ loaded: Pr
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
       if (event.frame.parentId !== undefined || event.frame.url !== url) return;
       session.off("Page.frameNavigated", onCommit);
+      clearInterval(timer);
       const loaded = new Promise<void>((done) => session.once("Page.loadEventFired", () => done()));
       resolve({ loaded });
     };
     session.on("Page.frameNavigated", onCommit);
-    session.send("Page.navigate", { url }).catch(() => {});
+    const send = () => session.send("Page.navigate", { url }).catch(() => clearInterval(timer));
+    const timer = setInterval(() => runInBackground(send()), NAVIGATE_AGAIN_MS);
+    runInBackground(send());
   });
 }
 
