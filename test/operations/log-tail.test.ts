@@ -107,3 +107,74 @@ describe("what is written before the first follower is heard", () => {
     }
   });
 });
+
+describe("following execution logs over gaps", () => {
+  it("delivers in the order of ids though transactions commit in another, and resumes without loss or repetition", async () => {
+    const { db, url, stop } = await connectedDatabase(8);
+    const log = pino({ level: "silent" });
+    const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
+    await notifications.start();
+    try {
+      await db.query("INSERT INTO organization (name) VALUES ('o')");
+      await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
+      let run = 0;
+      /** Writes an entry, which becomes visible when `ready` resolves. */
+      const write = (ready: Promise<unknown>, isKept = true) => {
+        const written = Promise.withResolvers<number>();
+        const done = db
+          .transaction(async (manager) => {
+            run += 1;
+            const sql = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+              VALUES (1, 1, $1, 'app.task.completed', '{}') RETURNING id`;
+            const [{ id }] = await manager.query(sql, [run]);
+            await manager.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
+            written.resolve(id);
+            await ready;
+            if (!isKept) throw new Error("rolled back");
+          })
+          .catch(() => undefined);
+        return { id: written.promise, done };
+      };
+      const now = Promise.resolve();
+      const tail = createLogTail({ logs: createLogs(db), notifications, log });
+      const follow = (after?: number) => {
+        const seen: number[] = [];
+        const end = tail.follow({ appId: 1, after }).listen(
+          ({ id }: LogEntry) => seen.push(id),
+          () => {},
+        );
+        return { seen, end };
+      };
+      const first = await write(now).id;
+      const live = follow(0);
+      await until(() => live.seen.includes(first));
+      const ids = [first];
+      for (let round = 0; round < 20; round += 1) {
+        const release = Promise.withResolvers<void>();
+        const slow = write(release.promise);
+        const lost = write(release.promise, false);
+        ids.push(await slow.id);
+        await lost.id;
+        const quick = write(now);
+        ids.push(await quick.id);
+        await quick.done;
+        // The later one is visible now, and waits for the earlier.
+        await delay(5);
+        expect(live.seen).to.not.include(ids.at(-1));
+        release.resolve();
+        await Promise.all([slow.done, lost.done]);
+      }
+      await until(() => live.seen.length === ids.length);
+      expect(live.seen).to.deep.equal(ids);
+      live.end();
+      const away = await write(now).id;
+      const resumed = follow(ids[10]);
+      await until(() => resumed.seen.includes(away));
+      expect(resumed.seen).to.deep.equal([...ids.slice(11), away]);
+      resumed.end();
+    } finally {
+      await notifications.stop();
+      await stop();
+    }
+  });
+});

@@ -13,6 +13,7 @@ interface TailArguments {
   appId: number;
   actionId?: number;
   type?: string;
+  after?: number | null;
 }
 
 /** What the tail needs of a subscription's context: decorators know no instance. */
@@ -41,13 +42,13 @@ export class LogResolver {
   }
 
   @Subscription(() => LogEntryType, {
-    description: "Each execution log entry of the app as it is written.",
+    description: "Each execution log entry of the app as it is written, in the order of the ids.",
     subscribe: async ({ args, context }) => {
-      const { appId, actionId, type } = args as TailArguments;
+      const { appId, actionId, type, after } = args as TailArguments;
       const { gate, tail, ...visitor } = context as TailContext;
       await gate.enter(visitor, "readLogs", appId);
       checkLogType(type, "type");
-      return guarded(tail.follow({ appId, actionId, type }), {
+      return guarded(tail.follow({ appId, actionId, type, after }), {
         appId,
         check: (caller) => gate.recheck(caller, "readLogs", appId),
       });
@@ -58,6 +59,8 @@ export class LogResolver {
     @Arg("appId", () => Int) _appId: number,
     @Arg("actionId", () => Int, { nullable: true }) _actionId?: number,
     @Arg("type", () => String, { nullable: true }) _type?: string,
+    @Arg("after", () => Int, { nullable: true, description: "The id of the last entry that came: resumes behind it." })
+    _after?: number | null,
   ): LogEntry {
     return entry;
   }

@@ -235,14 +235,30 @@ export function createLogs(db: DataSource) {
       return { found: await findAll(chosen), left };
     },
 
-    /** What a follower missed: ids of the app's entries after the one of `id` and not before `since`, oldest first, the newest 1000. */
-    async missed(appId: number, id: number, since: Date): Promise<number[]> {
-      const found = await rows<{ id: number }>(
-        db,
-        "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id DESC LIMIT 1000",
-        [appId, id, since],
-      );
-      return found.reverse().map((entry) => entry.id);
+    /** The newest id that is there; 0 without one. */
+    async newestId(): Promise<number> {
+      const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
+      return (await preparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
+    },
+
+    /** Ids after that one, of all apps, in order; some at a time. */
+    async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
+      const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
+      return preparedRows(db, "log-ids-after", sql, [id]);
+    },
+
+    /** Ids of the app's entries after the first and up to the last, in order; some at a time. */
+    async idsOfApp(appId: number, after: number, upTo: number): Promise<number[]> {
+      const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
+      return (await rows<{ id: number }>(db, sql, [appId, after, upTo])).map((row) => row.id);
+    },
+
+    /** The transactions under way that have written entries, or may: they hold this lock before they take an id. */
+    async writers(): Promise<string[]> {
+      const sql = `SELECT virtualtransaction AS id FROM pg_locks
+        WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+      return (await preparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
     },
 
     /** The entry in which a run ended; null while it has none. @throws what `reserve` throws */

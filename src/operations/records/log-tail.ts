@@ -1,6 +1,8 @@
-/** Live execution logs: turns notices into entries, each read once, for whoever follows that app. */
+/**
+ * Live execution logs, in the order of their ids. Ids are given before their transactions commit, so a higher one can become visible first:
+ * an entry is delivered once every lower id is delivered, or its transaction has ended. A follower resumes after the last id that it got.
+ */
 import { setTimeout as delay } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import type { Notifications } from "../../engine/notifications.js";
 import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
@@ -11,55 +13,51 @@ const READ_TOGETHER = 25;
 /** A reading that fails is tried again, for half a minute in all: the database may be restarting under it. */
 const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
-/** How far ids may lie behind the newest whose notices come later than its own. */
-const OUT_OF_ORDER_MAX = 1_000;
-/** A gap may bring a thousand of each app. */
-const DELIVERED_MAX = 20 * OUT_OF_ORDER_MAX;
+/** How far below the newest id transactions may still write when the first follower comes. */
+const UNDER_WAY_IDS = 1_000;
+/** Ids whose transactions are under way are looked for this often, and for this long: then the entries above them go first. */
+const UNDER_WAY_LOOK_MS = 20;
+const UNDER_WAY_MAX_MS = 5_000;
 
 export interface TailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
+  /** The id after which the follower resumes; from now on without one. */
+  after?: number | null | undefined;
 }
 
 interface Follower extends TailFilter {
-  since: Date;
   push: (entry: LogEntry) => void;
 }
 
 export interface LogTail {
-  /** The app's entries from now on, those that fit the filter; an entry is the same object for every follower. */
+  /** The app's entries that fit the filter, in the order of their ids; an entry is the same object for every follower. */
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
-const fits = ({ actionId, type }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
-  (actionId == null || taskId === actionId) && (type == null || entry.type === type);
+const fits = ({ actionId, type, after }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
+  (actionId == null || taskId === actionId) && (type == null || entry.type === type) && entry.id > (after ?? 0);
 
 export function createLogTail(options: { logs: Logs; notifications: Notifications; log: Logger }): LogTail {
   const { logs, notifications, log } = options;
   const followers = new Map<number, Set<Follower>>();
-  /** Ids whose notices have come and that nobody has read yet. */
-  const noticed: number[] = [];
-  /** Ids that were delivered last: what is read for a gap and what is noticed may be the same. */
-  const delivered = new LRUCache<number, true>({ max: DELIVERED_MAX });
-  let newest = 0;
+  /** Every id up to this one is delivered, or never will be written; null while nobody follows. */
+  let settled: number | null = null;
+  /** Ids above `settled` that were there before the first follower. */
+  let past = new Set<number>();
+  let open = 0;
   let unfollow = () => {};
   let order: Promise<void> = Promise.resolve();
+  let isPlanned = false;
 
-  function deliver(one: FollowedEntry): void {
-    if (delivered.has(one.entry.id)) return;
-    delivered.set(one.entry.id, true);
-    newest = Math.max(newest, one.entry.id);
-    for (const follower of followers.get(one.appId) ?? []) if (fits(follower, one)) follower.push(one.entry);
-  }
-
-  /** One after the other, so that entries arrive in the order of their notices. */
+  /** One after the other. */
   function inOrder(work: () => Promise<void>): void {
-    order = order.then(work).catch((error) => log.warn({ err: error }, "a log entry could not be delivered"));
+    order = order.then(work).catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
   }
 
   async function reading<T>(read: () => Promise<T>): Promise<T> {
-    for (let left = READ_ATTEMPTS - 1; left > 0 && followers.size > 0; left -= 1) {
+    for (let left = READ_ATTEMPTS - 1; left > 0 && open > 0; left -= 1) {
       try {
         return await read();
       } catch (error) {
@@ -70,43 +68,121 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     return read();
   }
 
-  async function readNew(ids: readonly number[]): Promise<void> {
-    for (let rest: readonly number[] = ids.filter((id) => !delivered.has(id)); rest.length > 0; ) {
+  async function readEach(ids: readonly number[], take: (one: FollowedEntry) => void): Promise<void> {
+    for (let rest = ids; rest.length > 0; ) {
       const { found, left } = await reading(() => logs.findSome(rest.slice(0, READ_TOGETHER)));
-      for (const one of found) deliver(one);
+      for (const one of found) take(one);
       rest = [...left, ...rest.slice(READ_TOGETHER)];
     }
   }
 
-  const readNoticed = (): Promise<void> => readNew(noticed.splice(0, READ_TOGETHER));
-
-  // While one reading is under way the next notices gather, and one reading takes them all.
-  function hear(notice: string): void {
-    const [appId, id] = notice.split(":").map(Number) as [number, number];
-    if (!followers.has(appId)) return;
-    noticed.push(id);
-    inOrder(readNoticed);
+  function deliver(one: FollowedEntry): void {
+    for (const follower of followers.get(one.appId) ?? []) if (fits(follower, one)) follower.push(one.entry);
   }
 
-  function readGap(): void {
-    // Not all that is written before the newest was told of before it.
-    const last = newest - OUT_OF_ORDER_MAX;
-    for (const [appId, set] of followers) {
-      const since = new Date(Math.min(...[...set].map((follower) => follower.since.getTime())));
-      inOrder(async () => readNew(await reading(() => logs.missed(appId, last, since))));
+  /** The first id above `settled` that is not there; null where none is missing below the newest. */
+  function firstMissing(from: number, there: readonly { id: number }[]): number | null {
+    let expected = from + 1;
+    for (const { id } of there) {
+      if (id !== expected) return expected;
+      expected += 1;
     }
+    return null;
+  }
+
+  /** Resolves when every transaction that may still write an id below those that are there has ended. */
+  async function writersGone(): Promise<void> {
+    const before = new Set(await reading(() => logs.writers()));
+    const until = Date.now() + UNDER_WAY_MAX_MS;
+    while (before.size > 0 && Date.now() < until) {
+      const now = new Set(await reading(() => logs.writers()));
+      for (const writer of before) if (!now.has(writer)) before.delete(writer);
+      if (before.size > 0) await delay(UNDER_WAY_LOOK_MS, undefined, { ref: false });
+    }
+  }
+
+  /** Delivers what is above `settled`, as far as it is in order. */
+  async function advance(): Promise<void> {
+    isPlanned = false;
+    while (open > 0 && settled !== null) {
+      const from: number = settled;
+      let there = await reading(() => logs.idsAfter(from));
+      if (there.length === 0) return;
+      if (firstMissing(from, there) !== null) {
+        const last = there.at(-1)!.id;
+        await writersGone();
+        there = (await reading(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
+      }
+      const ids = there.filter(({ id, appId }) => followers.has(appId) && !past.has(id)).map(({ id }) => id);
+      await readEach(ids, deliver);
+      settled = Math.max(from, there.at(-1)?.id ?? from);
+      for (const id of past) if (id <= settled) past.delete(id);
+    }
+  }
+
+  // While one reading is under way further notices gather, and one reading takes them all.
+  function planAdvance(): void {
+    if (isPlanned) return;
+    isPlanned = true;
+    inOrder(advance);
+  }
+
+  function hear(notice: string): void {
+    if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
+  }
+
+  /** @param since entries written before it are past */
+  async function begin(since: Date): Promise<void> {
+    const newest = await reading(() => logs.newestId());
+    const from = Math.max(0, newest - UNDER_WAY_IDS);
+    const there = await reading(() => logs.idsAfter(from));
+    past = new Set(there.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
+    settled = from;
+  }
+
+  /** Delivers to one follower what lies between its last id and the others'. */
+  async function catchUp(follower: Follower): Promise<void> {
+    for (let after = follower.after!; after < settled!; ) {
+      const ids = await reading(() => logs.idsOfApp(follower.appId, after, settled!));
+      await readEach(ids, (one) => fits(follower, one) && follower.push(one.entry));
+      after = ids.at(-1) ?? settled!;
+    }
+  }
+
+  async function join(follower: Follower, since: Date, isOpen: () => boolean): Promise<void> {
+    if (settled === null) await begin(since);
+    if (follower.after != null) {
+      // The others first, so that everything up to `settled` is in order.
+      await advance();
+      await catchUp(follower);
+    }
+    if (!isOpen()) return;
+    const set = followers.get(follower.appId) ?? new Set();
+    followers.set(follower.appId, set.add(follower));
+    planAdvance();
   }
 
   return {
     follow(filter) {
       const { appId } = filter;
       return liveSource<LogEntry>(appId, (push) => {
-        const follower: Follower = { ...filter, since: new Date(), push };
-        const set = followers.get(appId) ?? new Set();
-        followers.set(appId, set.add(follower));
-        if (followers.size === 1 && set.size === 1) unfollow = notifications.follow(LOG_CHANNEL, hear, readGap);
+        const follower: Follower = { ...filter, push };
+        let isOpen = true;
+        open += 1;
+        if (open === 1) unfollow = notifications.follow(LOG_CHANNEL, hear, planAdvance);
+        const since = new Date();
+        inOrder(() => join(follower, since, () => isOpen));
         return () => {
-          if (set.delete(follower) && set.size === 0 && followers.delete(appId) && followers.size === 0) unfollow();
+          if (!isOpen) return;
+          isOpen = false;
+          open -= 1;
+          const set = followers.get(appId);
+          if (set?.delete(follower) && set.size === 0) followers.delete(appId);
+          if (open > 0) return;
+          unfollow();
+          inOrder(async () => {
+            if (open === 0) settled = null;
+          });
         };
       });
     },
