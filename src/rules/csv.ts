@@ -13,6 +13,8 @@ export const CSV_CELLS_MAX = 1_000;
 const DETECTED = [",", ";", "\t"] as const;
 const LAST_RESORT = "|";
 const SAMPLE_ROWS = 50;
+/** A sample is read only as far as its rows are needed. */
+const PART_CHARACTERS = 2_048;
 
 const QUOTE = 34;
 const CR = 13;
@@ -140,9 +142,13 @@ export class CsvParser {
 function sampleRows(text: string, delimiter: string, isWhole: boolean): string[][] | null {
   const parser = new CsvParser(delimiter);
   try {
-    const rows = parser.write(text);
+    const rows: string[][] = [];
+    for (let at = 0; at < text.length; at += PART_CHARACTERS) {
+      rows.push(...parser.write(text.slice(at, at + PART_CHARACTERS)));
+      if (rows.length >= SAMPLE_ROWS) return rows.slice(0, SAMPLE_ROWS);
+    }
     if (isWhole || rows.length === 0) rows.push(...parser.end());
-    return rows.slice(0, SAMPLE_ROWS);
+    return rows;
   } catch {
     return null;
   }

@@ -1,0 +1,195 @@
+/**
+ * Growth of the time of the parsers that read text from outside on the main thread: twice the text takes at most two and a
+ * half times as long, whatever the text repeats.
+ */
+import { Readable } from "node:stream";
+import { expect } from "chai";
+import { parseInParts } from "../../src/api/json-in-parts.js";
+import { HARNESS_NAME, withoutHarness } from "../../src/engine/browser/pages/answer.js";
+import { contentTypeOf } from "../../src/engine/content-type.js";
+import { detailOf } from "../../src/engine/smtp/outcome.js";
+import { type RowFormat, readRows } from "../../src/operations/data-sources/row-streams.js";
+import { addressBlock } from "../../src/rules/address-block.js";
+import { filledTests } from "../../src/rules/caller-rules.js";
+import { parseScript } from "../../src/rules/code-parser.js";
+import { foldCase } from "../../src/rules/comparable-text.js";
+import { parseCron } from "../../src/rules/cron-grammar.js";
+import { detectDelimiter, SAMPLE_CHARACTERS } from "../../src/rules/csv.js";
+import { columnsOf, entryText } from "../../src/rules/entries/entry-input.js";
+import { checkPlaceholders } from "../../src/rules/entries/sending-hooks.js";
+import { translatePattern } from "../../src/rules/entry-query/regular-expression.js";
+import { Statement } from "../../src/rules/entry-query/statement.js";
+import { compileWhere } from "../../src/rules/entry-query/where.js";
+import { scriptLiteral } from "../../src/rules/env-script.js";
+import { jsonFault, memberTexts } from "../../src/rules/json-scan.js";
+import { mediaName, uploadName } from "../../src/rules/media-fields.js";
+import { contentDisposition, namesTag, rangeIn, servingOf } from "../../src/rules/media-serving.js";
+import { parseSender } from "../../src/rules/message-destination.js";
+import { emailHeaders, emailRecipients, isEmailAddress, oneLine } from "../../src/rules/message-fields.js";
+import { fill, placeholdersOf } from "../../src/rules/message-template.js";
+import { isPackageName } from "../../src/rules/packages.js";
+import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
+import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { spokenKey, storedKey } from "../../src/rules/setting-key-text.js";
+import { artifactKey } from "../../src/rules/setting-tiers.js";
+
+type Parser = (text: string) => unknown;
+
+async function rowsOf(text: string, format: RowFormat): Promise<void> {
+  const packets = Array.from({ length: Math.ceil(text.length / 4_096) }, (_, at) =>
+    text.slice(at * 4_096, (at + 1) * 4_096),
+  );
+  for await (const _ of readRows(Readable.from(packets.map((packet) => Buffer.from(packet))), format));
+}
+
+const source = { doc: "doc", entry: "e", sees: () => true };
+
+const PARSERS: Record<string, Parser> = {
+  "CSV files": (text) => rowsOf(text, "csv"),
+  "CSV headers": (text) => rowsOf(`${text}\n1\n`, "csv"),
+  "JSON files": (text) => rowsOf(`[${JSON.stringify({ text })}]`, "json"),
+  "JSON files as they are": (text) => rowsOf(text, "json"),
+  "files of JSON lines": (text) => rowsOf(text, "jsonl"),
+  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, SAMPLE_CHARACTERS), true),
+  "large JSON bodies": (text) => parseInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
+  "JSON texts": (text) => jsonFault(text, 500),
+  "members of JSON texts": (text) => memberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
+  entries: (text) => entryText(columnsOf({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
+  "types of uploads": (text) => contentTypeOf(Buffer.from(text)),
+  "names of uploads": (text) => uploadName(text),
+  "names of media": (text) => mediaName(text),
+  ranges: (text) => rangeIn(`bytes=${text}`, 1_000),
+  "entity tags": (text) => [namesTag(text, '"a"'), isKnownTag(text, '"a"'), readIfMatch(text)],
+  "content types": (text) => [servingOf(text, true), contentDisposition("inline", text)],
+  "addresses of senders": (text) => parseSender(text),
+  "addresses of e-mail": (text) => [isEmailAddress(text), emailRecipients([{ email: text }])],
+  "headers of e-mail": (text) => emailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
+  "lines of messages": (text) => oneLine(text, "subject", 1e9),
+  "answers of mail servers": (text) => detailOf(text),
+  "placeholders of messages": (text) => [placeholdersOf(text), fill(text, { a: "b" }, "text", { html: true })],
+  "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
+  "placeholders of rules": (text) => filledTests({ a: { equals: text } }, { Email: "a" }),
+  "expressions of frequency": (text) => parseCron(text),
+  "regular expressions of queries": (text) => translatePattern(text, "i", "where"),
+  queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new Statement()),
+  code: (text) => parseScript(text.slice(0, 20_000)),
+  "script literals": (text) => scriptLiteral(text),
+  stacks: (text) => withoutHarness(`${text}${HARNESS_NAME}:1:1\n${text}`),
+  "network addresses": (text) => addressBlock(text),
+  "names of packages": (text) => isPackageName(text),
+  "values of settings": (text) => secretsOfSetting("__a", text),
+  // A key has 512 characters at most.
+  "keys of settings": (text) => [text.slice(0, 512)].map((key) => [storedKey(key), spokenKey(key), artifactKey(key)]),
+  "texts without case": (text) => foldCase(text),
+};
+
+const FRAGMENTS = [
+  ...["a", " ", "\t", "\n", "\r\n", "\r", ",", ";", "|", '"', '""', '",', '"a",', '"\n', "a,b\n", "'", "\\", '\\"'],
+  ...[
+    "0",
+    "1,",
+    "1e9,",
+    "-",
+    ".",
+    "a.",
+    "/",
+    "%41",
+    "=",
+    "*",
+    "*/2 ",
+    "+",
+    "@",
+    "a@",
+    "a@b.c,",
+    "<a>",
+    "<",
+    "<!---->",
+    "<?xml?>",
+  ],
+  ...[
+    "(",
+    "(a",
+    "(a|",
+    "a)?",
+    "[",
+    "[]",
+    "[a",
+    "{",
+    "{}",
+    "{}\n",
+    '{"a":',
+    "{{",
+    "{{a",
+    "{{a}}",
+    "}}",
+    "{{user.",
+    "{{ user.a }}",
+    "${",
+  ],
+  ...[
+    "    at f (a.js:1:1)\n",
+    `    at f (${HARNESS_NAME}:1:1)\n`,
+    `${HARNESS_NAME}:`,
+    "\n    at ",
+    "-----BEGIN A-----\n",
+    "https://a:b@c ",
+  ],
+  ...["ς", "İ", "😀", "\ud83d", "\u2028", "\u202e", "\0", "é"],
+];
+
+const WHOLE = 256 * 1_024;
+/** As many pieces are parsed one by one, to compare them with the whole: five doublings of the text. */
+const PIECES = 32;
+const MOST_PER_DOUBLING = 2.5;
+/** Growth of a linear parser is 2 at each doubling, so the whole takes as long as its pieces. */
+const MOST = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
+const ROUNDS = 2;
+/** Processor time is counted in ticks of about 8 ms. */
+const MEASURABLE_MS = 30;
+/** A parser that takes so long for one piece is given no more. */
+const LONGEST_MS = 1_000;
+
+/** Processor time of this thread, for other work on the machine does not count. The shorter of two rounds. */
+async function timeOf(parse: Parser, text: string, times: number): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const before = process.threadCpuUsage();
+    for (let time = 0; time < times; time += 1) {
+      try {
+        await parse(text);
+      } catch {
+        // A refusal is an answer too.
+      }
+    }
+    const { user, system } = process.threadCpuUsage(before);
+    best = Math.min(best, (user + system) / 1_000);
+  }
+  return best;
+}
+
+/** What is wrong with the growth; null where nothing is. */
+async function growthFault(parse: Parser, fragment: string): Promise<string | null> {
+  const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
+  for (const length of [512, WHOLE / PIECES]) {
+    const taken = await timeOf(parse, textOf(length), 1);
+    if (taken > LONGEST_MS) return `${JSON.stringify(fragment)}: ${taken.toFixed(0)} ms for ${length} characters`;
+  }
+  const whole = await timeOf(parse, textOf(WHOLE), 1);
+  if (whole <= MEASURABLE_MS) return null;
+  const pieces = await timeOf(parse, textOf(WHOLE / PIECES), PIECES);
+  if (whole <= MOST * Math.max(pieces, MEASURABLE_MS)) return null;
+  return `${JSON.stringify(fragment)}: ${whole.toFixed(0)} ms at once, ${pieces.toFixed(0)} ms in ${PIECES} pieces`;
+}
+
+describe("parsers of text from outside", () => {
+  for (const [title, parse] of Object.entries(PARSERS)) {
+    it(`take at most two and a half times as long for twice the text: ${title}`, async () => {
+      const faults: string[] = [];
+      for (const fragment of FRAGMENTS) {
+        const fault = await growthFault(parse, fragment);
+        if (fault) faults.push(fault);
+      }
+      expect(faults).to.deep.equal([]);
+    });
+  }
+});
