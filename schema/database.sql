@@ -543,6 +543,7 @@ CREATE UNIQUE INDEX media_folder_name ON public.media_folder USING btree (app_id
 CREATE TABLE media_store (
   one boolean DEFAULT true NOT NULL,
   space text NOT NULL,
+  identity text,
   CONSTRAINT media_store_pkey PRIMARY KEY (one),
   CONSTRAINT media_store_one_check CHECK (one)
 );

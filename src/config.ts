@@ -173,7 +173,9 @@ class Reader {
     );
     const mailFrom = this.matching("MAIL_FROM", MAIL_SENDER, "an e-mail address, perhaps as Name <address>");
     if (smtpUrl !== null && !URL.canParse(smtpUrl)) this.fault("SMTP_URL", "an address of a mail server", null);
-    if (smtpUrl !== null && this.text("MAIL_FROM") === null) this.fault("MAIL_FROM", "given where SMTP_URL is", null);
+    const isAlone = (name: string, other: string) => this.text(name) !== null && this.text(other) === null;
+    if (isAlone("SMTP_URL", "MAIL_FROM")) this.fault("MAIL_FROM", "set where SMTP_URL is", null);
+    if (isAlone("MAIL_FROM", "SMTP_URL")) this.fault("SMTP_URL", "set where MAIL_FROM is", null);
     return { smtpUrl, mailFrom };
   }
 

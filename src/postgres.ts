@@ -31,6 +31,20 @@ const BOUNDS = {
 
 let lost = 0;
 
+const DISK_FULL = "53100";
+/** When PostgreSQL last refused a write because its disk is full; null while it has room. */
+let diskFullAt: number | null = null;
+
+/** Milliseconds since the last refusal because of a full disk; null while there is room. */
+export const diskFullFor = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
+
+/** True while PostgreSQL refuses writes of this process because its disk is full. */
+export const isDiskFull = (): boolean => diskFullAt !== null;
+
+export function reportDiskFree(): void {
+  diskFullAt = null;
+}
+
 /** How many connections this process has lost since it began, none of which it had ended itself. */
 export const lostConnections = (): number => lost;
 
@@ -39,6 +53,9 @@ class HeardClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.on("error", () => undefined);
+    this.connection.on("errorMessage", ({ code }: { code?: string }) => {
+      if (code === DISK_FULL) diskFullAt = performance.now();
+    });
     this.once("connect", () => this.once("error", () => (lost += 1)));
   }
 }

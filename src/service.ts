@@ -16,6 +16,7 @@ import { createOperations, type Operations } from "./operations/operations.js";
 import { createMeasures } from "./operations/watch/measures.js";
 import { databaseFault } from "./service/database-start.js";
 import { type Clock, type Plan, partsOf } from "./service/plan.js";
+import { checkPreconditions } from "./service/preconditions.js";
 import { surviveRejections } from "./service/rejections.js";
 import { Releases } from "./service/releases.js";
 import { Starting } from "./service/starting.js";
@@ -50,10 +51,15 @@ export interface StartOptions {
   ownsProcess?: boolean;
 }
 
+/** @throws StartError naming the variable that does not fit this machine */
 async function listen(server: Server, { host, port }: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve(server.off("error", reject) && undefined));
+  }).catch((error: NodeJS.ErrnoException) => {
+    const isPort = error.code === "EADDRINUSE" || error.code === "EACCES";
+    const problem = isPort ? "PORT must be free to listen on" : "HOST must be an address of this machine";
+    throw new StartError(`${problem} (got ${isPort ? port : host}): ${error.message}`, { cause: error });
   });
   const { port: taken } = server.address() as AddressInfo;
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
@@ -73,15 +79,18 @@ async function announceFirst(
 
 /** Starts the parts in order. @throws what a part throws, or the reason of `unwanted` */
 async function startParts(
-  plan: Plan,
+  given: Plan,
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials">> {
-  const { config, clock, log, measures, unwanted } = plan;
-  const starting = new Starting(plan);
+  const { config, log, measures, unwanted } = given;
+  await checkPreconditions(config);
+  const starting = new Starting(given);
   const tracing = await starting.tracing();
   const opened = await starting.database();
   const { url: databaseUrl, db, notifications } = opened;
+  const { clock, skewMs } = await starting.clock(db);
+  const plan = { ...given, clock };
   const room = await starting.room(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
   const browsers = await starting.browsers(apiUrl);
@@ -101,7 +110,7 @@ async function startParts(
   await startNotifications(plan, notifications, operations);
   await startAlerts(plan, notifications, operations);
   startCleaner(plan, databaseUrl, operations);
-  starting.metrics(opened, operations, work, browsers);
+  starting.metrics(opened, operations, work, browsers, skewMs);
   const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;
   unwanted.throwIfAborted();
   openDoor();

@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { isDatabaseAway, isUnstorableText } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
 import type { Measures } from "../operations/watch/measures.js";
+import { isDiskFull } from "../postgres.js";
 
 /** A database that is started anew is back within this, as a rule. */
 const AWAY_RETRY_SECONDS = 1;
@@ -46,7 +47,8 @@ function tellable(error: unknown, log: Logger): ActionError {
   }
   if (isDatabaseAway(error)) {
     log.warn({ reason: (error as Error).message }, "a request found the database away");
-    return new ActionError("OVERLOADED", "the database is away, try again shortly", { retryAfter: AWAY_RETRY_SECONDS });
+    const problem = isDiskFull() ? "the database's disk is full" : "the database is away";
+    return new ActionError("OVERLOADED", `${problem}, try again shortly`, { retryAfter: AWAY_RETRY_SECONDS });
   }
   log.error({ err: error }, "a request failed");
   return new ActionError("INTERNAL_ERROR");

@@ -6,8 +6,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { Socket } from "node:net";
 import type { Status } from "../errors.js";
 
-/** A part of the service and whether it is up. */
-export type Parts = Record<string, () => boolean>;
+/** The parts of the service: whether each is up, or the reason why it is not. */
+export type Parts = Record<string, () => boolean | string>;
 
 /** What it tells those who watch, and in which format. */
 export interface Metrics {
@@ -42,9 +42,15 @@ const NO_API = {
 } as const;
 
 function readiness(parts: Parts, response: ServerResponse): void {
-  const failing = Object.keys(parts).filter((name) => !parts[name]!());
-  if (failing.length === 0) reply(response, 200, { status: "READY" });
-  else reply(response, 503, { status: "OVERLOADED", error: `not up: ${failing.join(", ")}`, failing });
+  const states = Object.entries(parts).map(([name, isUp]) => ({ name, state: isUp() }));
+  const down = states.filter(({ state }) => state !== true);
+  if (down.length === 0) {
+    reply(response, 200, { status: "READY" });
+    return;
+  }
+  const failing = down.map(({ name }) => name);
+  const words = down.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
+  reply(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
 /** What Node says of a request that it could not read to its end. */

@@ -12,6 +12,12 @@ export interface MetricSources {
   database: () => { busy: number; idle: number; waiting: number };
   /** Connections that this process has lost so far. */
   lost: () => number;
+  /** True while PostgreSQL refuses writes because its disk is full. */
+  diskFull: () => boolean;
+  /** Bytes that are free under DATA_DIR. */
+  dataDirFree: () => Promise<number>;
+  /** Milliseconds by which the database's clock is ahead of this machine's. */
+  clockSkewMs: () => number;
   /** Bytes of this process's answers under way; null where it answers nobody. */
   answers: (() => number) | null;
   /** Open sockets and their subscriptions; null where it answers nobody. */
@@ -102,7 +108,34 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
   };
 }
 
-function registerDatabase(register: Registry, { database, lost }: MetricSources): void {
+function registerDatabase(
+  register: Registry,
+  { database, lost, clockSkewMs, diskFull, dataDirFree }: MetricSources,
+): void {
+  new Gauge({
+    name: "svc_database_disk_full",
+    help: "1 while PostgreSQL refuses writes of this process because its disk is full.",
+    registers: [register],
+    collect() {
+      this.set(diskFull() ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "svc_data_dir_free_bytes",
+    help: "Free space on the disk of DATA_DIR.",
+    registers: [register],
+    async collect() {
+      this.set(await dataDirFree());
+    },
+  });
+  new Gauge({
+    name: "svc_clock_skew_seconds",
+    help: "Seconds by which this machine's clock differs from the database's.",
+    registers: [register],
+    collect() {
+      this.set(Math.abs(clockSkewMs()) / 1e3);
+    },
+  });
   new Gauge({
     name: "svc_database_connections",
     help: "Connections of this process's pool by use; waiting counts the callers who wait for one.",

@@ -4,7 +4,7 @@ import { type Config, ConfigError, readConfig } from "../config.js";
 import { readArguments, runCommand } from "./command.js";
 import { database } from "./doctor/database.js";
 import { type Finding, ill, well, written } from "./doctor/finding.js";
-import { browser, bundling, folder, isolate, keyFile, node } from "./doctor/machine.js";
+import { browser, bundling, egress, folder, isolate, keyFile, node } from "./doctor/machine.js";
 
 const USAGE = "Usage: npm run doctor, without arguments";
 
@@ -25,7 +25,13 @@ async function findings(): Promise<Finding[]> {
   const { config, findings: first } = settings();
   const own = [...first, node(), await isolate()];
   if (!config) return own;
-  const ofMachine = [...(await folder(config)), keyFile(config), await bundling(config), ...(await browser(config))];
+  const ofMachine = [
+    ...(await folder(config)),
+    ...(await egress(config)),
+    keyFile(config),
+    await bundling(config),
+    ...(await browser(config)),
+  ];
   return [...own, ...ofMachine, ...(await database(config))];
 }
 

@@ -1,6 +1,7 @@
 /** `npm run restore -- FILE`: a backup into an empty database and this installation's store of files. Its last line is JSON. */
 import "reflect-metadata";
 import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pino } from "pino";
 import { type Config, readConfig } from "../config.js";
@@ -18,6 +19,9 @@ const USAGE =
   "Usage: npm run restore -- FILE, with --passphrase-file FILE or --key-file FILE as it was encrypted; --replace drops what the database holds";
 
 const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
+
+/** A name that the service gives; what a restored row says is not trusted to be a path. */
+const SPACE = /^[0-9a-f]{16}$/;
 
 const warn = (words: string) => process.stderr.write(`warning: ${words}\n`);
 
@@ -64,6 +68,10 @@ await runCommand(async () => {
       replace: values.replace,
       takeKeys: (keys) => takeKeys(config, keys),
       openStore: (space) => openBlobStore({ folder, bucket: config.mediaBucket, space }),
+      removeSpace: async (space) => {
+        if (config.mediaBucket === null && SPACE.test(space))
+          await rm(join(folder, space), { recursive: true, force: true });
+      },
       incoming: join(folder, "incoming"),
       makeIndexes: () => createEntryIndexes({ url, log }).reconcile(),
       warn,

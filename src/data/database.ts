@@ -57,6 +57,7 @@ import { Declarations1763600260000 } from "../../migrations/1763600260000-declar
 import { AppUsers1764000400000 } from "../../migrations/1764000400000-app-users.js";
 import { CredentialsOfPeople1764000410000 } from "../../migrations/1764000410000-credentials-of-people.js";
 import { SettingsState1764000500000 } from "../../migrations/1764000500000-settings-state.js";
+import { MediaStoreIdentity1764000700000 } from "../../migrations/1764000700000-media-store-identity.js";
 import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sandbox.js";
 import {
   BOUNDED_POOL,
@@ -119,6 +120,7 @@ export const MIGRATIONS = [
   AppUsers1764000400000,
   CredentialsOfPeople1764000410000,
   SettingsState1764000500000,
+  MediaStoreIdentity1764000700000,
   RunSandbox1764000900000,
 ];
 

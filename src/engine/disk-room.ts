@@ -18,6 +18,8 @@ export interface DiskRoom {
 export const ENDLESS_ROOM: DiskRoom = { level: () => "enough", start: async () => undefined, stop: () => undefined };
 
 export function createDiskRoom(options: {
+  /** The owner of the disk, for the log. */
+  what: string;
   /** Bytes that are left. */
   free: () => Promise<number>;
   /** Below this many bytes it is low, below half of them spent. */
@@ -25,7 +27,7 @@ export function createDiskRoom(options: {
   everyMs: number;
   log: Logger;
 }): DiskRoom {
-  const { free, minimumBytes, everyMs, log } = options;
+  const { what, free, minimumBytes, everyMs, log } = options;
   let level: RoomLevel = "enough";
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -40,11 +42,11 @@ export function createDiskRoom(options: {
       const bytes = await free();
       const now = levelOf(bytes);
       if (now !== level)
-        log.warn({ level: now, freeMb: Math.floor(bytes / 2 ** 20) }, "the room for the database has changed");
+        log.warn({ room: now, freeMb: Math.floor(bytes / 2 ** 20) }, `the free space of ${what} has changed`);
       level = now;
     } catch (error) {
       // What was seen last goes on to hold.
-      log.warn({ err: error }, "the room for the database could not be measured");
+      log.warn({ err: error }, `the free space of ${what} could not be measured`);
     }
     if (!stopped) timer = setTimeout(() => runInBackground(look()), everyMs).unref();
   }

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import {
   chownSync,
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -20,7 +21,9 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
-  /** The key that wraps what is new. */
+  /** Where the keys come from, for people. */
+  source: string;
+  /** The key that wraps what is new. Makes the file with a key if it is missing. */
   current(): Buffer;
   /** The key for which `fits` holds; the file is read again before that is given up, so that a rotation needs no restart. */
   find(fits: (key: Buffer) => boolean): Buffer | null;
@@ -83,12 +86,16 @@ function readOrMake(path: string): Buffer[] {
 
 /** `keys` from the environment, or else those of the file at `path`. Keys that were known stay known to this process. */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
-  let known: readonly Buffer[] = keys ?? readOrMake(path);
+  let known: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {
-    current: () => known[0]!,
+    source: keys ? "SETTINGS_KEY" : path,
+    current() {
+      if (known.length === 0) known = readOrMake(path);
+      return known[0]!;
+    },
     find(fits) {
       const found = known.find(fits);
-      if (found || keys) return found ?? null;
+      if (found || keys || !existsSync(path)) return found ?? null;
       const read = readKeyFile(path);
       known = [...read, ...known.filter((key) => !read.some((other) => other.equals(key)))];
       return known.find(fits) ?? null;

@@ -154,7 +154,7 @@ export async function createOperations(surroundings: Surroundings) {
   const messaging = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, log });
-  const ofMedia = { ring, intake, logEvents, appUserOf: store.appUsers.userOf };
+  const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: store.appUsers.userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {

@@ -1,5 +1,7 @@
 /** How much room the database has, by the configuration: of the disk under DATA_DIR, or of what DATABASE_MAX_MB allows. Refuses nobody. */
+import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
@@ -12,20 +14,43 @@ const MB = 2 ** 20;
 const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;
 
+/** Free bytes on the disk of that folder, or of the nearest one above it that exists. */
+export async function freeUnder(folder: string): Promise<number> {
+  let path = folder;
+  while (!existsSync(path)) path = dirname(path);
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}
+
+/** Logs when the disk of DATA_DIR runs full, where it is not the database's: it holds apps' files and the keys. */
+export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskRoom {
+  if (databaseUrl === null || diskFreeMinMb === 0) return ENDLESS_ROOM;
+  const minimumBytes = diskFreeMinMb * MB;
+  return createDiskRoom({
+    what: "DATA_DIR",
+    free: () => freeUnder(dataDir),
+    minimumBytes,
+    everyMs: DATABASE_EVERY_MS,
+    log,
+  });
+}
+
 export function diskRoom(config: Config, db: DataSource, log: Logger): DiskRoom {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
   if (!measured || minimumBytes === 0) return ENDLESS_ROOM;
-  const ofDisk = async () => {
-    const { bavail, bsize } = await statfs(dataDir);
-    return bavail * bsize;
-  };
   const ofDatabase = async () => {
     const [size] = await rows<{ bytes: number }>(db, "SELECT pg_database_size(current_database()) AS bytes");
     return databaseMaxMb * MB - size!.bytes;
   };
   return databaseUrl === null
-    ? createDiskRoom({ free: ofDisk, minimumBytes, everyMs: DISK_EVERY_MS, log })
-    : createDiskRoom({ free: ofDatabase, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
+    ? createDiskRoom({
+        what: "the database",
+        free: () => freeUnder(dataDir),
+        minimumBytes,
+        everyMs: DISK_EVERY_MS,
+        log,
+      })
+    : createDiskRoom({ what: "the database", free: ofDatabase, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
 }

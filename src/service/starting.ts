@@ -26,11 +26,13 @@ import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { Operations } from "../operations/operations.js";
 import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
-import { lostConnections } from "../postgres.js";
+import { isDiskFull, lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
+import { correctedClock, createDatabaseClock } from "./database-clock.js";
 import { openService } from "./database-start.js";
-import { diskRoom } from "./disk-room.js";
-import type { Opened, Plan, Work } from "./plan.js";
+import { createDiskProbe } from "./disk-probe.js";
+import { dataDirWatch, diskRoom, freeUnder } from "./disk-room.js";
+import type { Clock, Opened, Plan, Work } from "./plan.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */
 const LAST_ANSWERS_MS = 1_000;
@@ -69,8 +71,26 @@ export class Starting {
     const { db, notifications } = await openService(config, url, { log, unwanted });
     releases.add("database", () => db.destroy());
     releases.add("notices", () => notifications.stop());
-    parts["database"] = () => db.isInitialized && notifications.healthy();
+    const probe = createDiskProbe({ db, log });
+    await probe.start();
+    releases.add("disk probe", () => probe.stop());
+    parts["database"] = () => (isDiskFull() ? "its disk is full" : db.isInitialized && notifications.healthy());
     return { url, db, notifications };
+  }
+
+  /** The clock by which everything falls due: the database's. */
+  async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
+    const { clock, log, releases } = this.plan;
+    const database = createDatabaseClock({ db, log });
+    const ticker = createTicker({
+      work: database.measure,
+      msUntil: (time) => time - Date.now(),
+      sleepMaxMs: Number.POSITIVE_INFINITY,
+      log,
+    });
+    await ticker.start();
+    releases.add("clock", () => ticker.stop());
+    return { clock: correctedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
   /** Where spans go; the last of them when all else has stopped. */
@@ -88,6 +108,9 @@ export class Starting {
     const room = diskRoom(config, db, log);
     releases.add("room", room.stop);
     await room.start();
+    const watch = dataDirWatch(config, log);
+    releases.add("data folder", watch.stop);
+    await watch.start();
     return room;
   }
 
@@ -211,14 +234,31 @@ export class Starting {
   }
 
   /** The numbers of the whole service and of this process, told by every process. */
-  metrics({ db }: Opened, { vitals }: Operations, work: Work, browsers: Browsers | null): void {
+  metrics(
+    { db }: Opened,
+    { vitals }: Operations,
+    work: Work,
+    browsers: Browsers | null,
+    clockSkewMs: () => number,
+  ): void {
     const { config, door, measures, releases } = this.plan;
     const runner = browsers && { ...work, browsers: browsers.figures };
     const answers = config.roles.has("api") ? this.answers.held : null;
     const sockets = this.sockets?.figures ?? null;
     const database = () => poolUse(db);
     door.tell(
-      createMetrics({ vitals: vitals.read, database, lost: lostConnections, answers, sockets, measures, runner }),
+      createMetrics({
+        vitals: vitals.read,
+        database,
+        lost: lostConnections,
+        clockSkewMs,
+        diskFull: isDiskFull,
+        dataDirFree: () => freeUnder(config.dataDir),
+        answers,
+        sockets,
+        measures,
+        runner,
+      }),
     );
     releases.add("metrics", () => door.tell(null));
   }

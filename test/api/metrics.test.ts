@@ -87,7 +87,8 @@ describe("what a process counts", () => {
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
-    expect(lines).to.have.length(101);
+    // Each with all four outcomes, those that have not happened at 0.
+    expect(lines).to.have.length(4 * 101);
     const labels = 'trigger="manual",mode="isolate",outcome="completed"';
     expect(lines).to.include(`svc_runs_total{app="100",${labels}} 1`);
     expect(lines).to.include(`svc_runs_total{app="other",${labels}} 900`);
@@ -109,6 +110,9 @@ describe("the metrics of one process", () => {
       vitals,
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),
       lost: () => 4,
+      clockSkewMs: () => 0,
+      diskFull: () => false,
+      dataDirFree: async () => 5,
       answers: () => 6_000_000,
       sockets: () => ({ open: 4, subscriptions: 9 }),
       measures: createMeasures(),
@@ -152,6 +156,9 @@ describe("the metrics of one process", () => {
       },
       database: () => ({ busy: 0, idle: 0, waiting: 0 }),
       lost: () => 1,
+      clockSkewMs: () => 0,
+      diskFull: () => false,
+      dataDirFree: async () => 5,
       answers: null,
       sockets: null,
       measures: createMeasures(),

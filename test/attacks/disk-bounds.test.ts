@@ -81,6 +81,30 @@ describe("an app's share of the disk", () => {
     expect(await count("run WHERE app_id = 1")).to.equal(kept.length);
   });
 
+  it("is trimmed of what was there before the process started, and by a bound that was lowered", async () => {
+    await finish(1, 30, 9_000);
+    await happen(1, 30, 9_000, "t");
+    await createTrimming({ db, maxBytes: 200_000 }).trim();
+    expect(await count("run WHERE app_id = 1")).to.be.within(19, 22);
+    expect(await count("log_event")).to.be.within(19, 22);
+    await createTrimming({ db, maxBytes: 100_000 }).trim();
+    expect(await count("run WHERE app_id = 1")).to.be.within(9, 11);
+    expect(await count("log_event")).to.be.within(9, 11);
+  });
+
+  it("is measured again after an hour, also where the app has written little since", async () => {
+    let now = 0;
+    const trimming = createTrimming({ db, maxBytes: 100_000, now: () => now });
+    await finish(1, 10, 9_000);
+    await trimming.trim();
+    await finish(1, 1, 9_000);
+    await trimming.trim();
+    const before = await count("run");
+    now += 3_600_000;
+    await trimming.trim();
+    expect(await count("run")).to.equal(before - 1);
+  });
+
   it("is not the visitors' to use up: theirs go first, the app's own records stay", async () => {
     const trimming = createTrimming({ db, maxBytes: 100_000 });
     await trimming.trim();

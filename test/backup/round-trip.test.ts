@@ -129,7 +129,7 @@ describe("a backup that is restored elsewhere", function () {
     });
     const reception = createReception(join(source.dataDir, "media", "incoming"), createFairLine(1, 1));
     const blobs = createBlobs({ db: source.db, quotaBytes: 0, log });
-    const sweep = createMediaSweep({ db: source.db, store, reception, blobs, log });
+    const sweep = createMediaSweep({ db: source.db, store, reception, blobs, isOwnStore: async () => true, log });
     const client = new Client({ connectionString: source.databaseUrl });
     await client.connect();
     try {

@@ -1,5 +1,6 @@
 /** Words for tests of backups: a service with something of everything, a backup of it, a restore elsewhere, and all that it answers. */
 import { mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
@@ -110,6 +111,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
     ...{ url, path, secret, replace },
     takeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
+    removeSpace: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
     incoming: join(folderOf(dataDir), "incoming"),
     makeIndexes: () => createEntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
     warn: (words) => void warnings.push(words),

@@ -1,10 +1,11 @@
 /** `npm run backup` and `npm run restore` as they are typed: what they ask for, what they say, what they leave. */
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { Client } from "pg";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -23,6 +24,16 @@ function command(name: "backup" | "restore", args: string[], environment: Record
       resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
     );
   });
+}
+
+/** The place of a database's files in its store. */
+async function spaceOf(url: string): Promise<string> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  return client
+    .query<{ space: string }>("SELECT space FROM media_store")
+    .then(({ rows }) => rows[0]!.space)
+    .finally(() => client.end());
 }
 
 describe("npm run backup and restore", function () {
@@ -75,7 +86,12 @@ describe("npm run backup and restore", function () {
     const first = await command("restore", [open], to);
     expect(first.stderr).to.match(/^warning: the backup has no keys, .* set SETTINGS_KEY before the service starts\n$/);
     expect([first.code, JSON.parse(first.stdout).rows > 5]).to.deep.equal([0, true]);
+    const media = join(to["DATA_DIR"]!, "media");
+    const space = await spaceOf(to["DATABASE_URL"]!);
+    mkdirSync(join(media, space, "aa"), { recursive: true });
+    writeFileSync(join(media, space, "aa", "a".repeat(32)), "replaced");
     const replaced = await command("restore", [sealed, ...key, "--replace"], to);
+    expect(existsSync(join(media, space)), "the replaced files").to.equal(false);
     expect([replaced.code, replaced.stderr]).to.deep.equal([0, ""]);
     const keyIn = (dataDir: string) => readFileSync(join(dataDir, "settings-key"), "utf8");
     expect(keyIn(to["DATA_DIR"]!)).to.equal(keyIn(service.dataDir));

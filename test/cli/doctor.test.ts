@@ -127,6 +127,31 @@ describe("npm run doctor", function () {
     }
   });
 
+  it("says that this machine's clock is not the database's", async () => {
+    const ahead = "const real = Date.now; Date.now = () => real() + 90_000";
+    const { code, stdout } = await doctor({
+      ...environment,
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(ahead)}`,
+    });
+    expect(code).to.equal(1);
+    expect(stdout).to.match(/^WRONG {2}clock: this machine's and the database's differ by \d{5} ms/m);
+  });
+
+  it("says that another media store has the database's files", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      await client.query("UPDATE media_store SET identity = 'another'");
+      const { code, stdout } = await doctor(environment);
+      expect(code).to.equal(1);
+      expect(stdout).to.match(/^WRONG {2}media store: .* is not the one that has the files of this database$/m);
+      await client.query("UPDATE media_store SET identity = NULL");
+      expect((await doctor(environment)).stdout).to.match(/^ok {5}media store: /m);
+    } finally {
+      await client.end();
+    }
+  });
+
   it("knows keys that are not the database's, a schema that is newer, and a scheduler that is dead", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();

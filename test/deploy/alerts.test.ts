@@ -36,7 +36,17 @@ const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outco
 /** A process whose state a test changes. */
 function process() {
   const measures = createMeasures();
-  const state = { vitals: WELL as Vitals | null, taking: true, browsers: 1, waiting: 0, loop: 0.01 };
+  const state = {
+    vitals: WELL as Vitals | null,
+    taking: true,
+    browsers: 1,
+    waiting: 0,
+    loop: 0.01,
+    skewMs: 0,
+    diskFull: false,
+    dataDirFree: 2 ** 40,
+    isDown: false,
+  };
   const sources: MetricSources = {
     vitals: async () => {
       if (!state.vitals) throw new Error("away");
@@ -44,6 +54,9 @@ function process() {
     },
     database: () => ({ busy: 1, idle: 2, waiting: state.waiting }),
     lost: () => 0,
+    diskFull: () => state.diskFull,
+    dataDirFree: async () => state.dataDirFree,
+    clockSkewMs: () => state.skewMs,
     answers: () => 0,
     sockets: () => ({ open: 1, subscriptions: 1 }),
     measures,
@@ -55,17 +68,14 @@ function process() {
     },
   };
   const metrics = createMetrics(sources);
-  const scrape = async (): Promise<Sample[]> =>
-    samplesIn(await metrics.read()).map((one) =>
+  const scrape = async (): Promise<Sample[]> => {
+    if (state.isDown) return [];
+    return samplesIn(await metrics.read()).map((one) =>
       one.name === "nodejs_eventloop_lag_p99_seconds" ? { ...one, value: state.loop } : one,
     );
-  // Counters that have counted before.
+  };
+  // The app has run here before; nothing else has been counted.
   measures.runEnded(RUN);
-  measures.runEnded({ ...RUN, outcome: "failed" });
-  measures.browserLost("browser");
-  for (const fate of ["late", "down", "queued"] as const) measures.ticks(fate);
-  for (const status of ["OVERLOADED", "INTERNAL_ERROR"]) measures.refused(status);
-  measures.runsLost(0);
   return { measures, state, scrape };
 }
 
@@ -93,6 +103,10 @@ const FAULTS: Record<string, (one: Process) => unknown> = {
     for (let count = 0; count < 11; count += 1) measures.refused("OVERLOADED");
   },
   SvcConnectionsShort: ({ state }) => Object.assign(state, { waiting: 21 }),
+  SvcDatabaseDiskFull: ({ state }) => Object.assign(state, { diskFull: true }),
+  SvcDataDirFull: ({ state }) => Object.assign(state, { dataDirFree: 2 ** 29 }),
+  SvcClockSkew: ({ state }) => Object.assign(state, { skewMs: -90_000 }),
+  SvcNoProcess: ({ state }) => Object.assign(state, { isDown: true }),
   SvcEventLoopLate: ({ state }) => Object.assign(state, { loop: 0.6 }),
 };
 

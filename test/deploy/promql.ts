@@ -107,6 +107,10 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     });
   }
 
+  function absent(node: SyntaxNode): Value[] {
+    return of(node.getChild("FunctionCallBody")!.firstChild!).length > 0 ? [] : [{ labels: {}, value: 1 }];
+  }
+
   function aggregate(node: SyntaxNode): Value[] {
     const operator = node.getChild("AggregateOp")!.firstChild!.name;
     const combine = AGGREGATE[operator];
@@ -147,6 +151,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
       case "AggregateExpr":
         return aggregate(node);
       case "FunctionCall":
+        if (read(node.firstChild!) === "absent") return absent(node);
         if (read(node.firstChild!) !== "increase") throw new Error(`a function that is not evaluated: ${read(node)}`);
         return increase(node);
       case "VectorSelector":

@@ -1,5 +1,8 @@
 /** Several instances of the service on one database, each started again when it ends, as a supervisor does. Judges nothing. */
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ServiceProcess, startProcess } from "./process.js";
 import { until } from "./until.js";
@@ -33,6 +36,13 @@ function endProcess(pid: number): void {
   }
 }
 
+/** A data folder of a process's own, whose media are on a volume that all processes share. */
+export function folderWith(media: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-process-"));
+  symlinkSync(media, join(folder, "media"));
+  return folder;
+}
+
 /** `roles` are those of each instance; `began` and `rate` are their clock's, see fast-clock.ts. */
 export async function startFleet(options: {
   roles: readonly string[];
@@ -51,6 +61,7 @@ export async function startFleet(options: {
     LOG_LEVEL: "info",
     ...options.environment,
   };
+  const sharedMedia = mkdtempSync(join(tmpdir(), "svc-fleet-media-"));
   const living: ServiceProcess[] = [];
   const leftovers: Promise<void>[] = [];
   const logs: ServiceProcess["log"][] = [];
@@ -62,7 +73,12 @@ export async function startFleet(options: {
 
   /** Ending while it starts, when the database goes away, is its right. */
   function launch(at: number): void {
-    const instance = startProcess({ ...environment, ROLES: roles[at]! }, [ENTRY, String(began), String(rate)]);
+    const dataDir = folderWith(sharedMedia);
+    const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [
+      ENTRY,
+      String(began),
+      String(rate),
+    ]);
     living[at] = instance;
     logs.push(instance.log);
     void instance.ended.then(({ code, signal }) => {
@@ -103,6 +119,7 @@ export async function startFleet(options: {
       for (const instance of living) instance.signal("SIGTERM");
       await Promise.all(living.map(({ ended }) => ended));
       await Promise.all([...leftovers, ...living.map((instance) => instance.clean())]);
+      rmSync(sharedMedia, { recursive: true, force: true });
     },
   };
 }

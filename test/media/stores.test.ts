@@ -94,7 +94,7 @@ describe("media: the store", () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createReception(join(service.dataDir, "media", "incoming"), createFairLine(1, 1));
-        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, log });
+        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
         const keyOf = async (id: number) =>
@@ -126,7 +126,7 @@ describe("media: the store", () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createReception(join(service.dataDir, "media", "incoming"), createFairLine(1, 1));
-        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, log });
+        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [newBlobKey(), newBlobKey()];
         const used = await blobs.usage(service.appId);

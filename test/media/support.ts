@@ -59,7 +59,10 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
 export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
-  return all.filter((one) => one.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  // The store names itself in a file, which is no upload.
+  return all
+    .filter((one) => one.isFile() && one.name !== "store-id")
+    .map(({ parentPath, name }) => join(parentPath, name));
 }
 
 export const noise = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(bytes));

@@ -69,6 +69,29 @@ describe("a service whose database is away", () => {
     expect(await metric("svc_database_up")).to.equal("1");
   });
 
+  it("is not ready while PostgreSQL's disk is full, says so, and recovers", async () => {
+    await until(async () => (await ready()).http === 200);
+    await service.db.query(`
+      CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
+      CREATE TRIGGER disk_full BEFORE INSERT ON log_event FOR EACH STATEMENT EXECUTE FUNCTION disk_full()`);
+    const event = { body: { type: "app.view", data: {} } };
+    const { http, body } = await service.rest("POST", `/v1/apps/${service.appId}/logs`, event);
+    expect([http, body.status]).to.deep.equal([503, "OVERLOADED"]);
+    expect(body.error).to.contain("the database's disk is full");
+    const answer = await fetch(`${service.url}/health/ready`);
+    expect(answer.status).to.equal(503);
+    expect(await answer.json()).to.deep.include({
+      error: "not up: database (its disk is full)",
+      failing: ["database"],
+    });
+    expect(await metric("svc_database_disk_full")).to.equal("1");
+    await service.db.query("DROP FUNCTION disk_full CASCADE");
+    await until(async () => (await ready()).http === 200);
+    expect(await metric("svc_database_disk_full")).to.equal("0");
+    expect((await service.rest("POST", `/v1/apps/${service.appId}/logs`, event)).http).to.be.below(300);
+  });
+
   it("asks those who come by websocket to come again", async () => {
     network.cut();
     const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");

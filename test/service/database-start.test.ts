@@ -1,5 +1,7 @@
 /** Starts of a process whose database is away, full, or of another release. */
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
 import { startRestartablePostgres } from "../harness/gateway.js";
@@ -71,6 +73,21 @@ describe("the start of a process", function () {
     service.signal("SIGTERM");
     await service.ended;
     full.close();
+  });
+
+  it("names the key file of DATA_DIR where that is another one, and makes none", async () => {
+    const database = await freshDatabase();
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    await client.query("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
+    await client.end();
+    const service = start({ DATABASE_URL: database.url });
+    expect(await service.ended).to.deep.equal({ code: 1, signal: null });
+    const path = join(service.dataDir, "settings-key");
+    expect(service.stderr()).to.contain(`${path} of DATA_DIR is missing`).and.to.contain("or set SETTINGS_KEY");
+    expect(existsSync(path)).to.equal(false);
+    await service.clean();
+    await database.drop();
   });
 
   describe("on the schema of another release", () => {

@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { startTestServer } from "../harness/postgres.js";
@@ -194,6 +195,29 @@ describe("a service process that does not come up", function () {
     expect(message.trim().split("\n")).to.have.length(1);
     for (const name of ["PORT", "SERVER_TIMEOUT_MS", "SETTINGS_KEY", "ROLES"]) expect(message).to.contain(name);
     expect(message).to.not.contain("not-a-key-7788");
+  });
+
+  it("names the variable that does not fit this machine, in one line", async () => {
+    const taken = mkdtempSync(join(tmpdir(), "svc-file-"));
+    writeFileSync(join(taken, "a-file"), "");
+    const faults: [Record<string, string>, RegExp][] = [
+      [{ EGRESS_ADDRESS: "192.0.2.7" }, /^EGRESS_ADDRESS must be an address of this machine \(got 192\.0\.2\.7\)$/],
+      [{ HOST: "192.0.2.7" }, /^HOST must be an address of this machine \(got 192\.0\.2\.7\)/],
+      [
+        { DATA_DIR: join(taken, "a-file", "data") },
+        /^DATA_DIR must be a folder that this process can write \(got .*ENOTDIR\)$/,
+      ],
+      [{ DATA_DIR: "/proc/no-folder-can-be-made-here" }, /^DATA_DIR must be a folder that this process can write/],
+      [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set where MAIL_FROM is/],
+      [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set where SMTP_URL is/],
+    ];
+    for (const [environment, line] of faults) {
+      const service = start(environment);
+      expect(await service.ended).to.deep.equal({ code: 1, signal: null });
+      expect(service.stderr().trim().split("\n")).to.have.length(1);
+      expect(service.stderr().trim()).to.match(line);
+    }
+    rmSync(taken, { recursive: true, force: true });
   });
 
   it("says in one line that there is no Chromium, and leaves no database behind", async () => {

@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
 import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { folderWith } from "../harness/fleet.js";
 import { emptyDatabase, type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
@@ -43,7 +44,8 @@ describe("service processes among others", function () {
       ROLES: "api,scheduler",
       SETTINGS_KEY: "A".repeat(43).concat("="),
     };
-    const services = Array.from({ length: INSTANCES }, () => start(environment));
+    const media = folder("svc-media-");
+    const services = Array.from({ length: INSTANCES }, () => start({ ...environment, DATA_DIR: folderWith(media) }));
     const urls = await Promise.all(services.map((service) => service.ready()));
     const answers = await Promise.all(urls.map((url) => get(`${url}/health/ready`)));
     expect(answers.map(({ http }) => http)).to.deep.equal(Array(INSTANCES).fill(200));

@@ -1,10 +1,13 @@
 /** What of the database the service needs: that it answers, its version and rights, its schema, its clock, its keys, who lives on it. */
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Client } from "pg";
 import type { Config, Role } from "../../config.js";
 import { isFull, MIGRATIONS } from "../../data/database.js";
 import { readSchema, schemaFault } from "../../data/schema-guard.js";
+import { bucketIdentity } from "../../engine/blob-store/blob.js";
+import { identityFile } from "../../engine/blob-store/folder.js";
 import { fingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
@@ -20,7 +23,7 @@ import { type Finding, ill, well } from "./finding.js";
 
 const VERSION_MIN = 140_000;
 const STATEMENT_LIMIT_MS = 5_000;
-const SKEW_MAX_MS = 5_000;
+const SKEW_MAX_MS = 2_000;
 const LAG_MAX_SECONDS = 60;
 
 const FACTS = `
@@ -64,7 +67,7 @@ function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Findi
   return ill(
     "clock",
     says,
-    "run a time service on both: schedules fire by this machine's clock, leases hold by the database's",
+    "run a time service on both machines: schedules follow the database's clock, certificates and tokens this machine's",
   );
 }
 
@@ -108,6 +111,26 @@ async function ofLife(client: Client): Promise<Finding[]> {
       "start a process whose ROLES name scheduler",
     ),
   ];
+}
+
+/** The files of a database are in one store, which every API process uses. */
+async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Finding[]> {
+  if (!roles.has("api") && !roles.has("scheduler")) return [];
+  const { rows } = await client.query<{ space: string; identity: string | null }>(
+    // A database that the next start migrates has no such column yet.
+    "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
+  );
+  const { space, identity } = rows[0]!;
+  const folder = join(dataDir, "media");
+  if (identity === null) return [well("media store", "is recorded at the first start")];
+  const path = identityFile(folder, space);
+  const own = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
+  const isSame = mediaBucket === null ? own === identity : identity === bucketIdentity(mediaBucket);
+  const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
+  if (isSame) return [well("media store", `${where} has the files of this database`)];
+  const says = `${where} is not the one that has the files of this database`;
+  const mend = "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL";
+  return [ill("media store", says, mend)];
 }
 
 /** Every process that lives needs its connections at the same time. */
@@ -156,6 +179,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
     await ofSchema(client),
     await ofKeys(client, config),
     await ofConnections(client, config),
+    ...(await ofMediaStore(client, config)),
     ...(await ofLife(client)),
     ...users,
   ];

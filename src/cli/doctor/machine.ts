@@ -9,6 +9,7 @@ import { localBrowser } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
 import { findChromium, usualPlaces } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
+import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { type Finding, ill, well } from "./finding.js";
 
@@ -67,6 +68,19 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
   return [
     well("DATA_DIR", "can be written"),
     ill("disk", says, `make room: below ${least} MB (DISK_FREE_MIN_MB) events are refused, below half of it runs`),
+  ];
+}
+
+/** The address of every connection that a run makes. */
+export async function egress({ egressAddress }: Config): Promise<Finding[]> {
+  if (egressAddress === null) return [];
+  if (await isLocalAddress(egressAddress)) return [well("egress", `${egressAddress} is an address of this machine`)];
+  return [
+    ill(
+      "egress",
+      `EGRESS_ADDRESS ${egressAddress} is not an address of this machine`,
+      "name one of this machine, or unset it",
+    ),
   ];
 }
 

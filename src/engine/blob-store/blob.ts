@@ -25,6 +25,8 @@ export interface BlobStore {
   list(): AsyncIterable<BlobEntry>;
   /** Writes and removes a blob. @throws what keeps it from doing so */
   check(): Promise<void>;
+  /** The same in every process that uses this store, and in no process that uses another one. Made at the first call. */
+  identity(): Promise<string>;
   stop(): void;
 }
 
@@ -37,6 +39,10 @@ export interface Bucket {
   endpoint: string | null;
   region: string;
 }
+
+/** Identity of a bucket's store, the same in every process. */
+export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
+  `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 
 /** A blob's name: random, so that nobody who names things for people has a say in it. */
 export const newBlobKey = (): string => randomBytes(16).toString("hex");

@@ -17,6 +17,7 @@ import {
   type BlobStore,
   type Bucket,
   type ByteRange,
+  bucketIdentity,
   checkBlobKey,
   isBlobKey,
 } from "./blob.js";
@@ -87,6 +88,8 @@ export function createBucketStore(where: Bucket, space: string): BlobStore {
     async check() {
       await client.send(new HeadBucketCommand({ Bucket }));
     },
+
+    identity: async () => bucketIdentity(where),
 
     stop: () => client.destroy(),
   };

@@ -1,6 +1,6 @@
 /** Blobs as files of a folder: each complete under its name, or not there. Knows nothing of what they hold. */
-import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { type BlobEntry, BlobMissing, type BlobStore, type ByteRange, checkBlobKey, isBlobKey } from "./blob.js";
@@ -16,6 +16,9 @@ async function syncFolder(path: string): Promise<void> {
     await folder.close();
   }
 }
+
+/** The file with the store's identity. */
+export const identityFile = (root: string, space: string): string => join(root, space, "store-id");
 
 /** @param root absolute */
 export function createFolderStore(root: string, space: string): BlobStore {
@@ -58,6 +61,16 @@ export function createFolderStore(root: string, space: string): BlobStore {
       const file = await open(draft, "wx", 0o600);
       await file.close();
       await rm(draft);
+    },
+
+    async identity() {
+      await mkdir(home, { recursive: true, mode: 0o700 });
+      const path = identityFile(root, space);
+      // Only the first of several processes creates it.
+      await writeFile(path, randomUUID(), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "EEXIST") throw error;
+      });
+      return (await readFile(path, "utf8")).trim();
     },
 
     stop: () => undefined,

@@ -143,7 +143,10 @@ export class Supervisor {
     if (this.stopping) return;
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
-    this.options.log.error({ browser: this.source.name, pid, runs: generation.active }, "the browser is gone");
+    this.options.log.error(
+      { browser: this.source.name, browserPid: pid, runs: generation.active },
+      "the browser is gone",
+    );
     const isStable = Date.now() - generation.startedAt > STABLE_MS;
     this.backoff = isStable ? 0 : Math.min(this.backoff, EARLY_END_MAX_MS);
     runInBackground(this.restart());

@@ -216,6 +216,11 @@ export class Load {
     }
   }
 
+  /** Null if the backup has no files. */
+  async storeIdentity(): Promise<string | null> {
+    return (await this.store?.identity()) ?? null;
+  }
+
   /** Of a restore that came to nothing. */
   async removeFiles(): Promise<void> {
     for (const key of this.put) await this.store?.remove(key).catch(() => undefined);

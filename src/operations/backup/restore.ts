@@ -25,6 +25,8 @@ export interface RestoreOptions {
   /** Puts the keys of the backup where this installation finds them. */
   takeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
+  /** Removes the files of a database that is replaced, where they are in a folder of this machine. */
+  removeSpace: (space: string) => Promise<void>;
   /** Absolute; files come in here before the store takes them. */
   incoming: string;
   /** Makes what editors wish for beside the schema: the indexes of entries. */
@@ -136,6 +138,16 @@ async function load(work: Load, options: RestoreOptions, { keys }: Contents): Pr
   }
 }
 
+/** The place in the store of the files that a restore replaces; null if there are none. */
+async function replacedSpace(client: Client): Promise<string | null> {
+  const { rows } = await client.query<{ isThere: boolean }>(
+    `SELECT to_regclass('${ASIDE}.media_store') IS NOT NULL AS "isThere"`,
+  );
+  if (!rows[0]!.isThere) return null;
+  const replaced = await client.query<{ space: string }>(`SELECT space FROM ${ASIDE}.media_store`);
+  return replaced.rows[0]?.space ?? null;
+}
+
 /** The schema of the backup's release, its contents, this release's schema: or the database as it was. */
 async function fill(client: Client, options: RestoreOptions, contents: Contents): Promise<Summary> {
   const { url, warn } = options;
@@ -144,7 +156,10 @@ async function fill(client: Client, options: RestoreOptions, contents: Contents)
     await bringSchema(url, migrationsOf(contents.manifest));
     const summary = await load(work, options, contents);
     await bringCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
+    await client.query("UPDATE public.media_store SET identity = $1", [await work.storeIdentity()]);
+    const replaced = await replacedSpace(client);
     await client.query(`DROP SCHEMA IF EXISTS ${ASIDE} CASCADE`);
+    if (replaced !== null) await options.removeSpace(replaced);
     return summary;
   } catch (error) {
     await work.removeFiles();

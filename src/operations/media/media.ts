@@ -21,6 +21,7 @@ import { createLinks } from "./links.js";
 import { type AppUserOf, createMediaCallers } from "./media-callers.js";
 import { createMediaPictures } from "./media-pictures.js";
 import { createRulesOfMedia } from "./media-rules.js";
+import { claimStore, recordedIdentity } from "./store-identity.js";
 import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
@@ -37,20 +38,23 @@ export async function createMedia(options: {
   config: Config;
   db: DataSource;
   ring: KeyRing;
+  /** Of this process. */
+  instance: string;
   intake: Intake;
   logEvents: LogEvents;
   appUserOf: AppUserOf;
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, ring, intake, logEvents, appUserOf, baseUrl, log } = options;
+  const { config, db, ring, instance, intake, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [own] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: own!.space });
   const reception = createReception(join(folder, "incoming"), createFairLine(READ_AT_ONCE, READ_AT_ONCE));
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
-  const sweep = createMediaSweep({ db, store, reception, blobs, log });
+  const isOwnStore = async () => (await store.identity()) === (await recordedIdentity(db));
+  const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaCallers({ db, appUserOf });
 
   /** What the sweep would do in its time, at once. */
@@ -82,7 +86,10 @@ export async function createMedia(options: {
     sweep,
     usage: blobs.usage,
 
-    /** Makes sure that files can be received and kept. @throws StartError naming MEDIA_URL or DATA_DIR */
+    /**
+     * Makes sure that files can be received and stored, and that every API process uses the same store.
+     * @throws StartError naming MEDIA_URL or DATA_DIR
+     */
     async start(): Promise<void> {
       const which = config.mediaBucket
         ? `the bucket ${config.mediaBucket.bucket} of MEDIA_URL`
@@ -95,6 +102,12 @@ export async function createMedia(options: {
           cause: error,
         });
       }
+      if (config.roles.has("api")) await claimStore({ db, store, where: which, instance, log });
+      else if (!(await isOwnStore()) && (await recordedIdentity(db)) !== null)
+        log.warn(
+          { store: which },
+          "this scheduler has another media store than the API: it does not remove deleted files",
+        );
     },
 
     stop(): void {

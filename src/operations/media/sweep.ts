@@ -41,9 +41,11 @@ export function createMediaSweep(options: {
   store: BlobStore;
   reception: Reception;
   blobs: Blobs;
+  /** True if the database's files are in this process's store. */
+  isOwnStore: () => Promise<boolean>;
   log: Logger;
 }) {
-  const { db, store, reception, blobs, log } = options;
+  const { db, store, reception, blobs, isOwnStore, log } = options;
   let stopped = false;
   let comparedAt = Date.now();
 
@@ -133,8 +135,10 @@ export function createMediaSweep(options: {
 
     /** One look. Answers with the Unix time in milliseconds at which to come again. */
     async sweep(): Promise<number> {
-      await removeUnneeded();
       await reception.sweep(YOUNG_MS);
+      // In another store every file would be missing.
+      if (!(await isOwnStore())) return Date.now() + EVERY_MS;
+      await removeUnneeded();
       if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !stopped) {
         comparedAt = Date.now();
         await compare();

@@ -25,7 +25,11 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => fingerprint(candidate) === name);
     if (key) return key;
-    throw new StartError(`SETTINGS_KEY is not the key that this database's settings are encrypted under (${name})`);
+    const problem = `is not the key that this database's settings are encrypted under (${name})`;
+    if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${problem}`);
+    throw new StartError(
+      `${ring.source} of DATA_DIR is missing or ${problem}: copy the file from the DATA_DIR of before, or set SETTINGS_KEY`,
+    );
   }
 
   const opened = (appId: number, wrapped: Buffer): KeyObject =>
@@ -75,9 +79,11 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   return {
     /** Names the key of an empty database, and makes sure that this process has the one in force. */
     async start(): Promise<void> {
-      await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", [
-        fingerprint(ring.current()),
-      ]);
+      // A key is made only for a database that has none.
+      if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
+        const values = [fingerprint(ring.current())];
+        await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
+      }
       masterKey(await keyInForce(db.manager));
     },
 

@@ -8,8 +8,10 @@ import { INTAKE_ROW_BYTES } from "../../limits.js";
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** An app's rows are summed up anew once it has written this part of its bound: looking costs in proportion to writing. */
+/** An app's rows are measured once it has written this part of its bound: the cost is in proportion to what is written. */
 const WRITTEN_PART = 1 / 8;
+/** Every app is measured at the start and then this often: rows may be older than the process, and the bound may have been lowered. */
+const MEASURE_ALL_MS = 3_600_000;
 
 /** Rows of one kind: how large each is, which are finished, and which of them visitors caused. `one` is the table's alias. */
 interface Kind {
@@ -65,16 +67,26 @@ const drop = ({ table, droppable }: Kind, part: string) => `
   ${table === "run" ? REFERRING.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
+/* The table with its indexes, all partitions together. An app's part of it is no larger. */
+const sizeOf = (table: string) => `
+  SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
+const TABLES: Record<Kind["table"], readonly string[]> = {
+  run: ["run", "execution_log", "console_line", "run_search"],
+  log_event: ["log_event"],
+};
+
 export interface Trimming {
-  /** Drops what is beyond the bound, of apps that have written since the first call. Answers with the Unix time in milliseconds at which to come again. */
+  /** Drops what is beyond the bound. Resolves to the Unix time in milliseconds of the next call. */
   trim(): Promise<number>;
   /** Ends a trimming under way after its batch. */
   stop(): void;
 }
 
 /** @param maxBytes what the runs of one app may take, and its events once more; 0 is unlimited */
-export function createTrimming({ db, maxBytes }: { db: DataSource; maxBytes: number }): Trimming {
+export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): Trimming {
+  const { db, maxBytes, now = Date.now } = options;
   let stopped = false;
+  let measuredAt = Number.NEGATIVE_INFINITY;
   const watched = KINDS.map((kind) => ({ kind, seen: null as string | null, writtenBy: new Map<number, number>() }));
 
   async function trimPart(kind: Kind, appId: number, part: string, bytes: number): Promise<void> {
@@ -82,6 +94,14 @@ export function createTrimming({ db, maxBytes }: { db: DataSource; maxBytes: num
     if (found!.id === null) return;
     let dropped = BATCH;
     while (dropped === BATCH && !stopped) dropped = (await rows(db, drop(kind, part), [appId, found!.id])).length;
+  }
+
+  /** Every app, unless the tables are too small for any app to be beyond its bound. */
+  async function allApps({ table }: Kind): Promise<number[]> {
+    let bytes = 0;
+    for (const one of TABLES[table]) bytes += (await rows<{ bytes: number }>(db, sizeOf(one)))[0]!.bytes;
+    if (bytes < maxBytes / 2) return [];
+    return (await rows<{ id: number }>(db, "SELECT id FROM app ORDER BY id")).map(({ id }) => id);
   }
 
   /** Which apps have written so much since they were looked at that they are to be looked at again. */
@@ -97,13 +117,18 @@ export function createTrimming({ db, maxBytes }: { db: DataSource; maxBytes: num
 
   return {
     async trim() {
+      const measuresAll = now() - measuredAt >= MEASURE_ALL_MS;
       for (const watch of maxBytes > 0 ? watched : []) {
-        for (const appId of stopped ? [] : await due(watch)) {
+        const found = stopped ? [] : await due(watch);
+        const all = measuresAll && !stopped ? await allApps(watch.kind) : [];
+        for (const appId of new Set([...found, ...all])) {
+          if (stopped) break;
           watch.writtenBy.delete(appId);
           await trimPart(watch.kind, appId, watch.kind.visitors, maxBytes / 2);
           await trimPart(watch.kind, appId, `NOT ${watch.kind.visitors}`, maxBytes);
         }
       }
+      if (measuresAll && !stopped) measuredAt = now();
       return Date.now() + EVERY_MS;
     },
     stop() {

@@ -3,6 +3,7 @@
  * the figures grow without end. Knows no table and no page.
  */
 import { Counter, Histogram, Registry } from "prom-client";
+import { STATUS } from "../../errors.js";
 
 /** Apps that have a label of their own, the first that were seen; all others share one. */
 const APPS_MAX = 100;
@@ -12,9 +13,11 @@ const BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 /** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or nowhere. */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
-export type RunOutcomeLabel = "completed" | "failed" | "timeout" | "cancelled";
+const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
+export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
 /** What became of a tick: a run in the queue, or the reason why there is none; `late` and `concurrency` meet one that was queued. */
-export type TickFateLabel = "queued" | "running" | "down" | "late" | "unpublished" | "paused" | "concurrency";
+export const TICK_FATES = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
+export type TickFateLabel = (typeof TICK_FATES)[number];
 
 export interface EndedRunFacts {
   appId: number;
@@ -83,12 +86,18 @@ export function createMeasures() {
     registers,
   });
 
+  // `increase()` of a counter that is born at its value is 0: each known label value starts at 0. Those of apps start with an app's first run.
+  for (const fate of TICK_FATES) ticks.inc({ fate }, 0);
+  for (const status of Object.keys(STATUS)) refusals.inc({ status }, 0);
+  losses.inc({ kind: "browser" }, 0);
+
   return {
     register,
     /** The label of an app among those of this process. */
     labelOf,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
-      runs.inc({ app: labelOf(appId), trigger, mode, outcome });
+      const app = labelOf(appId);
+      for (const each of RUN_OUTCOMES) runs.inc({ app, trigger, mode, outcome: each }, each === outcome ? 1 : 0);
       seconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
     },
     runsLost: (count: number): void => lost.inc(count),

@@ -73,7 +73,7 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
 
   function endLeftover({ pid, renderer }: BrowserProcess): void {
     log.warn(
-      { browser: group, pid, renderer },
+      { browser: group, browserPid: pid, renderer },
       "a process of the browser went on working after the last run; it is ended",
     );
     if (renderer) signal(pid, "SIGKILL");

@@ -1,0 +1,11 @@
+/** Finds out whether an IP address belongs to this machine. */
+import { createServer } from "node:net";
+
+/** True if a socket can be bound to the address. */
+export function isLocalAddress(address: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const server = createServer();
+  server.once("error", () => resolve(false));
+  server.listen(0, address, () => server.close(() => resolve(true)));
+  return promise;
+}

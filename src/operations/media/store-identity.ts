@@ -1,0 +1,56 @@
+/** Makes sure that all API processes on one database use one media store. Read it when a start is refused because of its store. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { BlobStore } from "../../engine/blob-store/blob.js";
+import { StartError } from "../../errors.js";
+
+const CLAIM = "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
+
+/* $1 this process. */
+const USE = `
+  SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
+         EXISTS (SELECT FROM media_file) AS "hasFiles"`;
+
+const isLocal = (identity: string): boolean => !identity.startsWith("s3:");
+
+const WAYS_OUT =
+  "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL (docs/several-machines.md)";
+
+/** The recorded identity of the database's media store; null before the first API process has started. */
+export async function recordedIdentity(db: DataSource): Promise<string | null> {
+  const [own] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
+  return own!.identity;
+}
+
+/**
+ * Records the store of an API process as the database's.
+ * @param where the store, for people
+ * @throws StartError if the files are in another store
+ */
+export async function claimStore(options: {
+  db: DataSource;
+  store: BlobStore;
+  where: string;
+  instance: string;
+  log: Logger;
+}): Promise<void> {
+  const { db, store, where, instance, log } = options;
+  const identity = await store.identity();
+  const recorded = await recordedIdentity(db);
+  if (recorded === identity) return;
+  const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, USE, [instance]);
+  const { isServed, hasFiles } = use!;
+  if (recorded !== null && isServed) {
+    throw new StartError(`${where} is not the media store of the processes that run on this database: ${WAYS_OUT}`);
+  }
+  if (recorded !== null && hasFiles && isLocal(recorded) && isLocal(identity)) {
+    throw new StartError(
+      `${where} is not the media store that has this database's files: ${WAYS_OUT}. ` +
+        "If that store is lost, run UPDATE media_store SET identity = NULL",
+    );
+  }
+  // Two processes that start at the same time: the first one's store is recorded, the other one is refused.
+  if ((await rows(db, CLAIM, [identity, recorded])).length === 0) return claimStore(options);
+  if (recorded !== null) log.warn({ store: where }, "the media store is another one than before");
+}

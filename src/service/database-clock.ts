@@ -1,0 +1,55 @@
+/**
+ * The database's clock: how far this machine's is off, and a clock that corrects for it. Everything that falls due follows the
+ * database's time, so that processes on several machines agree.
+ */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { rows } from "../data/database.js";
+import type { Clock } from "./plan.js";
+
+/** A larger difference is logged. */
+export const SKEW_WARNED_MS = 2_000;
+const MEASURE_EVERY_MS = 10_000;
+
+export interface DatabaseClock {
+  /** Milliseconds by which the database's clock is ahead of this machine's; 0 as long as the difference cannot be told from the delay. */
+  skewMs(): number;
+  /** Compares both clocks. Resolves to the Unix time in milliseconds of the next call, by this machine's clock. */
+  measure(): Promise<number>;
+}
+
+export function createDatabaseClock(options: { db: DataSource; log: Logger }): DatabaseClock {
+  const { db, log } = options;
+  let skewMs = 0;
+  let isWarned = false;
+
+  return {
+    skewMs: () => skewMs,
+    async measure() {
+      const asked = Date.now();
+      const [answer] = await rows<{ ms: number }>(
+        db,
+        "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
+      );
+      const answered = Date.now();
+      const { ms } = answer!;
+      skewMs = ms < asked ? ms - asked : ms > answered ? ms - answered : 0;
+      const isOff = Math.abs(skewMs) > SKEW_WARNED_MS;
+      if (isOff && !isWarned) {
+        const seconds = Math.round(skewMs) / 1_000;
+        log.warn(
+          { databaseAheadSeconds: seconds },
+          "this machine's clock is not the database's: schedules follow the database's",
+        );
+      }
+      if (!isOff && isWarned) log.info("this machine's clock is the database's again");
+      isWarned = isOff;
+      return answered + MEASURE_EVERY_MS;
+    },
+  };
+}
+
+/** `clock` by the database's time. */
+export function correctedClock(clock: Clock, skewMs: () => number): Clock {
+  return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
+}

@@ -1,0 +1,29 @@
+/** Finds out when PostgreSQL's disk has room again after it was full. Read it when a process stays not ready with "its disk is full". */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { createTicker, type Ticker } from "../engine/ticker.js";
+import { diskFullFor, reportDiskFree } from "../postgres.js";
+
+const EVERY_MS = 2_000;
+/** After a refusal, the disk counts as full at least this long. */
+const HOLD_MS = 5_000;
+
+/* Sorts some megabytes with little memory, which PostgreSQL writes to its disk. */
+const SPILL = `
+  SELECT count(*) FROM (SELECT repeat(md5(n::text), 32) AS text FROM generate_series(1, 8000) AS n ORDER BY 1 OFFSET 1) AS sorted`;
+
+/** Probes while the disk is full, and only then. */
+export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
+  async function probe(): Promise<number> {
+    const next = Date.now() + EVERY_MS;
+    if ((diskFullFor() ?? 0) < HOLD_MS) return next;
+    await db.transaction(async (manager) => {
+      await manager.query("SET LOCAL work_mem = '64kB'");
+      await manager.query(SPILL);
+    });
+    reportDiskFree();
+    log.info("PostgreSQL's disk has room again");
+    return next;
+  }
+  return createTicker({ work: probe, msUntil: (time) => time - Date.now(), sleepMaxMs: EVERY_MS, log });
+}

@@ -1,0 +1,42 @@
+/** Checks of the configuration that need the machine: at the start, before any part is made. Read it when a start is refused by a variable. */
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Config } from "../config.js";
+import { isLocalAddress } from "../engine/local-address.js";
+import { StartError } from "../errors.js";
+
+/** True if the process writes into its data folder: the database, the key of the settings, or the files of apps. */
+const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
+  databaseUrl === null || settingsKeys === null || roles.has("api") || roles.has("scheduler");
+
+/** Node's own recursive `mkdir` reports ENOENT on a read-only file system, and never returns under /proc. */
+async function makeFolder(path: string): Promise<void> {
+  if (existsSync(path)) return;
+  await makeFolder(dirname(path));
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+}
+
+async function checkDataDir({ dataDir }: Config): Promise<void> {
+  try {
+    await makeFolder(dataDir);
+    const probe = join(dataDir, `.probe-${randomBytes(4).toString("hex")}`);
+    await (await open(probe, "wx", 0o600)).close();
+    await rm(probe);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new StartError(`DATA_DIR must be a folder that this process can write (got ${dataDir}: ${code ?? message})`);
+  }
+}
+
+/** @throws StartError naming the variable that does not fit this machine */
+export async function checkPreconditions(config: Config): Promise<void> {
+  const { egressAddress } = config;
+  if (egressAddress !== null && !(await isLocalAddress(egressAddress))) {
+    throw new StartError(`EGRESS_ADDRESS must be an address of this machine (got ${egressAddress})`);
+  }
+  if (needsDataDir(config)) await checkDataDir(config);
+}

@@ -1,0 +1,109 @@
+/** The alerting rules in Prometheus' own evaluator: promtool of Debian's package `prometheus`, or PROMTOOL. */
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { dump } from "js-yaml";
+
+const PROMTOOL = process.env["PROMTOOL"] ?? "/usr/bin/promtool";
+const RULES = fileURLToPath(new URL("../../../deploy/alerts.yaml", import.meta.url));
+const run = promisify(execFile);
+
+const describeWhereInstalled = (title: string, body: () => void) => {
+  if (existsSync(PROMTOOL)) describe(title, body);
+  else process.stderr.write(`not run, because ${PROMTOOL} is not installed: ${title}\n`);
+};
+
+interface Case {
+  alert: string;
+  /** Series by their name, in promtool's notation; a minute between two samples. */
+  series: Record<string, string>;
+  /** Labels beside the severity of each alert that fires; none: the rule is silent. */
+  firing: Record<string, string>[];
+}
+
+const UP = { svc_database_up: "1x15" };
+
+const CASES: readonly Case[] = [
+  { alert: "SvcNoProcess", series: {}, firing: [{}] },
+  { alert: "SvcNoProcess", series: { svc_database_up: "1 1 stale _x13" }, firing: [{}] },
+  { alert: "SvcNoProcess", series: UP, firing: [] },
+  // A scheduler restarts, claims late ticks at once, and is scraped with a counter that starts at 0.
+  {
+    alert: "SvcTicksSkipped",
+    series: { ...UP, 'svc_ticks_total{fate="late"}': "0 0 0 0 0 0 0 7x8" },
+    firing: [{ fate: "late" }],
+  },
+  {
+    alert: "SvcTicksSkipped",
+    series: { ...UP, 'svc_ticks_total{fate="down"}': "9 9 9 9 9 9 9 0 4x7" },
+    firing: [{ fate: "down" }],
+  },
+  { alert: "SvcTicksSkipped", series: { ...UP, 'svc_ticks_total{fate="late"}': "7x15" }, firing: [] },
+  { alert: "SvcRunsLost", series: { ...UP, svc_runs_lost_total: "0 0 0 0 0 0 0 2x8" }, firing: [{}] },
+  { alert: "SvcDatabaseAway", series: { svc_database_up: "1x10 0x5" }, firing: [{}] },
+  { alert: "SvcDatabaseDiskFull", series: { ...UP, svc_database_disk_full: "0x10 1x5" }, firing: [{}] },
+  { alert: "SvcDataDirFull", series: { ...UP, svc_data_dir_free_bytes: "1000x15" }, firing: [{}] },
+  { alert: "SvcClockSkew", series: { ...UP, svc_clock_skew_seconds: "90x15" }, firing: [{}] },
+  { alert: "SvcClockSkew", series: { ...UP, svc_clock_skew_seconds: "1.5x15" }, firing: [] },
+];
+
+describeWhereInstalled("the alerting rules in promtool", () => {
+  it("are rules, and fire for series as Prometheus scrapes them", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-rules-"));
+    try {
+      await run(PROMTOOL, ["check", "rules", RULES]);
+      const { load } = await import("js-yaml");
+      const { readFileSync } = await import("node:fs");
+      const { groups } = load(readFileSync(RULES, "utf8")) as {
+        groups: { rules: { alert: string; labels: Record<string, string>; annotations: Record<string, string> }[] }[];
+      };
+      const severityOf = (alert: string) => groups[0]!.rules.find((rule) => rule.alert === alert)!.labels["severity"]!;
+      const quiet = { rule_files: [RULES], evaluation_interval: "1m" };
+      const tests = CASES.map(({ alert, series, firing }) => ({
+        interval: "1m",
+        input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+        promql_expr_test: [
+          {
+            expr: `count(ALERTS{alertname="${alert}", alertstate="firing"}) or vector(0)`,
+            eval_time: "14m",
+            exp_samples: [{ labels: "{}", value: firing.length }],
+          },
+          ...firing.map((labels) => ({
+            expr: `ALERTS{${Object.entries({
+              alertname: alert,
+              alertstate: "firing",
+              severity: severityOf(alert),
+              ...labels,
+            })
+              .map(([name, value]) => `${name}="${value}"`)
+              .join(", ")}}`,
+            eval_time: "14m",
+            exp_samples: [
+              {
+                labels: `ALERTS{${Object.entries({
+                  alertname: alert,
+                  alertstate: "firing",
+                  severity: severityOf(alert),
+                  ...labels,
+                })
+                  .map(([name, value]) => `${name}="${value}"`)
+                  .join(", ")}}`,
+                value: 1,
+              },
+            ],
+          })),
+        ],
+      }));
+      const file = join(folder, "rules-test.yaml");
+      writeFileSync(file, dump({ ...quiet, tests }));
+      const { stdout } = await run(PROMTOOL, ["test", "rules", file]);
+      expect(stdout).to.contain("SUCCESS");
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
