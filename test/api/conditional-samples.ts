@@ -212,4 +212,4 @@ export const STATELESS_MUTATIONS = [
 ];
 
 /** New things, which no state precedes. */
-export const MAKES = /^(create|insert|add|run|replay|report|record|send|batchSend|test)[A-Z]/;
+export const MAKES = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;
