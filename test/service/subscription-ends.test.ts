@@ -144,6 +144,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     await rest("POST", `/v1/apps/${app}/publish`);
     await rest("POST", `/v1/apps/${app}/data-sources`, {
       name: "Users",
+      isUsers: true,
       hooks: [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }],
     });
   });
