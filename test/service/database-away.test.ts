@@ -53,8 +53,12 @@ describe("a service whose database is away", () => {
       rest("POST", `${actions}/${actionId}/versions/1/restore`),
       rest("POST", `/v1/apps/${appId}/logs`, { body: { type: "app.view", data: {} } }),
       rest("POST", `/v1/apps/${appId}/settings`, { body: { title: "x" } }),
-      rest("POST", "/graphql", { body: { query: `{ actions(appId: ${appId}) { pagination { total } } }` } }),
     ]);
+    const query = `{ actions(appId: ${appId}) { pagination { total } } }`;
+    const overGraphql = await rest("POST", "/graphql", { body: { query } });
+    expect(overGraphql.http).to.equal(503);
+    expect(overGraphql.body.errors[0].extensions.status).to.equal("OVERLOADED");
+    expect(Number(overGraphql.headers.get("retry-after"))).to.be.greaterThan(0);
     for (const { http, headers, body } of answers) {
       expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "OVERLOADED" });
       expect(Number(headers.get("retry-after"))).to.be.greaterThan(0);
