@@ -23,6 +23,8 @@ const RENEW_TIMEOUT_MS = 1_000;
 const OPEN_TIMEOUT_MS = 5_000;
 /** The word on what a crash came from comes by another pipe, and may come after it. */
 const CAUSE_WITHIN_MS = 1_000;
+/** A death of the renderer or the browser is reported within this time after its answers have failed. */
+const LOSS_REPORTED_WITHIN_MS = 100;
 const CAUSE_LOOK_MS = 25;
 /** Runs of which each begins so soon after the last one's end come one upon the other. */
 const HURRIED_MS = 20;
@@ -259,7 +261,7 @@ export class Page {
       this.sandbox
         .evaluate(request)
         .then((answer) => readAnswer(answer, request.sourceName))
-        .then(resolve, lost);
+        .then(resolve, () => runInBackground(this.whenLossIsKnown().then(lost)));
       if (request.signal?.aborted) cancel();
       this.release = () => {
         clearTimeout(timer);
@@ -277,6 +279,15 @@ export class Page {
       return failed("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
     return this.sandbox.explain(outcome);
+  }
+
+  /**
+   * An evaluation fails when the author's code navigates, and when the renderer or the browser dies. A death may be reported a moment
+   * later, and the author must not be blamed for it.
+   */
+  private async whenLossIsKnown(): Promise<void> {
+    if (this.lost === null) await delay(LOSS_REPORTED_WITHIN_MS);
+    while (this.hasCrashed && this.lost === null) await delay(CAUSE_LOOK_MS);
   }
 
   private release: () => void = () => {};
