@@ -6,7 +6,7 @@ import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-ty
 import { CONCURRENCY_LIMIT_MAX, DEBOUNCE_DELAY_MAX_MS, DEBOUNCE_WAIT_MAX_MS, TIMEOUT_MIN_MS } from "../limits.js";
 import { described, isObject, unstorableAt } from "./described.js";
 
-export const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
+const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
 /** Names of properties, parted by dots. */

@@ -11,85 +11,152 @@ import { ConcurrencyPolicyEnum, CopyEnum, EnvironmentEnum, TriggerTypeEnum } fro
 /** Holds the fields of a class to those that the rules judge. */
 type Given<Input> = { [Field in keyof Input]?: unknown };
 
-@InputType("TriggerWhereInput", { description: "Specification, Trigger object: which events start the action." })
+@InputType("TriggerWhereInput", { description: "Filter that selects which events start the action." })
 export class TriggerWhereInput {
   @Field(() => String, {
     nullable: true,
-    description: "An event type, for example dataSource.entry.create or analytics.pageView.",
+    description: "Type of the event, for example dataSource.entry.create or analytics.pageView; required.",
   })
   type?: unknown;
-  @Field(() => GraphQLSafeInt, { nullable: true, description: "Of `log`: this data source alone." })
+  @Field(() => GraphQLSafeInt, {
+    nullable: true,
+    description:
+      "ID of the data source whose events match; for `log` triggers only. Absent or null matches all data sources.",
+  })
   dataSourceId?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "Of `analytics`: fields that the event's data must have." })
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Object of fields and values that the event's data must contain; for `analytics` triggers only.",
+  })
   data?: unknown;
 }
 
-@InputType("TriggerInput", { description: "Specification, Trigger object." })
+@InputType("TriggerInput", { description: "One way to start an action." })
 class TriggerInput {
-  @Field(() => TriggerTypeEnum, { nullable: true }) trigger?: unknown;
-  @Field(() => TriggerWhereInput, { nullable: true, description: "Required for `log` and `analytics`." })
+  @Field(() => TriggerTypeEnum, { nullable: true, description: "Kind of trigger; required." }) trigger?: unknown;
+  @Field(() => TriggerWhereInput, {
+    nullable: true,
+    description: "Filter for events; required for `log` and `analytics`, not allowed for other kinds.",
+  })
   where?: unknown;
 }
 
-@InputType("ConcurrencyInput", { description: "How many runs of the action there may be at once." })
+@InputType("ConcurrencyInput", { description: "Limit on how many runs of the action execute at the same time." })
 class ConcurrencyInput implements Given<Concurrency> {
-  @Field(() => ConcurrencyPolicyEnum, { nullable: true, description: "Required." }) policy?: unknown;
-  @Field(() => Int, { nullable: true, description: "1 unless given." }) limit?: unknown;
+  @Field(() => ConcurrencyPolicyEnum, {
+    nullable: true,
+    description: "Handling of a run that exceeds the limit; required.",
+  })
+  policy?: unknown;
+  @Field(() => Int, { nullable: true, description: "Maximum number of concurrent runs; 1 by default." })
+  limit?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Path of a property of the payload: runs of one value count together.",
+    description:
+      "Path of a payload property; the limit applies separately to each of its values. Absent or null applies the limit to all runs together.",
   })
   key?: unknown;
 }
 
 @InputType("DebounceInput", {
-  description: "Starts that follow each other closely become one run, with the last payload.",
+  description: "Merges starts that follow each other closely into one run, which gets the last payload.",
 })
 class DebounceInput implements Given<Debounce> {
-  @Field(() => Int, { nullable: true, description: "Required: milliseconds without another start." }) delayMs?: unknown;
-  @Field(() => Int, { nullable: true, description: "The longest wait; ten times `delayMs` unless given." })
+  @Field(() => Int, {
+    nullable: true,
+    description: "Milliseconds without another start before the run is queued; required.",
+  })
+  delayMs?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Longest delay in milliseconds after the first start; ten times `delayMs` by default.",
+  })
   maxWaitMs?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "Also runs on demand, of one caller each; false unless given." })
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True to also debounce runs on demand, separately for each caller; false by default.",
+  })
   manual?: unknown;
 }
 
-@InputType("CreateActionInput", { description: "Specification, Create parameters." })
+@InputType("CreateActionInput", { description: "Configuration of a new action." })
 export class CreateActionInput implements Given<ActionInput> {
-  @Field(() => String, { nullable: true, description: "Letters, numbers, dashes, underscores; unique in the app." })
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Name of 1 to 255 letters, digits, dashes and underscores, unique in the app; required to create an action.",
+  })
   name?: unknown;
-  @Field(() => String, { nullable: true, description: "JavaScript that defines `async function execute(context)`." })
+  @Field(() => String, {
+    nullable: true,
+    description: "JavaScript that defines `async function execute(context)`; required to create an action.",
+  })
   code?: unknown;
-  @Field(() => String, { nullable: true, description: "At most 1000 characters." }) description?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "Must be true for any execution; false unless given." })
+  @Field(() => String, { nullable: true, description: "Description of at most 1000 characters; null for none." })
+  description?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "True if the action can run; false by default." })
   active?: unknown;
-  @Field(() => EnvironmentEnum, { nullable: true, description: "`server` unless given." }) environment?: unknown;
-  @Field(() => [TriggerInput], { nullable: "itemsAndList" }) triggers?: unknown;
-  @Field(() => [String], { nullable: "itemsAndList", description: "Package names or https URLs." })
+  @Field(() => EnvironmentEnum, {
+    nullable: true,
+    description: "Environment in which the action runs; `server` by default.",
+  })
+  environment?: unknown;
+  @Field(() => [TriggerInput], { nullable: "itemsAndList", description: "Triggers that start the action." })
+  triggers?: unknown;
+  @Field(() => [String], {
+    nullable: "itemsAndList",
+    description: "Packages that the code uses, as npm package names or https URLs.",
+  })
   dependencies?: unknown;
-  @Field(() => String, { nullable: true, description: "Cron expression of five fields." }) frequency?: unknown;
-  @Field(() => String, { nullable: true, description: "Full IANA name; the server's default unless given." })
+  @Field(() => String, { nullable: true, description: "Schedule as a cron expression of five fields; null for none." })
+  frequency?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "IANA name of the time zone of the schedule; the server's time zone by default.",
+  })
   timezone?: unknown;
-  @Field(() => ConcurrencyInput, { nullable: true }) concurrency?: unknown;
-  @Field(() => DebounceInput, { nullable: true }) debounce?: unknown;
+  @Field(() => ConcurrencyInput, { nullable: true, description: "Limit on concurrent runs; null for no limit." })
+  concurrency?: unknown;
+  @Field(() => DebounceInput, {
+    nullable: true,
+    description: "Debounce settings; null to start a run for each trigger.",
+  })
+  debounce?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "Milliseconds that a run may take; the operator's limit unless given.",
+    description: "Maximum duration of a run in milliseconds; null for the operator's limit.",
   })
   timeoutMs?: unknown;
 }
 
-@InputType("UpdateActionInput", { description: "Omitted properties stay as they are; null clears what may be empty." })
+@InputType("UpdateActionInput", {
+  description: "Changes to an action. Omitted properties keep their values; null clears optional ones.",
+})
 export class UpdateActionInput extends CreateActionInput {}
 
-@InputType("ImportDocumentInput", { description: "What `exportActions` gives." })
+@InputType("ImportDocumentInput", { description: "Document that `exportActions` returned." })
 export class ImportDocumentInput {
-  @Field(() => String, { nullable: true, description: "svc-app-actions/1" }) format?: unknown;
-  @Field(() => [CreateActionInput], { nullable: "itemsAndList" }) actions?: unknown;
+  @Field(() => String, { nullable: true, description: "Format of the document; must be svc-app-actions/1." })
+  format?: unknown;
+  @Field(() => [CreateActionInput], {
+    nullable: "itemsAndList",
+    description: "Actions to create or update, matched by name.",
+  })
+  actions?: unknown;
 }
 
-@InputType("ReplayInput", { description: "Which copy or version runs; the copy that ran unless given." })
+@InputType("ReplayInput", { description: "Code and payload with which a past run is repeated." })
 export class ReplayInput {
-  @Field(() => CopyEnum, { nullable: true }) copy?: unknown;
-  @Field(() => Int, { nullable: true, description: "Its code runs as the master does." }) versionId?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "The run's own unless given." }) payload?: unknown;
+  @Field(() => CopyEnum, {
+    nullable: true,
+    description: "Run the current draft or live version; by default the one that the original run used.",
+  })
+  copy?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the version whose code runs, in the way that the draft runs.",
+  })
+  versionId?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "Payload of the new run; the original payload by default." })
+  payload?: unknown;
 }

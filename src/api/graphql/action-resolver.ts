@@ -8,6 +8,7 @@ import { guarded } from "../../operations/records/live-source.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
@@ -25,64 +26,68 @@ export class ActionResolver {
     private readonly service: Actions,
   ) {}
 
-  @Query(() => ActionListType, { description: "The app's master actions, newest first." })
+  @Query(() => ActionListType, { description: "Lists the drafts of the app's actions, newest first." })
   async actions(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number,
-    @Arg("search", () => String, { nullable: true, description: "Words that name or description must hold." })
+    @AppId() appId: number,
+    @Limit() limit?: number,
+    @Offset() offset?: number,
+    @Arg("search", () => String, {
+      nullable: true,
+      description: "Words that the name or the description must contain.",
+    })
     search?: string | null,
   ): Promise<ActionListType> {
     await this.gate.enter(context, "listActions", appId);
     return this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
   }
 
-  @FieldResolver(() => [PublishedCopyType], { description: "The production copies of the masters in this list." })
+  @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })
   async published(@Root() { actions }: ActionListType): Promise<PublishedCopy[]> {
     return this.service.published(actions.map(({ id }) => id));
   }
 
-  @Query(() => ActionType)
+  @Query(() => ActionType, { description: "Returns the draft of an action." })
   async action(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
   ): Promise<Action> {
     await this.gate.enter(context, "getAction", appId);
     return this.service.get(appId, id);
   }
 
   @Mutation(() => ActionType, {
-    description: "Repeats with one Idempotency-Key create once.",
+    description: "Creates an action. Requests with the same idempotency key create one action.",
   })
   async createAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => CreateActionInput, { nullable: true }) data: unknown,
+    @AppId() appId: number,
+    @Arg("data", () => CreateActionInput, { nullable: true, description: "Configuration of the new action." })
+    data: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "createAction", appId);
     return this.service.create(caller, appId, data, keyOf(context, key));
   }
 
-  @Mutation(() => ActionType, { description: "Omitted properties stay as they are." })
+  @Mutation(() => ActionType, { description: "Updates the draft of an action; omitted properties keep their values." })
   async updateAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("data", () => UpdateActionInput, { nullable: true }) data: unknown,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
+    @Arg("data", () => UpdateActionInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
     return this.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, data);
   }
 
-  @Mutation(() => Boolean, { description: "Removes the master, its production copy and its history." })
+  @Mutation(() => Boolean, { description: "Deletes an action with its draft, live version and history; returns true." })
   async removeAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAction", appId);
@@ -91,8 +96,7 @@ export class ActionResolver {
   }
 
   @Subscription(() => ActionChangeType, {
-    description:
-      "How an action stands after each change of it or its publication, and by whom: first a reset, then as it happens.",
+    description: "Emits a reset first, then the state of an action after each change or publication.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
       const { gate, actionFeed, ...visitor } = context as ActionFeedContext;
@@ -103,7 +107,7 @@ export class ActionResolver {
       });
     },
   })
-  actionChanged(@Root() change: ActionChange, @Arg("appId", () => Int) _appId: number): ActionChange {
+  actionChanged(@Root() change: ActionChange, @AppId() _appId: number): ActionChange {
     return change;
   }
 }

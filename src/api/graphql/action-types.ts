@@ -13,113 +13,164 @@ import type {
 } from "../../data/action-types.js";
 import { ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
-@ObjectType("Asset", { description: "What a dependency loads." })
+@ObjectType("Asset", { description: "File that a dependency loads." })
 export class AssetType {
-  @Field(() => String) name: string;
-  @Field(() => String) url: string;
-  @Field(() => String) path: string;
-  @Field(() => String, { nullable: true, description: "Of an npm package: the exact one." }) version?: string;
-  @Field(() => String, { nullable: true, description: "As the package states it." }) licence?: string;
-  @Field(() => String, { nullable: true, description: "Of the script: sha256- and the hash in base64." })
+  @Field(() => String, { description: "Name of the dependency as the action states it." }) name: string;
+  @Field(() => String, { description: "URL from which runs and pages load the file." }) url: string;
+  @Field(() => String, { description: "Path of the file." }) path: string;
+  @Field(() => String, { nullable: true, description: "Exact version of an npm package; null for other URLs." })
+  version?: string;
+  @Field(() => String, { nullable: true, description: "Licence that the package states; null if it states none." })
+  licence?: string;
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Subresource integrity of the script, as sha256- and the hash in base64; null if the file is not stored.",
+  })
   integrity?: string;
-  @Field(() => Int, { nullable: true }) bytes?: number;
-  @Field(() => String, { nullable: true, description: "The global name of an npm package." }) global?: string;
+  @Field(() => Int, { nullable: true, description: "Size of the file in bytes; null if the file is not stored." })
+  bytes?: number;
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of the global variable that an npm package defines; null for other URLs.",
+  })
+  global?: string;
   @Field(() => Boolean, {
     nullable: true,
     description:
-      "It makes code of text (eval, new Function), which works on the server alone: pages of client actions forbid it.",
+      "True if the script uses eval or new Function, which works on the server only; null otherwise. Pages with client actions forbid both.",
   })
   usesEval?: boolean;
-  @Field(() => Boolean, { nullable: true, description: "Its address served something else at the last save." })
+  @Field(() => Boolean, {
+    nullable: true,
+    description:
+      "True if the URL returned different content at the last save; the stored script stays in use. Null otherwise.",
+  })
   changed?: boolean;
   @Field(() => Boolean, {
     nullable: true,
     description:
-      "Not kept yet, as its host did not answer: each run loads what its address serves then. The next save or publish tries again.",
+      "True if the file is not stored because its host did not respond; null otherwise. Runs load it from `url` until a save or publication stores it.",
   })
   unreached?: boolean;
 }
 
-@ObjectType("TriggerWhere", { description: "Specification, Trigger object: which events start the action." })
+@ObjectType("TriggerWhere", { description: "Filter that selects which events start the action." })
 class TriggerWhereType {
-  @Field(() => String, { description: "An event type, for example dataSource.entry.create or analytics.pageView." })
+  @Field(() => String, { description: "Type of the event, for example dataSource.entry.create or analytics.pageView." })
   type: string;
-  @Field(() => GraphQLSafeInt, { nullable: true, description: "Of `log`: this data source alone." })
+  @Field(() => GraphQLSafeInt, {
+    nullable: true,
+    description: "ID of the data source whose events match, for `log` triggers; null matches all data sources.",
+  })
   dataSourceId?: LogWhere["dataSourceId"];
-  @Field(() => GraphQLJSON, { nullable: true, description: "Of `analytics`: fields that the event's data must have." })
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description:
+      "Fields and values that the event's data must contain, for `analytics` triggers; null matches all data.",
+  })
   data?: Record<string, unknown>;
 }
 
-@ObjectType("Trigger", { description: "Specification, Trigger object." })
+@ObjectType("Trigger", { description: "One way to start an action." })
 export class TriggerObjectType {
-  @Field(() => TriggerTypeEnum) trigger: TriggerType;
-  @Field(() => TriggerWhereType, { nullable: true, description: "Of `log` and `analytics` alone." })
+  @Field(() => TriggerTypeEnum, { description: "Kind of trigger." }) trigger: TriggerType;
+  @Field(() => TriggerWhereType, {
+    nullable: true,
+    description: "Filter for events of `log` and `analytics` triggers; null for other kinds.",
+  })
   where?: TriggerWhereType;
 }
 
-@ObjectType("Concurrency", { description: "How many runs of an action there may be at once." })
+@ObjectType("Concurrency", { description: "Limit on how many runs of an action execute at the same time." })
 class ConcurrencyType implements Concurrency {
-  @Field(() => ConcurrencyPolicyEnum) policy: ConcurrencyPolicy;
-  @Field(() => Int) limit: number;
+  @Field(() => ConcurrencyPolicyEnum, { description: "Handling of a run that exceeds the limit." })
+  policy: ConcurrencyPolicy;
+  @Field(() => Int, { description: "Maximum number of concurrent runs." }) limit: number;
   @Field(() => String, {
     nullable: true,
-    description: "Path of a property of the payload: runs of one value count together.",
+    description:
+      "Path of a payload property; the limit applies separately to each of its values. Null applies the limit to all runs together.",
   })
   key: string | null;
 }
 
-@ObjectType("Debounce", { description: "Starts that follow each other closely become one run, with the last payload." })
+@ObjectType("Debounce", {
+  description: "Merges starts that follow each other closely into one run, which gets the last payload.",
+})
 class DebounceType implements Debounce {
-  @Field(() => Int, { description: "Milliseconds without another start." }) delayMs: number;
-  @Field(() => Int, { description: "The longest wait in milliseconds." }) maxWaitMs: number;
-  @Field(() => Boolean, { description: "Also runs on demand, of one caller each." }) manual: boolean;
+  @Field(() => Int, { description: "Milliseconds without another start before the run is queued." }) delayMs: number;
+  @Field(() => Int, { description: "Longest delay in milliseconds after the first start." }) maxWaitMs: number;
+  @Field(() => Boolean, { description: "True if runs on demand are debounced too, separately for each caller." })
+  manual: boolean;
 }
 
-@ObjectType("ActionConfiguration", { description: "What an author gives of an action." })
+@ObjectType("ActionConfiguration", { description: "Properties of an action that its author sets." })
 export class ActionConfigurationType {
-  @Field(() => String) name: string;
-  @Field(() => String, { nullable: true }) description: string | null;
-  @Field(() => String) code: string;
-  @Field(() => Boolean) active: boolean;
-  @Field(() => EnvironmentEnum) environment: Environment;
-  @Field(() => [TriggerObjectType]) triggers: Trigger[];
-  @Field(() => [String]) dependencies: string[];
-  @Field(() => String, { nullable: true, description: "Cron expression of five fields." }) frequency: string | null;
-  @Field(() => String, { nullable: true, description: "IANA time zone." }) timezone: string | null;
-  @Field(() => ConcurrencyType, { nullable: true }) concurrency?: Concurrency;
-  @Field(() => DebounceType, { nullable: true }) debounce?: Debounce;
-  @Field(() => Int, { nullable: true, description: "Milliseconds that a run may take; null: the operator's limit." })
+  @Field(() => String, { description: "Name of the action, unique in the app." }) name: string;
+  @Field(() => String, { nullable: true, description: "Description of the action; null if it has none." }) description:
+    | string
+    | null;
+  @Field(() => String, { description: "JavaScript that defines `async function execute(context)`." }) code: string;
+  @Field(() => Boolean, { description: "True if the action can run." }) active: boolean;
+  @Field(() => EnvironmentEnum, { description: "Environment in which the action runs." }) environment: Environment;
+  @Field(() => [TriggerObjectType], { description: "Triggers that start the action." }) triggers: Trigger[];
+  @Field(() => [String], { description: "Packages that the code uses, as npm package names or https URLs." })
+  dependencies: string[];
+  @Field(() => String, {
+    nullable: true,
+    description: "Schedule as a cron expression of five fields; null if it has none.",
+  })
+  frequency: string | null;
+  @Field(() => String, {
+    nullable: true,
+    description: "IANA name of the time zone of the schedule; null for the server's time zone.",
+  })
+  timezone: string | null;
+  @Field(() => ConcurrencyType, { nullable: true, description: "Limit on concurrent runs; null if there is none." })
+  concurrency?: Concurrency;
+  @Field(() => DebounceType, { nullable: true, description: "Debounce settings; null if each trigger starts a run." })
+  debounce?: Debounce;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Maximum duration of a run in milliseconds; null for the operator's limit.",
+  })
   timeoutMs?: number;
 }
 
-@ObjectType("Action", { description: "One copy of an action (specification, Action object)." })
+@ObjectType("Action", { description: "Draft or live version of an action." })
 export class ActionType extends ActionConfigurationType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) appId: number;
-  @Field(() => String, { description: "always v3" }) actionVersion: string;
-  @Field(() => [AssetType], { description: "One per dependency." }) assets: Asset[];
-  @Field(() => DateTime, { nullable: true }) lastRunAt: string | null;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => Int, { description: "ID of this draft or live version." }) id: number;
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => String, { description: "Version of the action format; always v3." }) actionVersion: string;
+  @Field(() => [AssetType], { description: "Files that the dependencies load, one for each dependency." })
+  assets: Asset[];
+  @Field(() => DateTime, { nullable: true, description: "Time of the last run; null if it has never run." }) lastRunAt:
+    | string
+    | null;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("Pagination", { description: "Specification, Pagination object." })
+@ObjectType("Pagination", { description: "Position of a page in a list." })
 export class PaginationType {
-  @Field(() => Int) total: number;
-  @Field(() => Boolean) hasMore: boolean;
+  @Field(() => Int, { description: "Number of matching items on all pages." }) total: number;
+  @Field(() => Boolean, { description: "True if items follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("ActionList")
+@ObjectType("ActionList", { description: "Page of actions." })
 export class ActionListType {
-  @Field(() => [ActionType]) actions: ActionType[];
-  @Field(() => PaginationType) pagination: PaginationType;
+  @Field(() => [ActionType], { description: "Drafts of the actions on this page." }) actions: ActionType[];
+  @Field(() => PaginationType, { description: "Position of this page in the list." }) pagination: PaginationType;
 }
 
-@ObjectType("PublishedCopy", { description: "The production copy of a master." })
+@ObjectType("PublishedCopy", { description: "State of an action's live version." })
 export class PublishedCopyType {
-  @Field(() => Int) masterId: number;
-  @Field(() => Int) id: number;
-  @Field(() => Boolean) active: boolean;
-  @Field(() => DateTime, { nullable: true }) lastRunAt: string | null;
-  @Field(() => DateTime, { description: "When it was published last." }) updatedAt: string;
+  @Field(() => Int, { description: "ID of the action's draft." }) masterId: number;
+  @Field(() => Int, { description: "ID of the live version." }) id: number;
+  @Field(() => Boolean, { description: "True if the live version can run." }) active: boolean;
+  @Field(() => DateTime, { nullable: true, description: "Time of its last run; null if it has never run." }) lastRunAt:
+    | string
+    | null;
+  @Field(() => DateTime, { description: "Time of the last publication." }) updatedAt: string;
 }

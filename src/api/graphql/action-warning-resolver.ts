@@ -4,15 +4,15 @@ import type { Action } from "../../operations/actions/action-rows.js";
 import { actionWarnings, type Warning } from "../../rules/action-warnings.js";
 import { ActionType } from "./action-types.js";
 
-@ObjectType("Warning", { description: "A save that works but will not do what it seems to." })
+@ObjectType("Warning", { description: "Problem of a valid action that will not work as its configuration suggests." })
 class WarningType implements Warning {
-  @Field(() => String, { description: "The field, by its path." }) path: string;
-  @Field(() => String, { description: "The problem, and what to do." }) message: string;
+  @Field(() => String, { description: "Path of the field that causes the problem." }) path: string;
+  @Field(() => String, { description: "Problem and its solution." }) message: string;
 }
 
 @Resolver(() => ActionType)
 export class ActionWarningResolver {
-  @FieldResolver(() => [WarningType], { description: "Empty if the action does what it says." })
+  @FieldResolver(() => [WarningType], { description: "Problems in the configuration; empty if there are none." })
   warnings(@Root() action: Action): Warning[] {
     return actionWarnings(action);
   }

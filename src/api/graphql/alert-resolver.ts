@@ -4,6 +4,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
+import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
@@ -13,59 +14,61 @@ export class AlertResolver {
     private readonly rules: AlertRules,
   ) {}
 
-  @Query(() => [AlertRuleType], { description: "The app's alerts, by name." })
-  async alertRules(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<AlertRuleType[]> {
+  @Query(() => [AlertRuleType], { description: "Lists the app's alerts by name." })
+  async alertRules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AlertRuleType[]> {
     await this.gate.enter(context, "readAlerts", appId);
     return this.rules.list(appId);
   }
 
-  @Query(() => AlertRuleType)
+  @Query(() => AlertRuleType, { description: "Returns one alert." })
   async alertRule(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertRuleType> {
     await this.gate.enter(context, "readAlerts", appId);
     return this.rules.find(appId, id);
   }
 
-  @Query(() => [AlertDeliveryType], { description: "The last 20 messages of an alert, newest first." })
+  @Query(() => [AlertDeliveryType], { description: "Lists the last 20 messages of an alert, newest first." })
   async alertDeliveries(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType[]> {
     await this.gate.enter(context, "readAlerts", appId);
     return this.rules.deliveries(appId, id);
   }
 
-  @Mutation(() => AlertRuleType)
+  @Mutation(() => AlertRuleType, { description: "Creates an alert." })
   async createAlertRule(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("rule", () => AlertRuleInput, { nullable: true }) rule: unknown,
+    @AppId() appId: number,
+    @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties of the new alert." }) rule: unknown,
   ): Promise<AlertRuleType> {
     const caller = await this.gate.enter(context, "manageAlerts", appId);
     return this.rules.create(caller, appId, rule);
   }
 
-  @Mutation(() => AlertRuleType, { description: "Fields that are absent stay. Updating an alert resets its state." })
+  @Mutation(() => AlertRuleType, {
+    description: "Updates an alert and resets its state; omitted properties keep their values.",
+  })
   async updateAlertRule(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("rule", () => AlertRuleInput, { nullable: true }) rule: unknown,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
+    @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties to change." }) rule: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<AlertRuleType> {
     const caller = await this.gate.enter(context, "manageAlerts", appId);
     return this.rules.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, rule);
   }
 
-  @Mutation(() => Boolean)
+  @Mutation(() => Boolean, { description: "Deletes an alert; returns true." })
   async deleteAlertRule(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAlerts", appId);
@@ -73,11 +76,11 @@ export class AlertResolver {
     return true;
   }
 
-  @Mutation(() => AlertDeliveryType, { description: "Has people told that this is a test." })
+  @Mutation(() => AlertDeliveryType, { description: "Sends a test message through the alert's channel." })
   async testAlertRule(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType> {
     const caller = await this.gate.enter(context, "manageAlerts", appId);
     return this.rules.test(caller, appId, id);

@@ -1,74 +1,140 @@
 /** Shapes of alerts in the GraphQL schema. No behaviour. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
-import { ALERT_CHANNELS, ALERT_CONDITIONS } from "../../rules/alert-input.js";
+import type { AlertChannel, AlertCondition } from "../../rules/alert-input.js";
 import { DateTime, enumOf } from "./leaf-types.js";
 
-const AlertConditionEnum = enumOf(
-  "AlertCondition",
-  "When an alert fires: runs failed; no success for so long; a tick was skipped or is overdue; runs have waited for so long.",
-  ALERT_CONDITIONS,
-);
+const AlertConditionEnum = enumOf<AlertCondition>("AlertCondition", "Condition that makes an alert fire.", {
+  failed: "At least `failures` of the last `of` runs failed.",
+  silent: "No run has completed for `minutes`, or a tick is overdue.",
+  skipped: "A tick was skipped or is overdue.",
+  queued: "The oldest queued run has waited for `minutes`.",
+});
 
-const AlertChannelEnum = enumOf("AlertChannel", "How people are told.", ALERT_CHANNELS);
+const AlertChannelEnum = enumOf<AlertChannel>("AlertChannel", "Channel that an alert notifies.", {
+  email: "E-mail to the addresses in `to`.",
+  webhook: "HTTP request to the URL in `setting`.",
+  slack: "Message to the Slack webhook in `setting`.",
+});
 
-const AlertDeliveryStatusEnum = enumOf(
+const AlertDeliveryStatusEnum = enumOf<"queued" | "sent" | "failed" | "outbox">(
   "AlertDeliveryStatus",
-  "What became of a message. `outbox`: an e-mail, whose status is the outbox's.",
-  ["queued", "sent", "failed", "outbox"],
+  "Delivery status of an alert's message.",
+  {
+    queued: "Waits to be sent.",
+    sent: "Sent to the webhook or Slack.",
+    failed: "Not sent, because all attempts failed.",
+    outbox: "E-mail in the outbox, where its status is shown.",
+  },
 );
 
-@ObjectType("AlertFiring", { description: "What an alert fires for now." })
+@ObjectType("AlertFiring", { description: "Problem for which an alert currently fires." })
 export class AlertFiringType {
-  @Field(() => Int, { nullable: true, description: "A master's id; null: the app as a whole." })
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the affected action's draft; null if the whole app is affected.",
+  })
   actionId: number | null;
-  @Field(() => String, { nullable: true }) actionName: string | null;
-  @Field(() => DateTime) firedAt: string;
-  @Field(() => String) reason: string;
-  @Field(() => Int, { nullable: true }) runId: number | null;
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of the affected action; null if the whole app is affected or the action is deleted.",
+  })
+  actionName: string | null;
+  @Field(() => DateTime, { description: "Time when the alert started to fire." }) firedAt: string;
+  @Field(() => String, { description: "Reason why the alert fires." }) reason: string;
+  @Field(() => Int, { nullable: true, description: "ID of the run that triggered the alert; null if no run did." })
+  runId: number | null;
 }
 
-@ObjectType("AlertDelivery", { description: "One message of an alert." })
+@ObjectType("AlertDelivery", { description: "One message that an alert sent." })
 export class AlertDeliveryType {
-  @Field(() => Int) id: number;
-  @Field(() => AlertDeliveryStatusEnum) status: string;
-  @Field(() => String) text: string;
-  @Field(() => String, { nullable: true }) detail: string | null;
-  @Field(() => Int) attempts: number;
-  @Field(() => DateTime) createdAt: string;
+  @Field(() => Int, { description: "ID of the message." }) id: number;
+  @Field(() => AlertDeliveryStatusEnum, { description: "Delivery status of the message." }) status: string;
+  @Field(() => String, { description: "Text of the message." }) text: string;
+  @Field(() => String, { nullable: true, description: "Last error or reply of the receiver; null if there is none." })
+  detail: string | null;
+  @Field(() => Int, { description: "Number of delivery attempts." }) attempts: number;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
 }
 
-@ObjectType("AlertRule", { description: "Whom an app has told when something is wrong." })
+@ObjectType("AlertRule", { description: "Alert of an app: its condition and the channel that it notifies." })
 export class AlertRuleType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) appId: number;
-  @Field(() => String) name: string;
-  @Field(() => AlertConditionEnum) condition: string;
-  @Field(() => Int, { nullable: true, description: "A master's id; null: the whole app." }) actionId: number | null;
-  @Field(() => Int, { description: "Of `failed`: so many of the last `of` runs." }) failures: number;
-  @Field(() => Int) of: number;
-  @Field(() => Int, { description: "Of `silent` and `queued`." }) minutes: number;
-  @Field(() => AlertChannelEnum) channel: string;
-  @Field(() => [String], { description: "E-mail addresses." }) to: string[];
-  @Field(() => String, { nullable: true, description: "The protected setting that says where a webhook or Slack is." })
+  @Field(() => Int, { description: "ID of the alert." }) id: number;
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => String, { description: "Name of the alert, unique in the app." }) name: string;
+  @Field(() => AlertConditionEnum, { description: "Condition that makes the alert fire." }) condition: string;
+  @Field(() => Int, { nullable: true, description: "ID of the draft of the watched action; null for the whole app." })
+  actionId: number | null;
+  @Field(() => Int, {
+    description: "Number of failed runs, among the last `of` runs, that make a `failed` alert fire.",
+  })
+  failures: number;
+  @Field(() => Int, { description: "Number of last runs that a `failed` alert checks." }) of: number;
+  @Field(() => Int, { description: "Minutes after which a `silent` or `queued` alert fires." }) minutes: number;
+  @Field(() => AlertChannelEnum, { description: "Channel that the alert notifies." }) channel: string;
+  @Field(() => [String], { description: "E-mail addresses that the alert notifies; empty for other channels." })
+  to: string[];
+  @Field(() => String, {
+    nullable: true,
+    description: "Key of the protected setting with the URL of the webhook or Slack; null for e-mail.",
+  })
   setting: string | null;
-  @Field(() => Boolean) enabled: boolean;
-  @Field(() => [AlertFiringType]) firing: AlertFiringType[];
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => Boolean, { description: "True if the alert can fire." }) enabled: boolean;
+  @Field(() => [AlertFiringType], {
+    description: "Problems for which the alert currently fires; empty if there are none.",
+  })
+  firing: AlertFiringType[];
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@InputType("AlertRuleInput", { description: "What is absent has its default, or stays as it is in a change." })
+@InputType("AlertRuleInput", {
+  description:
+    "Properties of an alert. A new alert gets defaults for omitted properties; an update keeps their values.",
+})
 export class AlertRuleInput {
-  @Field(() => String, { nullable: true, description: "1 to 100 characters, unique in the app." }) name?: unknown;
-  @Field(() => AlertConditionEnum, { nullable: true }) condition?: unknown;
-  @Field(() => Int, { nullable: true, description: "A master's id; absent or null: the whole app." })
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of 1 to 100 characters, unique in the app; required to create an alert.",
+  })
+  name?: unknown;
+  @Field(() => AlertConditionEnum, {
+    nullable: true,
+    description: "Condition that makes the alert fire; required to create an alert.",
+  })
+  condition?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the draft of the action to watch; null for the whole app. Not allowed for `queued`.",
+  })
   actionId?: unknown;
-  @Field(() => Int, { nullable: true, description: "1 to 100; 1 unless given." }) failures?: unknown;
-  @Field(() => Int, { nullable: true, description: "From `failures` to 100." }) of?: unknown;
-  @Field(() => Int, { nullable: true, description: "1 to 44640; 60 unless given." }) minutes?: unknown;
-  @Field(() => AlertChannelEnum, { nullable: true }) channel?: unknown;
-  @Field(() => [String], { nullable: true, description: "1 to 10 e-mail addresses." }) to?: unknown;
-  @Field(() => String, { nullable: true, description: "Such as __alerts, which holds {url, secret}." })
+  @Field(() => Int, {
+    nullable: true,
+    description: "Number of failed runs that make a `failed` alert fire, 1 to 100; 1 by default.",
+  })
+  failures?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Number of last runs that a `failed` alert checks, from `failures` to 100; `failures` by default.",
+  })
+  of?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Minutes after which a `silent` or `queued` alert fires, 1 to 44640; 60 by default.",
+  })
+  minutes?: unknown;
+  @Field(() => AlertChannelEnum, { nullable: true, description: "Channel to notify; required to create an alert." })
+  channel?: unknown;
+  @Field(() => [String], {
+    nullable: true,
+    description: "E-mail addresses to notify, 1 to 10; required for the channel `email`.",
+  })
+  to?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Key of a protected setting, for example __alerts, with {url, secret}; required for the channels `webhook` and `slack`.",
+  })
   setting?: unknown;
-  @Field(() => Boolean, { nullable: true }) enabled?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "True if the alert can fire; true by default." })
+  enabled?: unknown;
 }

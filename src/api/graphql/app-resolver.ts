@@ -13,6 +13,7 @@ import {
   UpdateAppInput,
   UserType,
 } from "./app-types.js";
+import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @Resolver()
@@ -23,89 +24,97 @@ export class AppResolver {
     private readonly people: People,
   ) {}
 
-  @Query(() => [AppType], { description: "The apps that the caller's credential reaches." })
+  @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
   async apps(@Ctx() context: RequestContext): Promise<App[]> {
     return this.service.list(this.gate.enterService(context, "listApps"));
   }
 
-  @Mutation(() => AppType)
-  async createApp(@Ctx() context: RequestContext, @Arg("data", () => CreateAppInput) data: unknown): Promise<App> {
+  @Mutation(() => AppType, { description: "Creates an app; for administrators." })
+  async createApp(
+    @Ctx() context: RequestContext,
+    @Arg("data", () => CreateAppInput, { description: "Properties of the new app." }) data: unknown,
+  ): Promise<App> {
     this.gate.enterService(context, "administrate");
     return this.service.create((data ?? {}) as Record<string, unknown>);
   }
 
-  @Mutation(() => AppType, { description: "Changes the app's own fields." })
+  @Mutation(() => AppType, { description: "Updates the fields of an app, without its settings." })
   async updateApp(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => UpdateAppInput) data: unknown,
+    @AppId() appId: number,
+    @Arg("data", () => UpdateAppInput, { description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "updateApp", appId);
     return this.service.update(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
   }
 
-  @Mutation(() => AppType, { description: "As updateApp, and writes `settings` but protected keys: both, or nothing." })
+  @Mutation(() => AppType, {
+    description:
+      "Updates an app like `updateApp` and writes its unprotected settings in one transaction; for administrators.",
+  })
   async administrateApp(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => AdministrateAppInput) data: unknown,
+    @AppId() appId: number,
+    @Arg("data", () => AdministrateAppInput, { description: "Properties and settings to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "administrate", appId);
     return this.service.administrate(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
   }
 
-  @Mutation(() => AppType)
+  @Mutation(() => AppType, { description: "Publishes the app." })
   async publishApp(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
     return this.service.publish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
   }
 
-  @Mutation(() => AppType)
+  @Mutation(() => AppType, { description: "Unpublishes the app and pauses its live versions." })
   async unpublishApp(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
     return this.service.unpublish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
   }
 
-  @Mutation(() => NewUserType)
+  @Mutation(() => NewUserType, { description: "Creates a person and a session for them; for administrators." })
   async createUser(
     @Ctx() context: RequestContext,
-    @Arg("data", () => CreateUserInput) data: unknown,
+    @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
   ): Promise<NewUserType> {
     this.gate.enterService(context, "administrate");
     return this.people.create((data ?? {}) as Record<string, unknown>);
   }
 
-  @Query(() => [UserType], { description: "Who edits the app." })
-  async editors(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<User[]> {
+  @Query(() => [UserType], { description: "Lists the people who can edit the app." })
+  async editors(@Ctx() context: RequestContext, @AppId() appId: number): Promise<User[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.editors(appId);
   }
 
-  @Mutation(() => [UserType])
+  @Mutation(() => [UserType], { description: "Gives a person permission to edit the app; returns all editors." })
   async addEditor(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("userId", () => Int) userId: unknown,
+    @AppId() appId: number,
+    @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
   ): Promise<User[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.addEditor(appId, userId);
   }
 
-  @Mutation(() => [UserType])
+  @Mutation(() => [UserType], {
+    description: "Removes a person's permission to edit the app; returns the remaining editors.",
+  })
   async removeEditor(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("userId", () => Int) userId: unknown,
+    @AppId() appId: number,
+    @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
   ): Promise<User[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.removeEditor(appId, userId);

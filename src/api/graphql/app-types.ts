@@ -4,77 +4,126 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";
 import { AppStructure, DateTime } from "./leaf-types.js";
 
-@ObjectType("App", { description: "An app without its settings." })
+@ObjectType("App", { description: "App without its settings." })
 export class AppType {
-  @Field(() => Int) id: number;
-  @Field(() => Int, { nullable: true, description: "null, as hooks and dependencies, for a page's user." })
+  @Field(() => Int, { description: "ID of the app." }) id: number;
+  @Field(() => Int, {
+    nullable: true,
+    description:
+      "ID of the organization that owns the app; null, like `hooks` and `dependencies`, for the user of a page.",
+  })
   organizationId: number | null;
-  @Field(() => String) name: string;
-  @Field(() => Boolean) isPublished: boolean;
-  @Field(() => GraphQLSafeInt, { nullable: true }) startingPageId: number | null;
-  @Field(() => AppStructure, { nullable: true }) hooks: unknown;
-  @Field(() => Boolean) isTemplate: boolean;
-  @Field(() => AppStructure, { nullable: true }) dependencies: unknown;
-  @Field(() => String, { nullable: true }) icon: string | null;
-  @Field(() => Boolean) isSystemTemplate: boolean;
-  @Field(() => Boolean) isHidden: boolean;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => String, { description: "Name of the app." }) name: string;
+  @Field(() => Boolean, { description: "True if the app is published." }) isPublished: boolean;
+  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null if none is set." })
+  startingPageId: number | null;
+  @Field(() => AppStructure, {
+    nullable: true,
+    description: "Hooks of the app, stored unchanged; null if there are none or the caller is the user of a page.",
+  })
+  hooks: unknown;
+  @Field(() => Boolean, { description: "True if the app is a template." }) isTemplate: boolean;
+  @Field(() => AppStructure, {
+    nullable: true,
+    description:
+      "Dependencies of the app, stored unchanged; null if there are none or the caller is the user of a page.",
+  })
+  dependencies: unknown;
+  @Field(() => String, { nullable: true, description: "Icon of the app; null if none is set." }) icon: string | null;
+  @Field(() => Boolean, { description: "True if the app is a template of the system." }) isSystemTemplate: boolean;
+  @Field(() => Boolean, { description: "True if the app is hidden." }) isHidden: boolean;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("AppSnapshot", { description: "The app's own fields as they were; null also for one that was not kept." })
+@ObjectType("AppSnapshot", {
+  description: "Fields of an app at the time of a snapshot; null also for fields that the snapshot does not contain.",
+})
 export class AppSnapshotType {
-  @Field(() => String, { nullable: true }) name: unknown;
-  @Field(() => GraphQLSafeInt, { nullable: true }) startingPageId: unknown;
-  @Field(() => AppStructure, { nullable: true }) hooks: unknown;
-  @Field(() => Boolean, { nullable: true }) isTemplate: unknown;
-  @Field(() => AppStructure, { nullable: true }) dependencies: unknown;
-  @Field(() => String, { nullable: true }) icon: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the app." }) name: unknown;
+  @Field(() => GraphQLSafeInt, {
+    nullable: true,
+    description: "ID of the page that opens first; null if none was set.",
+  })
+  startingPageId: unknown;
+  @Field(() => AppStructure, { nullable: true, description: "Hooks of the app; null if there were none." })
+  hooks: unknown;
+  @Field(() => Boolean, { nullable: true, description: "True if the app was a template." }) isTemplate: unknown;
+  @Field(() => AppStructure, { nullable: true, description: "Dependencies of the app; null if there were none." })
+  dependencies: unknown;
+  @Field(() => String, { nullable: true, description: "Icon of the app; null if none was set." }) icon: unknown;
 }
 
-@InputType("CreateAppInput")
+@InputType("CreateAppInput", { description: "Properties of a new app." })
 export class CreateAppInput {
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => Int, { nullable: true, description: "The first one unless given." }) organizationId?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the app; required." }) name?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the organization that owns the app; the first organization by default.",
+  })
+  organizationId?: unknown;
 }
 
-@InputType("UpdateAppInput", { description: "Omitted properties stay as they are." })
+@InputType("UpdateAppInput", { description: "Changes to an app; omitted properties keep their values." })
 export class UpdateAppInput {
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => GraphQLSafeInt, { nullable: true }) startingPageId?: unknown;
-  @Field(() => AppStructure, { nullable: true }) hooks?: unknown;
-  @Field(() => Boolean, { nullable: true }) isTemplate?: unknown;
-  @Field(() => AppStructure, { nullable: true }) dependencies?: unknown;
-  @Field(() => String, { nullable: true }) icon?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "Of administrators." }) isSystemTemplate?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "Of administrators." }) isHidden?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the app." }) name?: unknown;
+  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null for none." })
+  startingPageId?: unknown;
+  @Field(() => AppStructure, { nullable: true, description: "Hooks of the app, stored unchanged; null for none." })
+  hooks?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "True if the app is a template." }) isTemplate?: unknown;
+  @Field(() => AppStructure, {
+    nullable: true,
+    description: "Dependencies of the app, stored unchanged; null for none.",
+  })
+  dependencies?: unknown;
+  @Field(() => String, { nullable: true, description: "Icon of the app; null for none." }) icon?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True if the app is a template of the system; only administrators can change it.",
+  })
+  isSystemTemplate?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True if the app is hidden; only administrators can change it.",
+  })
+  isHidden?: unknown;
 }
 
-@InputType("AdministrateAppInput", { description: "Omitted properties stay as they are." })
+@InputType("AdministrateAppInput", {
+  description: "Changes to an app and its settings by an administrator; omitted properties keep their values.",
+})
 export class AdministrateAppInput extends UpdateAppInput {
-  @Field(() => GraphQLJSON, { nullable: true, description: "An object of keys; protected ones are ignored." })
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Object of setting keys and values to write; protected keys are ignored.",
+  })
   settings?: unknown;
 }
 
-@ObjectType("User")
+@ObjectType("User", { description: "Person with an account on the service." })
 export class UserType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) organizationId: number;
-  @Field(() => String) firstName: string;
-  @Field(() => String) lastName: string;
-  @Field(() => String) email: string;
+  @Field(() => Int, { description: "ID of the person." }) id: number;
+  @Field(() => Int, { description: "ID of the person's organization." }) organizationId: number;
+  @Field(() => String, { description: "First name." }) firstName: string;
+  @Field(() => String, { description: "Last name." }) lastName: string;
+  @Field(() => String, { description: "E-mail address." }) email: string;
 }
 
-@ObjectType("NewUser")
+@ObjectType("NewUser", { description: "Created person and the token of their session." })
 export class NewUserType {
-  @Field(() => UserType) user: User;
-  @Field(() => String, { description: "The person's session, in this answer and nowhere else." }) token: string;
+  @Field(() => UserType, { description: "Created person." }) user: User;
+  @Field(() => String, { description: "Secret of the person's session; returned only once." }) token: string;
 }
 
-@InputType("CreateUserInput")
+@InputType("CreateUserInput", { description: "Properties of a new person." })
 export class CreateUserInput {
-  @Field(() => String, { nullable: true }) firstName?: unknown;
-  @Field(() => String, { nullable: true }) lastName?: unknown;
-  @Field(() => String, { nullable: true }) email?: unknown;
-  @Field(() => Int, { nullable: true, description: "The first one unless given." }) organizationId?: unknown;
+  @Field(() => String, { nullable: true, description: "First name; required." }) firstName?: unknown;
+  @Field(() => String, { nullable: true, description: "Last name; required." }) lastName?: unknown;
+  @Field(() => String, { nullable: true, description: "E-mail address; required." }) email?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the person's organization; the first organization by default.",
+  })
+  organizationId?: unknown;
 }

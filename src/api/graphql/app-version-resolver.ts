@@ -1,35 +1,51 @@
 /** An app's snapshots over GraphQL: taken, listed, looked at, restored. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/apps/app-versions.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
 
-@ObjectType("AppVersion", { description: "A snapshot of an app." })
+@ObjectType("AppVersion", { description: "Snapshot of an app." })
 class AppVersionType {
-  @Field(() => Int) id: number;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => VersionUserType, { nullable: true }) user: AppVersion["user"];
-  @Field(() => String, { description: "create, publish or pre-restore" }) action: string;
-  @Field(() => String, { nullable: true, description: "The app's name at the time." }) name: string | null;
+  @Field(() => Int, { description: "ID of the snapshot." }) id: number;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => Int, { nullable: true, description: "ID of the person who caused the snapshot; null if no person did." })
+  userId: number | null;
+  @Field(() => VersionUserType, {
+    nullable: true,
+    description: "Person who caused the snapshot; null if no person did.",
+  })
+  user: AppVersion["user"];
+  @Field(() => String, { description: "Operation that took the snapshot: create, publish or pre-restore." })
+  action: string;
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of the app at the time; null if the snapshot does not contain it.",
+  })
+  name: string | null;
 }
 
-@ObjectType("AppVersionDetails")
+@ObjectType("AppVersionDetails", { description: "Snapshot of an app with its content." })
 class AppVersionDetailsType extends AppVersionType {
-  @Field(() => AppSnapshotType, { description: "The app's own fields." }) data: Record<string, unknown>;
-  @Field(() => GraphQLJSON, { description: "Public and private settings." }) settings: Record<string, unknown>;
+  @Field(() => AppSnapshotType, { description: "Fields of the app." }) data: Record<string, unknown>;
+  @Field(() => GraphQLJSON, { description: "Object of public and private settings." }) settings: Record<
+    string,
+    unknown
+  >;
 }
 
-@ObjectType("AppVersionList")
+@ObjectType("AppVersionList", { description: "Page of app snapshots." })
 class AppVersionListType {
-  @Field(() => [AppVersionType]) versions: AppVersion[];
-  @Field(() => VersionPaginationType) pagination: VersionPaginationType;
+  @Field(() => [AppVersionType], { description: "Snapshots on this page." }) versions: AppVersion[];
+  @Field(() => VersionPaginationType, { description: "Position of this page in the list." })
+  pagination: VersionPaginationType;
 }
 
 @Resolver()
@@ -40,40 +56,40 @@ export class AppVersionResolver {
     private readonly appService: Apps,
   ) {}
 
-  @Query(() => AppVersionListType, { description: "Most recent first; limit 50 unless given, at most 100." })
+  @Query(() => AppVersionListType, { description: "Lists the app's snapshots, newest first." })
   async appVersions(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number | null,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
+    @AppId() appId: number,
+    @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number | null,
+    @Offset() offset?: number | null,
   ): Promise<AppVersionListType> {
     await this.gate.enter(context, "appVersions", appId);
     return this.service.list(appId, { limit, offset });
   }
 
-  @Query(() => AppVersionDetailsType)
+  @Query(() => AppVersionDetailsType, { description: "Returns a snapshot of the app with its content." })
   async appVersion(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("versionId", () => Int) versionId: number,
+    @AppId() appId: number,
+    @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
   ): Promise<AppVersionDetails> {
     await this.gate.enter(context, "appVersions", appId);
     return this.service.get(appId, versionId);
   }
 
-  @Mutation(() => AppVersionType)
-  async createAppVersion(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<AppVersion> {
+  @Mutation(() => AppVersionType, { description: "Takes a snapshot of the app." })
+  async createAppVersion(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppVersion> {
     const caller = await this.gate.enter(context, "appVersions", appId);
     return this.service.create(caller, appId);
   }
 
   @Mutation(() => AppType, {
-    description: "Protected settings stay as they are; what was before is kept in a version.",
+    description: "Restores the app from a snapshot and takes a snapshot first; protected settings keep their values.",
   })
   async restoreAppVersion(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("versionId", () => Int) versionId: number,
+    @AppId() appId: number,
+    @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "appVersions", appId);

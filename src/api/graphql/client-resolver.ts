@@ -10,41 +10,47 @@ import type { ClientRuns } from "../../operations/client/client-runs.js";
 import { guarded } from "../../operations/records/live-source.js";
 import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
+import { AppId } from "./arguments.js";
 import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
 
-@ObjectType("ClientAction", { description: "An action that this client may run on analytics events, less its code." })
+@ObjectType("ClientAction", { description: "Action, without its code, that this client can run on analytics events." })
 class ClientActionType {
-  @Field(() => Int) id: number;
-  @Field(() => String, { description: "Subresource integrity of its script, sha256-…" }) integrity: string;
-  @Field(() => [TriggerObjectType], { description: "The analytics triggers alone." }) triggers: Trigger[];
-  @Field(() => [AssetType]) assets: AssetType[];
+  @Field(() => Int, { description: "ID of the draft or live version that runs." }) id: number;
+  @Field(() => String, {
+    description: "Subresource integrity of the action's script, as sha256- and the hash in base64.",
+  })
+  integrity: string;
+  @Field(() => [TriggerObjectType], { description: "Analytics triggers of the action." }) triggers: Trigger[];
+  @Field(() => [AssetType], { description: "Files that the action's dependencies load." }) assets: AssetType[];
 }
 
-@ObjectType("ClientTriggers", { description: "`reset`: forget what you know. Else: what changed." })
+@ObjectType("ClientTriggers", { description: "Change of the actions that a client can run on analytics events." })
 class ClientTriggersType {
-  @Field(() => Boolean) reset: boolean;
-  @Field(() => [ClientActionType]) actions: ClientAction[];
-  @Field(() => [Int], { description: "Ids that this client may no longer run." }) removed: number[];
+  @Field(() => Boolean, { description: "True if the client must discard its state; `actions` then lists all actions." })
+  reset: boolean;
+  @Field(() => [ClientActionType], { description: "Added and changed actions." }) actions: ClientAction[];
+  @Field(() => [Int], { description: "IDs of actions that this client can no longer run." }) removed: number[];
 }
 
-@ObjectType("CompiledAction", { description: "An action as the script that a browser loads." })
+@ObjectType("CompiledAction", { description: "Action as a script that a browser loads." })
 class CompiledActionType {
-  @Field(() => Int) id: number;
-  @Field(() => String) name: string;
-  @Field(() => String) script: string;
-  @Field(() => String, { description: "Subresource integrity of the script, sha256-…" }) integrity: string;
-  @Field(() => [AssetType]) assets: AssetType[];
+  @Field(() => Int, { description: "ID of the draft or live version." }) id: number;
+  @Field(() => String, { description: "Name of the action." }) name: string;
+  @Field(() => String, { description: "JavaScript of the compiled action." }) script: string;
+  @Field(() => String, { description: "Subresource integrity of the script, as sha256- and the hash in base64." })
+  integrity: string;
+  @Field(() => [AssetType], { description: "Files that the action's dependencies load." }) assets: AssetType[];
 }
 
-@ObjectType("RecordedEvents")
+@ObjectType("RecordedEvents", { description: "Result of recording analytics events." })
 class RecordedEventsType {
-  @Field(() => Int) count: number;
+  @Field(() => Int, { description: "Number of recorded events." }) count: number;
 }
 
-@ObjectType("ReportedRun")
+@ObjectType("ReportedRun", { description: "Run in a browser that the service recorded." })
 class ReportedRunType {
-  @Field(() => Int) runId: number;
+  @Field(() => Int, { description: "ID of the run." }) runId: number;
 }
 
 /** What the subscription needs of its context: decorators know no instance. */
@@ -62,11 +68,14 @@ export class ClientResolver {
     private readonly analytics: Analytics,
   ) {}
 
-  @Query(() => CompiledActionType, { description: "A client gets what it may run itself; an editor any of the app's." })
+  @Query(() => CompiledActionType, {
+    description:
+      "Returns an action as a script. A client gets the actions that it can run; an editor gets any action of the app.",
+  })
   async compiledAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft or live version." }) id: number,
   ): Promise<CompiledScript> {
     const caller = await this.gate.enter(context, "compileAction", appId);
     return this.clientActions.compiled(caller, appId, id);
@@ -74,13 +83,14 @@ export class ClientResolver {
 
   @Mutation(() => ReportedRunType, {
     description:
-      "Records that a run starts in a browser. Its report repeats the idempotency key; without one the run fails when its time is over.",
+      "Records the start of a run in a browser. Its report must use the same idempotency key; without a report the run fails after its timeout.",
   })
   async startClientRun(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft or live version that runs." }) id: number,
+    @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
+    payload: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<ReportedRunType> {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
@@ -88,34 +98,31 @@ export class ClientResolver {
     return this.clientRuns.start(caller, { appId, actionId: id, body, idempotencyKey: keyOf(context, key) });
   }
 
-  @Mutation(() => ReportedRunType, {
-    description: "A run that a browser performed, with its result or its error.",
-  })
+  @Mutation(() => ReportedRunType, { description: "Records the result or the error of a run in a browser." })
   async reportClientRun(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("report", () => ClientRunInput, { nullable: true }) body: unknown,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft or live version that ran." }) id: number,
+    @Arg("report", () => ClientRunInput, { nullable: true, description: "Payload, duration and outcome of the run." })
+    body: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<ReportedRunType> {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
     return this.clientRuns.report(caller, { appId, actionId: id, body, idempotencyKey: keyOf(context, key) });
   }
 
-  @Mutation(() => RecordedEventsType, {
-    description: "Recorded as app.analytics.* log events.",
-  })
+  @Mutation(() => RecordedEventsType, { description: "Records analytics events as log events with the prefix `app.`." })
   async recordAnalytics(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-    @Arg("events", () => [AnalyticsEventInput]) events: unknown,
+    @AppId() appId: number,
+    @Arg("events", () => [AnalyticsEventInput], { description: "Events to record." }) events: unknown,
   ): Promise<RecordedEventsType> {
     const caller = await this.gate.enter(context, "recordAnalytics", appId);
     return this.analytics.record(caller, appId, events);
   }
 
   @Subscription(() => ClientTriggersType, {
-    description: "The actions that this client may run on analytics events: first all, then each change as it happens.",
+    description: "Emits all actions that this client can run on analytics events, then each change to them.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
       const { gate, clientFeed, ...visitor } = context as ClientFeedContext;
@@ -126,7 +133,7 @@ export class ClientResolver {
       });
     },
   })
-  clientTriggers(@Root() change: ClientChange, @Arg("appId", () => Int) _appId: number): ClientChange {
+  clientTriggers(@Root() change: ClientChange, @AppId() _appId: number): ClientChange {
     return change;
   }
 }

@@ -9,6 +9,7 @@ import type { EntryVersion } from "../../operations/data-sources/entry-versions.
 import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
 import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import {
   AccessTrialInput,
   AccessTrialType,
@@ -32,7 +33,7 @@ export class DataSourceResolver {
   ) {}
 
   @Query(() => [DataSourceType], { description: "Oldest first." })
-  async dataSources(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<DataSourceView[]> {
+  async dataSources(@Ctx() context: RequestContext, @AppId() appId: number): Promise<DataSourceView[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.service.list(appId, context.answer?.reserve);
   }
@@ -40,7 +41,7 @@ export class DataSourceResolver {
   @Query(() => DataSourceType, { description: "By its id or its name." })
   async dataSource(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("id") ref: Reference,
     @By() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
@@ -51,7 +52,7 @@ export class DataSourceResolver {
   @Mutation(() => DataSourceType)
   async createDataSource(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("data", () => CreateDataSourceInput, { nullable: true }) data: unknown,
   ): Promise<DataSourceView> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
@@ -61,7 +62,7 @@ export class DataSourceResolver {
   @Mutation(() => DataSourceType, { description: "Changes the fields that are given." })
   async updateDataSource(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("id") ref: Reference,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -74,7 +75,7 @@ export class DataSourceResolver {
   @Mutation(() => Boolean, { description: "Removes it with its entries and snapshots." })
   async deleteDataSource(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("id") ref: Reference,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
@@ -90,7 +91,7 @@ export class DataSourceResolver {
   })
   async dataSourceQueries(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @By() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
@@ -101,7 +102,7 @@ export class DataSourceResolver {
   @Query(() => [EntryVersionType], { description: "Newest first." })
   async dataSourceVersions(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @By() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
@@ -114,7 +115,7 @@ export class DataSourceResolver {
   })
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("versionId", () => Int) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -130,7 +131,7 @@ export class DataSourceResolver {
   })
   async tryAccess(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("trial", () => AccessTrialInput, { nullable: true }) trial: unknown,
     @By() _by?: ReferenceKind | null,

@@ -10,19 +10,19 @@ const judged = (name: string, description: string) =>
 
 const AccessRules = judged(
   "AccessRules",
-  'A list of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
+  'List of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
 );
 const Hooks = judged(
   "DataSourceHooks",
-  'A list of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
+  'List of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
 );
 const Indexes = judged(
   "DataSourceIndexes",
-  'A list of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}: then no two entries share its values.',
+  'List of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}; a unique index rejects duplicate values.',
 );
 const Joins = judged(
   "EntryJoins",
-  "By name: {dataSourceId or dataSourceName, on, required, has, count, sum, where, attributes, limit, order}.",
+  "Object of joins by name, each {dataSourceId or dataSourceName, on, required, has, count, sum, where, attributes, limit, order}.",
 );
 
 @ObjectType("DataSource", { description: "A named list of entries, each a JSON object." })

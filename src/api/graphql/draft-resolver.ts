@@ -6,6 +6,7 @@ import type { PayloadPreset, PayloadPresets } from "../../operations/actions/pre
 import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
 import type { KeptScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
@@ -36,7 +37,7 @@ export class DraftResolver {
   @Query(() => [PayloadPresetType], { description: "By name; of the master of that id." })
   async payloadPresets(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
   ): Promise<PayloadPreset[]> {
     await this.gate.enter(context, "readPresets", appId);
@@ -48,7 +49,7 @@ export class DraftResolver {
   })
   async savePayloadPreset(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("name", () => String) name: unknown,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
@@ -61,7 +62,7 @@ export class DraftResolver {
   @Mutation(() => [PayloadPresetType])
   async deletePayloadPreset(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("name", () => String) name: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -75,7 +76,7 @@ export class DraftResolver {
   })
   async codeProblems(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("code", () => String) code: unknown,
     @Arg("dependencies", () => [String], { nullable: true }) dependencies: string[] | null = [],
   ): Promise<CodeProblem[]> {
@@ -90,7 +91,7 @@ export class DraftResolver {
   })
   async packageDeclarations(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("integrity", () => String, { description: "Of the asset." }) integrity: unknown,
   ): Promise<string[] | null> {
     await this.gate.enter(context, "readDeclarations", appId);

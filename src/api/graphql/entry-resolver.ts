@@ -12,6 +12,7 @@ import type { Found } from "../../operations/data-sources/entry-reads.js";
 import { guarded } from "../../operations/records/live-source.js";
 import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import {
   CommitInput,
   CommittedType,
@@ -57,7 +58,7 @@ export class EntryResolver {
   @Query(() => EntryType)
   async dataSourceEntry(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int) id: number,
     @By() _by?: ReferenceKind | null,
@@ -69,7 +70,7 @@ export class EntryResolver {
   @Query(() => EntryListType, { description: "Bare documents where there is an aggregate: under `documents`." })
   async dataSourceEntries(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("query", () => EntryQueryInput, { nullable: true }) query?: EntryQueryInput | null,
     @By() _by?: ReferenceKind | null,
@@ -82,7 +83,7 @@ export class EntryResolver {
   @Query(() => GraphQLJSON, { description: "Distinct values by column." })
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("columns", () => [String]) columns: string[],
     @By() _by?: ReferenceKind | null,
@@ -104,7 +105,7 @@ export class EntryResolver {
   })
   dataSourceChanged(
     @Root() news: EntryNews,
-    @Arg("appId", () => Int) _appId: number,
+    @AppId() _appId: number,
     @Ref("dataSourceId") _ref: Reference,
     @Arg("where", () => GraphQLJSON, { nullable: true }) _where?: unknown,
     @Arg("since", () => String, { nullable: true, description: "A position that a message gave." }) _since?: string,
@@ -116,7 +117,7 @@ export class EntryResolver {
   @Mutation(() => DeletedType, { description: "Removes the entries that the where finds." })
   async deleteEntries(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("where", () => GraphQLJSON) where: unknown,
     @By() _by?: ReferenceKind | null,
@@ -134,7 +135,7 @@ export class EntryResolver {
   @Mutation(() => EntryType)
   async insertEntry(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
     @By() _by?: ReferenceKind | null,
@@ -146,7 +147,7 @@ export class EntryResolver {
   @Mutation(() => EntryType, { description: "Merges top-level columns." })
   async updateEntry(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
@@ -160,7 +161,7 @@ export class EntryResolver {
   @Mutation(() => EntryType, { description: "Answers the entry that was removed." })
   async deleteEntry(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -173,7 +174,7 @@ export class EntryResolver {
   @Mutation(() => CommittedType, { description: "Inserts, updates and removes, all of it or nothing." })
   async commitEntries(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("commit", () => CommitInput, { nullable: true }) commit: unknown,
     @By() _by?: ReferenceKind | null,
@@ -187,7 +188,7 @@ export class EntryResolver {
   })
   async importEntries(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("entries", () => [GraphQLJSON]) entries: unknown[],
     @Arg("append", () => Boolean, { nullable: true }) append?: boolean,

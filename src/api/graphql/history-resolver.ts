@@ -6,6 +6,7 @@ import type { RunHistory, RunSummary } from "../../operations/runs/run-history.j
 import type { RunStatistics, Statistics } from "../../operations/runs/run-statistics.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
+import { AppId } from "./arguments.js";
 import {
   RunDetailsType,
   RunListType,
@@ -28,7 +29,7 @@ export class HistoryResolver {
   @Query(() => RunDetailsType, { description: "One run or skipped tick, in whatever state it is." })
   async run(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("runId", () => Int) runId: number,
   ): Promise<RunSummary> {
     const caller = await this.gate.enter(context, "listRuns", appId);
@@ -51,7 +52,7 @@ export class HistoryResolver {
   })
   async runs(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Args(() => RunsArguments) filter: RunsArguments,
   ): Promise<RunListType> {
     const caller = await this.gate.enter(context, "listRuns", appId);
@@ -59,10 +60,7 @@ export class HistoryResolver {
   }
 
   @Query(() => UnfinishedRunsType, { description: "The runs of the app that wait or run." })
-  async unfinishedRuns(
-    @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-  ): Promise<UnfinishedRunsType> {
+  async unfinishedRuns(@Ctx() context: RequestContext, @AppId() appId: number): Promise<UnfinishedRunsType> {
     const caller = await this.gate.enter(context, "listRuns", appId);
     return this.services.history.unfinished(caller, appId);
   }
@@ -70,7 +68,7 @@ export class HistoryResolver {
   @Query(() => RunStatisticsType, { description: "How runs went, hour by hour or day by day." })
   async runStatistics(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Args(() => StatisticsArguments) options: StatisticsArguments,
   ): Promise<Statistics> {
     await this.gate.enter(context, "listRuns", appId);
@@ -80,7 +78,7 @@ export class HistoryResolver {
   @Mutation(() => QueuedRunType, { description: "Runs a past run again, with its payload or a changed one." })
   async replayRun(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("runId", () => Int) runId: number,
     @Arg("options", () => ReplayInput, { nullable: true }) options: unknown,
   ): Promise<QueuedRunType> {

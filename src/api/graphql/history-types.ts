@@ -2,7 +2,7 @@
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
 import type { RunSummary } from "../../operations/runs/run-history.js";
-import { PERIOD_LENGTHS, type Period } from "../../operations/runs/run-statistics.js";
+import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 @ObjectType("RunPerson", { description: "Who asked for a run." })
@@ -76,7 +76,10 @@ export class UnfinishedRunsType {
   runs: RunSummary[];
 }
 
-const PeriodLengthEnum = enumOf("PeriodLength", "What runs are counted by.", PERIOD_LENGTHS);
+const PeriodLengthEnum = enumOf<PeriodLength>("PeriodLength", "Length of the periods of run statistics.", {
+  hour: "One hour.",
+  day: "One day.",
+});
 
 @ObjectType("RunPeriod", { description: "One hour or day in which something ran or was skipped." })
 class RunPeriodType implements Period {

@@ -13,7 +13,7 @@ import { type RequestContext, readIdempotencyKey } from "../context.js";
 const ARGUMENT = "idempotencyKey";
 
 const description =
-  "Repeats of this field with the same key, within 24 hours, get the first answer. Takes precedence over the Idempotency-Key header.";
+  "Idempotency key of this field: repeats within 24 hours return the first result. Takes precedence over the Idempotency-Key header, which is the default.";
 
 /** The argument of a field that honors an idempotency key. */
 export const IdempotencyKey = () => Arg(ARGUMENT, () => String, { nullable: true, description });

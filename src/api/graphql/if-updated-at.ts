@@ -1,4 +1,4 @@
-/** The argument by which a change names the state that it started from. */
+/** Argument with the state on which a change is based. */
 import { Arg } from "type-graphql";
 import type { Precondition } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
@@ -6,7 +6,8 @@ import { DateTime } from "./leaf-types.js";
 /** GraphQL's argument, or the entity tags of REST's `If-Match`. */
 export type StateGiven = Date | Precondition | null;
 
-const description = "Refused with what stands now where the last change is another one than at this `updatedAt`.";
+const description =
+  "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
 
 export const IfUpdatedAt = () => Arg("ifUpdatedAt", () => DateTime, { nullable: true, description });
 

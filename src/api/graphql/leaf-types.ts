@@ -1,97 +1,147 @@
-/** Enums and scalars of the GraphQL schema: each value as the specification writes it. What has a dot or a dash in it is a String. */
+/** Enums and scalars of the GraphQL schema, with the values of the specification. Values with a dot or a dash are Strings. */
 import { GraphQLScalarType } from "graphql";
 import { GraphQLDateTime, GraphQLJSON } from "graphql-scalars";
 import { registerEnumType } from "type-graphql";
-import type { Copy, RunWait } from "../../data/action-types.js";
-import { RUN_STATES } from "../../data/run.js";
-import { APP_TOKEN_KINDS } from "../../operations/access/credentials.js";
-import { DECISIONS } from "../../operations/communicate/messages.js";
-import { MESSAGE_STATUSES } from "../../operations/communicate/outbox.js";
+import type { ConcurrencyPolicy, Copy, Environment, RunWait, TriggerType } from "../../data/action-types.js";
+import type { RunState } from "../../data/run.js";
+import type { APP_TOKEN_KINDS } from "../../operations/access/credentials.js";
+import type { DECISIONS } from "../../operations/communicate/messages.js";
+import type { MessageKind, MessageStatus } from "../../operations/communicate/outbox.js";
 import type { ActionInput } from "../../rules/action-input.js";
-import { NOTIFICATION_STATUSES } from "../../rules/notification-input.js";
-import { CONCURRENCY_POLICIES } from "../../rules/run-limits.js";
-import { ENVIRONMENTS, TRIGGER_TYPES } from "../../rules/trigger-input.js";
+import type { NotificationStatus } from "../../rules/notification-input.js";
 
 type Values<T extends string> = { readonly [Value in T]: Value };
 
-/** Registers the values under their own names. */
-export function enumOf<T extends string>(name: string, description: string, values: readonly T[]): Values<T> {
-  const named = Object.fromEntries(values.map((value) => [value, value])) as Values<T>;
-  registerEnumType(named, { name, description });
+/** Registers each value under its own name, with its description. */
+export function enumOf<T extends string>(
+  name: string,
+  description: string,
+  values: Readonly<Record<T, string>>,
+): Values<T> {
+  const described = Object.entries<string>(values);
+  const named = Object.fromEntries(described.map(([value]) => [value, value])) as Values<T>;
+  const valuesConfig = Object.fromEntries(described.map(([value, text]) => [value, { description: text }]));
+  registerEnumType(named, { name, description, valuesConfig: valuesConfig as Record<T, { description: string }> });
   return named;
 }
 
-export const EnvironmentEnum = enumOf("Environment", "Where an action runs.", ENVIRONMENTS);
-
-export const TriggerTypeEnum = enumOf("TriggerType", "What starts an action.", TRIGGER_TYPES);
-
-const COPIES: readonly Copy[] = ["master", "production"];
-export const CopyEnum = enumOf("Copy", "The draft, and what live apps run.", COPIES);
-
-export const RunStateEnum = enumOf("RunState", "Where a run is in its life; the last four are for good.", RUN_STATES);
-
-const RUN_SIDES: readonly Exclude<ActionInput["environment"], "any">[] = ["server", "client"];
-export const RunOnEnum = enumOf("RunOn", "Where a run was performed.", RUN_SIDES);
-
-export const TokenKindEnum = enumOf("TokenKind", "What a token stands for.", APP_TOKEN_KINDS);
-
-export const RuntimeEnvironmentEnum = enumOf("RuntimeEnvironment", "Where an app user is.", ["viewer", "live"]);
-
-export const MessageKindEnum = enumOf("MessageKind", "What a message is.", ["email", "sms"]);
-
-export const MessageStatusEnum = enumOf(
-  "MessageStatus",
-  "What is known of a message. `unknown`: it may have been sent, and is not sent again unless a person says so.",
-  MESSAGE_STATUSES,
-);
-
-export const MessageDecisionEnum = enumOf("MessageDecision", "A person's word on an unknown message.", DECISIONS);
-
-export const NotificationStatusEnum = enumOf(
-  "NotificationStatus",
-  "Where a notification is in its life.",
-  NOTIFICATION_STATUSES,
-);
-
-const RUN_WAITS: readonly RunWait[] = ["concurrency", "debounce"];
-export const RunWaitEnum = enumOf("RunWait", "What a run waits for before it waits for a place.", RUN_WAITS);
-
-export const ConcurrencyPolicyEnum = enumOf(
-  "ConcurrencyPolicy",
-  "What becomes of a run for which there is no place: it is skipped, it waits, or the oldest one is cancelled for it.",
-  CONCURRENCY_POLICIES,
-);
-
-const ACTION_FIELDS: Record<keyof ActionInput, true> = {
-  name: true,
-  code: true,
-  description: true,
-  active: true,
-  environment: true,
-  triggers: true,
-  dependencies: true,
-  frequency: true,
-  timezone: true,
-  concurrency: true,
-  debounce: true,
-  timeoutMs: true,
-};
-export const ActionFieldEnum = enumOf(
-  "ActionField",
-  "A field that an author gives.",
-  Object.keys(ACTION_FIELDS) as (keyof ActionInput)[],
-);
-
-/** Answers keep the text of the services: ISO 8601, UTC, with milliseconds. */
-export const DateTime = new GraphQLScalarType({
-  ...GraphQLDateTime.toConfig(),
-  description: "A moment as ISO 8601 text in UTC, such as 2026-11-21T12:00:00.000Z.",
+export const EnvironmentEnum = enumOf<Environment>("Environment", "Environment in which an action runs.", {
+  server: "The action runs on the server.",
+  client: "The action runs in the browser of a page's user.",
+  any: "The action runs on the server or in a browser, depending on the trigger.",
 });
 
-/** What an app keeps for others than this service. */
+export const TriggerTypeEnum = enumOf<TriggerType>("TriggerType", "Kind of trigger that starts an action.", {
+  manual: "A request starts the action on demand.",
+  schedule: "The action's schedule starts the action.",
+  log: "A log event of the app starts the action.",
+  analytics: "An analytics event of a page starts the action.",
+});
+
+export const CopyEnum = enumOf<Copy>("Copy", "Draft or live version of an action.", {
+  master: "Draft, which editors change.",
+  production: "Live version, which the last publication stored and live apps run.",
+});
+
+export const RunStateEnum = enumOf<RunState>("RunState", "State of a run.", {
+  queued: "The run waits to be executed.",
+  running: "The run is being executed.",
+  completed: "The run ended without an error.",
+  failed: "The run ended with an error.",
+  skipped: "The scheduled run was not executed.",
+  cancelled: "The run was cancelled before it ended.",
+});
+
+export const RunOnEnum = enumOf<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
+  server: "The server executed the run.",
+  client: "A browser executed the run.",
+});
+
+export const TokenKindEnum = enumOf<(typeof APP_TOKEN_KINDS)[number]>("TokenKind", "Kind of access token of an app.", {
+  api: "Token for a backend, which runs live versions.",
+  viewer: "Token for the pages of the viewer, which run drafts.",
+  live: "Token for the pages of the published app, which run live versions.",
+});
+
+export const RuntimeEnvironmentEnum = enumOf<"viewer" | "live">(
+  "RuntimeEnvironment",
+  "Environment in which a page runs.",
+  { viewer: "Preview for editors, which runs drafts.", live: "Published app, which runs live versions." },
+);
+
+export const MessageKindEnum = enumOf<MessageKind>("MessageKind", "Kind of message.", {
+  email: "E-mail.",
+  sms: "Text message.",
+});
+
+export const MessageStatusEnum = enumOf<MessageStatus>("MessageStatus", "Delivery status of a message.", {
+  kept: "Stored but not sent, because no server or provider is configured.",
+  queued: "Waits to be sent.",
+  sent: "Accepted by the server or provider.",
+  delivered: "Delivered to the recipient, as the provider reported.",
+  rejected: "Rejected by the server or provider.",
+  bounced: "Returned as undeliverable, as the provider reported.",
+  complained: "Marked as spam by the recipient, as the provider reported.",
+  failed: "Not sent, because all attempts failed.",
+  unknown: "Possibly sent; the service does not retry it until a person decides.",
+});
+
+export const MessageDecisionEnum = enumOf<(typeof DECISIONS)[number]>(
+  "MessageDecision",
+  "Resolution of a message with the status `unknown`.",
+  { sent: "Mark the message as sent.", again: "Send the message again." },
+);
+
+export const NotificationStatusEnum = enumOf<NotificationStatus>(
+  "NotificationStatus",
+  "Publication status of a notification.",
+  {
+    draft: "Not visible to users.",
+    published: "Visible to the users in its scope.",
+    scheduled: "Published at the time in `orderAt`.",
+  },
+);
+
+export const RunWaitEnum = enumOf<RunWait>("RunWait", "Limit that delays a run, apart from a free slot.", {
+  concurrency: "The run waits because the action's concurrency limit is reached.",
+  debounce: "The run waits until no further start follows within the debounce delay.",
+});
+
+export const ConcurrencyPolicyEnum = enumOf<ConcurrencyPolicy>(
+  "ConcurrencyPolicy",
+  "Handling of a run that exceeds the concurrency limit.",
+  {
+    skip: "The new run is skipped.",
+    queue: "The new run waits until another run ends.",
+    cancel: "The oldest run is cancelled and the new run starts.",
+  },
+);
+
+export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Property of an action that its author sets.", {
+  name: "Name of the action.",
+  code: "JavaScript of the action.",
+  description: "Description of the action.",
+  active: "Permission to run.",
+  environment: "Environment in which the action runs.",
+  triggers: "Triggers that start the action.",
+  dependencies: "Packages that the code uses.",
+  frequency: "Schedule as a cron expression.",
+  timezone: "Time zone of the schedule.",
+  concurrency: "Limit on concurrent runs.",
+  debounce: "Debounce settings.",
+  timeoutMs: "Maximum duration of a run in milliseconds.",
+});
+
+/** Serializes times as the services do: ISO 8601, UTC, with milliseconds. */
+export const DateTime = new GraphQLScalarType({
+  ...GraphQLDateTime.toConfig(),
+  description: "Time as ISO 8601 text in UTC, for example 2026-11-21T12:00:00.000Z.",
+});
+
+/** Data of an app that this service stores and does not read. */
 export const AppStructure = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "AppStructure",
-  description: "An object or an array of the app's own: kept as it came, and never read by this service.",
+  description: "Object or array that the app defines; the service stores it unchanged and does not read it.",
   specifiedByURL: null,
 });

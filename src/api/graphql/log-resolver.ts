@@ -6,6 +6,7 @@ import { checkLogType, type LogEntry, type Logs } from "../../operations/records
 import { guarded } from "../../operations/records/live-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { RunOnEnum } from "./leaf-types.js";
 import { ActionLogsInput, LogEntryType, LogListType, partOf, ScriptErrorType } from "./log-types.js";
 
@@ -34,7 +35,7 @@ export class LogResolver {
   })
   async actionLogs(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("options", () => ActionLogsInput, { nullable: true }) options: unknown,
   ): Promise<LogListType> {
     await this.gate.enter(context, "readLogs", appId);
@@ -56,7 +57,7 @@ export class LogResolver {
   })
   actionLogAdded(
     @Root() entry: LogEntry,
-    @Arg("appId", () => Int) _appId: number,
+    @AppId() _appId: number,
     @Arg("actionId", () => Int, { nullable: true }) _actionId?: number,
     @Arg("type", () => String, { nullable: true }) _type?: string,
     @Arg("after", () => Int, { nullable: true, description: "The id of the last entry that came: resumes behind it." })

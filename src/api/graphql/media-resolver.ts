@@ -1,6 +1,7 @@
 /** An app's media over GraphQL, and behind the REST routes: each call through the gate, then one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
+import { PAGE_MAX } from "../../limits.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Contents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
@@ -13,6 +14,7 @@ import type { MediaRule } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
@@ -53,11 +55,11 @@ export class MediaResolver {
   })
   async mediaFolder(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("folderId", () => Int, { nullable: true }) folderId?: unknown,
     @Arg("name", () => String, { nullable: true }) name?: unknown,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number | null,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
+    @Limit(PAGE_MAX) limit?: number | null,
+    @Offset() offset?: number | null,
   ): Promise<FolderListing> {
     const admission = await this.gate.admit(context, "readMedia", appId);
     const options: ListingOptions = { folderId: folderId ?? undefined, name, limit, offset };
@@ -67,7 +69,7 @@ export class MediaResolver {
   @Query(() => MediaFileType)
   async mediaFile(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
   ): Promise<MediaFile> {
     const admission = await this.gate.admit(context, "readMedia", appId);
@@ -77,7 +79,7 @@ export class MediaResolver {
   @Query(() => MediaLinkType, { description: "Holds for an hour, or for `expiresIn` seconds, a week at most." })
   async mediaLink(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("expiresIn", () => Int, { nullable: true }) expiresIn?: unknown,
   ): Promise<MediaLink> {
@@ -91,7 +93,7 @@ export class MediaResolver {
   })
   async mediaAccessRules(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("fileId", () => Int, { nullable: true }) fileId?: number | null,
     @Arg("folderId", () => Int, { nullable: true }) folderId?: number | null,
   ): Promise<MediaAccessRuleType[] | null> {
@@ -103,7 +105,7 @@ export class MediaResolver {
   @Mutation(() => MediaFolderType)
   async createMediaFolder(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("name", () => String) name: unknown,
     @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
   ): Promise<MediaFolder> {
@@ -116,7 +118,7 @@ export class MediaResolver {
   })
   async updateMediaFolder(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("name", () => String, { nullable: true }) name?: unknown,
     @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
@@ -141,7 +143,7 @@ export class MediaResolver {
   @Mutation(() => Boolean, { description: "With all that it holds." })
   async deleteMediaFolder(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
@@ -153,7 +155,7 @@ export class MediaResolver {
   @Mutation(() => MediaFileType, { description: "Fields that are not given stay; `folderId: null` moves to the top." })
   async updateMediaFile(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("name", () => String, { nullable: true }) name?: unknown,
     @Arg("folderId", () => Int, { nullable: true }) folderId?: unknown,
@@ -181,7 +183,7 @@ export class MediaResolver {
   @Mutation(() => Boolean)
   async deleteMediaFile(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {

@@ -2,16 +2,24 @@
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
-import { MEDIA_RIGHTS, type MediaRight } from "../../rules/media-access.js";
+import type { MediaRight } from "../../rules/media-access.js";
 import { DateTime, enumOf } from "./leaf-types.js";
 
-export const MediaRightEnum = enumOf("MediaRight", "What an access rule of media may grant.", MEDIA_RIGHTS);
+export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
+  read: "Read files and folders.",
+  create: "Create files and folders.",
+  update: "Change files and folders.",
+  delete: "Delete files and folders.",
+});
 
-const ALLOWED = ["all", "loggedIn", "user"] as const;
-type Allowed = (typeof ALLOWED)[number];
-const AllowedEnum = enumOf("MediaAllow", "Whom an access rule of media is for.", ALLOWED);
+type Allowed = "all" | "loggedIn" | "user";
+const AllowedEnum = enumOf<Allowed>("MediaAllow", "Callers to whom an access rule of media applies.", {
+  all: "All callers, including anonymous ones.",
+  loggedIn: "Users who are signed in to the page.",
+  user: "Signed-in users whose entry passes the tests in `user`.",
+});
 
-/** As the rules have it, `allow` told in two fields. */
+/** A rule of rules/media-access.ts, with `allow` split into two fields. */
 @ObjectType("MediaAccessRule")
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum]) type: readonly MediaRight[];

@@ -5,6 +5,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { Receipt } from "../../operations/communicate/acceptance.js";
 import type { Messages } from "../../operations/communicate/messages.js";
 import type { RequestContext } from "../context.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
@@ -27,11 +28,11 @@ export class MessageResolver {
   @Query(() => MessageListType, { description: "The outbox, most recent first." })
   async messages(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("kind", () => MessageKindEnum, { nullable: true }) kind?: string,
     @Arg("status", () => MessageStatusEnum, { nullable: true }) status?: string,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number,
+    @Limit() limit?: number,
+    @Offset() offset?: number,
   ): Promise<MessageListType> {
     await this.gate.enter(context, "readMessages", appId);
     return this.service.list(appId, { kind, status, limit, offset }, context.answer?.reserve);
@@ -40,7 +41,7 @@ export class MessageResolver {
   @Query(() => MessageType)
   async message(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
   ): Promise<MessageType> {
     await this.gate.enter(context, "readMessages", appId);
@@ -55,7 +56,7 @@ export class MessageResolver {
   @Mutation(() => MessageReceiptType, { description: "Answers when the message is stored." })
   async sendEmail(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("options", () => EmailInput, { nullable: true }) options: unknown,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data?: unknown,
     @IdempotencyKey() key?: string | null,
@@ -68,7 +69,7 @@ export class MessageResolver {
   @Mutation(() => [MessageReceiptType], { description: "All of them are stored, or none." })
   async batchSendEmail(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("messages", () => [EmailOfBatchInput], { nullable: true }) messages: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt[]> {
@@ -79,7 +80,7 @@ export class MessageResolver {
   @Mutation(() => MessageReceiptType, { description: "Answers when the message is stored." })
   async sendSms(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("message", () => SmsInput, { nullable: true }) message: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt> {
@@ -90,7 +91,7 @@ export class MessageResolver {
   @Mutation(() => [MessageReceiptType], { description: "All of them are stored, or none." })
   async batchSendSms(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("messages", () => [SmsInput], { nullable: true }) messages: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt[]> {
@@ -103,7 +104,7 @@ export class MessageResolver {
   })
   async decideMessage(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("decision", () => MessageDecisionEnum) decision: string,
   ): Promise<MessageType> {

@@ -6,6 +6,7 @@ import type { Notify } from "../../operations/notifications/notify.js";
 import { guarded } from "../../operations/records/live-source.js";
 import { EVERY_ONE } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
@@ -36,20 +37,17 @@ export class NotificationResolver {
   })
   async notifications(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("status", () => NotificationStatusEnum, { nullable: true }) status?: string,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number,
+    @Limit() limit?: number,
+    @Offset() offset?: number,
   ): Promise<NotificationListType> {
     const caller = await this.gate.enter(context, "readNotifications", appId);
     return this.notify.service.list(caller, appId, { status, limit, offset }, context.answer?.reserve);
   }
 
   @Query(() => MarkedNotificationsType, { description: "How many the caller has not read." })
-  async unreadNotifications(
-    @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-  ): Promise<MarkedNotificationsType> {
+  async unreadNotifications(@Ctx() context: RequestContext, @AppId() appId: number): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "readNotifications", appId);
     return this.notify.service.unread(caller, appId);
   }
@@ -57,7 +55,7 @@ export class NotificationResolver {
   @Mutation(() => NotificationType)
   async createNotification(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("notification", () => NotificationInput, { nullable: true }) body: unknown,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
@@ -67,7 +65,7 @@ export class NotificationResolver {
   @Mutation(() => [NotificationType], { description: "All of them, or none." })
   async createNotifications(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("notifications", () => [NotificationInput], { nullable: true }) bodies: unknown,
   ): Promise<Notification[]> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
@@ -77,7 +75,7 @@ export class NotificationResolver {
   @Mutation(() => NotificationType)
   async updateNotification(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("notification", () => NotificationInput, { nullable: true }) body: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -89,7 +87,7 @@ export class NotificationResolver {
   @Mutation(() => Boolean)
   async deleteNotification(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
@@ -103,7 +101,7 @@ export class NotificationResolver {
   })
   async markNotificationsRead(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("ids", () => [Int], { nullable: true }) ids?: unknown,
   ): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "markNotifications", appId);
@@ -111,10 +109,7 @@ export class NotificationResolver {
   }
 
   @Query(() => PushSubscriptionsType, { description: "The caller's own devices." })
-  async pushSubscriptions(
-    @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-  ): Promise<PushSubscriptionsType> {
+  async pushSubscriptions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<PushSubscriptionsType> {
     const caller = await this.gate.enter(context, "pushDevices", appId);
     return this.notify.devices.list(caller, appId);
   }
@@ -122,7 +117,7 @@ export class NotificationResolver {
   @Mutation(() => PushReceiptType)
   async addPushSubscription(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("subscription", () => PushSubscriptionInput, { nullable: true }) body: unknown,
   ): Promise<PushReceiptType> {
     const caller = await this.gate.enter(context, "addPushDevice", appId);
@@ -132,7 +127,7 @@ export class NotificationResolver {
   @Mutation(() => MarkedNotificationsType, { description: "By its endpoint; how many there were." })
   async removePushSubscription(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("subscription", () => PushSubscriptionInput, { nullable: true }) body: unknown,
   ): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "pushDevices", appId);
@@ -153,7 +148,7 @@ export class NotificationResolver {
   })
   notificationAdded(
     @Root() one: Notification,
-    @Arg("appId", () => Int) _appId: number,
+    @AppId() _appId: number,
     @Arg("after", () => Int, { nullable: true }) _after?: number,
   ): Notification {
     return one;

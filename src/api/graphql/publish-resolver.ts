@@ -5,6 +5,7 @@ import type { Action } from "../../operations/actions/action-rows.js";
 import type { Publishing } from "../../operations/actions/publishing.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
+import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction")
@@ -22,7 +23,7 @@ export class PublishResolver {
   @Mutation(() => PublishedActionType, { description: "Makes the production copy, or overwrites it with the master." })
   async publishAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PublishedActionType> {
@@ -34,7 +35,7 @@ export class PublishResolver {
   @Mutation(() => Boolean, { description: "Takes the production copy away; the master stays." })
   async unpublishAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {

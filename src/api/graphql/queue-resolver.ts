@@ -3,6 +3,7 @@ import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } fr
 import type { Gate } from "../../operations/access/gate.js";
 import type { Backlog, Backlogs, CancelledBacklog } from "../../operations/runs/backlog.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("Backlog", { description: "Runs of the app that wait." })
@@ -27,7 +28,7 @@ export class QueueResolver {
   ) {}
 
   @Query(() => BacklogType, { description: "What waits of the app, as of a second ago." })
-  async backlog(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<Backlog> {
+  async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Backlog> {
     await this.gate.enter(context, "listRuns", appId);
     return this.service.of(appId);
   }
@@ -37,7 +38,7 @@ export class QueueResolver {
   })
   async cancelBacklog(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int, { nullable: true }) actionId?: number | null,
   ): Promise<CancelledBacklog> {
     const caller = await this.gate.enter(context, "cancelBacklog", appId);

@@ -1,4 +1,4 @@
-/** Arguments by which a field refers to an action or a data source: an id or a name, and `by`, which says which of the two it is. */
+/** Arguments that refer to an action or a data source: an ID or a name, and `by`, which distinguishes them. */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
 import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 
@@ -8,10 +8,11 @@ export enum ReferenceKindType {
 }
 registerEnumType(ReferenceKindType, {
   name: "ReferenceKind",
-  description: "Says whether a text is an id or a name.",
+  description: "Meaning of a reference to an action or a data source.",
+  valuesConfig: { id: { description: "The reference is an ID." }, name: { description: "The reference is a name." } },
 });
 
-const description = "An id or a name: digits alone are an id, unless `by` says otherwise.";
+const description = "ID or name. Digits only are an ID unless `by` is `name`.";
 
 /** The reference in the argument of that name. A field that has one also has `By`. */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
@@ -20,4 +21,8 @@ export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
   });
 
 /** Declares the argument; `Ref` reads it. */
-export const By = () => Arg("by", () => ReferenceKindType, { nullable: true });
+export const By = () =>
+  Arg("by", () => ReferenceKindType, {
+    nullable: true,
+    description: "Meaning of the reference; by default digits only are an ID and other text is a name.",
+  });

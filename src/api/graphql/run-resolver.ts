@@ -9,6 +9,7 @@ import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
 import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { DateTime } from "./leaf-types.js";
 import { By, Ref } from "./reference-arguments.js";
@@ -70,7 +71,7 @@ export class RunResolver {
   @Query(() => [ConsoleLineType], { description: "What the run has printed so far." })
   async runConsole(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("runId", () => Int) runId: number,
   ): Promise<PrintedLine[]> {
     await this.gate.enter(context, "readLogs", appId);
@@ -83,7 +84,7 @@ export class RunResolver {
   })
   runConsoleAdded(
     @Root() line: PrintedLine,
-    @Arg("appId", () => Int) _appId: number,
+    @AppId() _appId: number,
     @Arg("runId", () => Int) _runId: number,
   ): PrintedLine {
     return line;
@@ -95,7 +96,7 @@ export class RunResolver {
   })
   runConsoleLinesAdded(
     @Root() lines: PrintedLine[],
-    @Arg("appId", () => Int) _appId: number,
+    @AppId() _appId: number,
     @Arg("runId", () => Int) _runId: number,
   ): PrintedLine[] {
     return lines;
@@ -104,7 +105,7 @@ export class RunResolver {
   @Mutation(() => QueuedRunType, { description: "Answers when the run is accepted." })
   async runAction(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("nameOrId") ref: Reference,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
     @IdempotencyKey() key?: string | null,
@@ -119,7 +120,7 @@ export class RunResolver {
   @Mutation(() => ExecutedRunType, { description: "Answers when the run has ended." })
   async runActionWithResult(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("nameOrId") ref: Reference,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
     @IdempotencyKey() key?: string | null,
@@ -134,7 +135,7 @@ export class RunResolver {
   @Mutation(() => Boolean, { description: "Ends a queued or running run, by its starter or an editor." })
   async cancelRun(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("runId", () => Int) runId: number,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "cancelRun", appId);

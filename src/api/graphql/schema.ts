@@ -84,6 +84,21 @@ function withNullableRoots(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
+const ROOT_DESCRIPTIONS = {
+  Query: "Operations that read.",
+  Mutation: "Operations that change data or start runs.",
+  Subscription: "Streams of events over WebSocket.",
+} as const;
+
+/** TypeGraphQL has no decorator for the descriptions of the root types. */
+function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
+  for (const [name, description] of Object.entries(ROOT_DESCRIPTIONS)) {
+    const type = schema.getType(name);
+    if (type) type.description = description;
+  }
+  return schema;
+}
+
 /** Each field of a query or mutation is one part of the answer: one after the other, and counted (see `api/answers.ts`). */
 function inTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
@@ -110,5 +125,5 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     // Asked for, and never used: every subscription brings its own source.
     pubSub: createPubSub(),
   });
-  return inTurn(withNullableRoots(inWrittenOrder(schema)));
+  return inTurn(withRootDescriptions(withNullableRoots(inWrittenOrder(schema))));
 }

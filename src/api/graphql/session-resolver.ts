@@ -1,12 +1,13 @@
 /** The session of a page over GraphQL: its user signs in and out. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Sessions } from "../../operations/data-sources/sessions.js";
 import type { CodeAsked, Verification } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
 import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 import { By, Ref } from "./reference-arguments.js";
 import { AppSessionType } from "./setting-resolver.js";
@@ -28,7 +29,7 @@ export class SessionResolver {
   ) {}
 
   @Query(() => AppSessionType, { description: "What `Svc.Session.get()` gives." })
-  async appSession(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<AppSession> {
+  async appSession(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
     const caller = await this.gate.enter(context, "readSession", appId);
     return this.service.session(caller, appId);
   }
@@ -36,7 +37,7 @@ export class SessionResolver {
   @Mutation(() => AppSessionType, { description: "Signs the page's user in by an entry and its hashed column." })
   async authorizeAppUser(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("where", () => GraphQLJSON) where: unknown,
     @Arg("passport", () => String, { nullable: true }) passport?: string,
@@ -47,7 +48,7 @@ export class SessionResolver {
   }
 
   @Mutation(() => AppSessionType)
-  async logoutAppUser(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<AppSession> {
+  async logoutAppUser(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
     return this.service.logout(caller, appId);
   }
@@ -55,7 +56,7 @@ export class SessionResolver {
   @Mutation(() => AppSessionType, { description: "Emits session.locale.updated." })
   async setSessionLocale(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("locale", () => String) locale: unknown,
   ): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
@@ -68,7 +69,7 @@ export class SessionResolver {
   })
   async verifyAppUser(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("email", () => String, { nullable: true }) email?: string,
     @Arg("sms", () => String, { nullable: true }) sms?: string,
     @Arg("secondFactor", () => String, { nullable: true, description: '"sms", of who is signed in.' })

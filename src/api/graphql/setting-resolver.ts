@@ -7,6 +7,7 @@ import type { SettingStatus, Settings, SettingsAt, SettingsUse } from "../../ope
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 
@@ -100,7 +101,7 @@ export class SettingResolver {
   ) {}
 
   @Query(() => GraphQLJSON, { description: "Public and private settings; protected ones for nobody." })
-  async settings(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<SettingsView> {
+  async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     await this.gate.enter(context, "readSettings", appId);
     return shown(context, await this.service.httpAt(appId));
   }
@@ -109,7 +110,7 @@ export class SettingResolver {
     description:
       "The last change of any setting of the app: the `ifUpdatedAt` of a change that starts from what `settings` shows now.",
   })
-  async settingsUpdatedAt(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<string> {
+  async settingsUpdatedAt(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
     await this.gate.enter(context, "readSettings", appId);
     return this.service.updatedAt(appId);
   }
@@ -117,7 +118,7 @@ export class SettingResolver {
   @Query(() => RuntimeEnvType, {
     description: "What an app user's page may know; editors and admins see the viewer's.",
   })
-  async runtimeEnv(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<RuntimeEnv> {
+  async runtimeEnv(@Ctx() context: RequestContext, @AppId() appId: number): Promise<RuntimeEnv> {
     const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
   }
@@ -130,7 +131,7 @@ export class SettingResolver {
   @Query(() => SettingsUseType, { description: "How much room settings take, and which actions read one of them." })
   async settingsUse(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("key", () => String, { nullable: true }) key?: string | null,
   ): Promise<SettingsUse> {
     await this.gate.enter(context, "readSettingsUse", appId);
@@ -142,7 +143,7 @@ export class SettingResolver {
   })
   async settingsStatus(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("keys", () => [String], { nullable: true }) keys?: string[] | null,
   ): Promise<SettingStatus[]> {
     await this.gate.enter(context, "readSettingsStatus", appId);
@@ -154,7 +155,7 @@ export class SettingResolver {
   })
   async setSettings(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("settings", () => GraphQLJSON) settings: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingsView> {
@@ -168,7 +169,7 @@ export class SettingResolver {
   @Mutation(() => GraphQLJSON, { description: "Removes top-level keys; answers as `settings` does." })
   async deleteSettings(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("keys", () => [String]) keys: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingsView> {
@@ -185,7 +186,7 @@ export class SettingResolver {
   })
   async markSettings(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("keys", () => [String]) keys: unknown,
     @Arg("secret", () => Boolean) secret: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -199,7 +200,7 @@ export class SettingResolver {
   })
   async setSecureField(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("settingKey", () => String) settingKey: unknown,
     @Arg("value", () => GraphQLJSON) value: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,

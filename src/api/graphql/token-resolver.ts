@@ -7,6 +7,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { People } from "../../operations/access/people.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
 import { DateTime, TokenKindEnum } from "./leaf-types.js";
 
 const KINDS: readonly unknown[] = APP_TOKEN_KINDS;
@@ -43,7 +44,7 @@ export class TokenResolver {
   ) {}
 
   @Query(() => [TokenType])
-  async tokens(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<CredentialSummary[]> {
+  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<CredentialSummary[]> {
     await this.gate.enter(context, "manageTokens", appId);
     return this.service.list(appId);
   }
@@ -51,7 +52,7 @@ export class TokenResolver {
   @Mutation(() => NewTokenType)
   async createToken(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("data", () => CreateTokenInput) data: unknown,
   ): Promise<NewTokenType> {
     await this.gate.enter(context, "manageTokens", appId);
@@ -65,7 +66,7 @@ export class TokenResolver {
   @Mutation(() => Boolean, { description: "Ends the token at once." })
   async revokeToken(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("id", () => Int) id: number,
   ): Promise<boolean> {
     await this.gate.enter(context, "manageTokens", appId);

@@ -5,6 +5,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { AuditEntry, Trail } from "../../operations/records/audit.js";
 import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("AuditEntry", { description: "Who changed what and when: names of keys and fields, never values." })
@@ -46,10 +47,10 @@ export class TrailResolver {
   @Query(() => AuditListType, { description: "The app's trail, most recent first; of one action where it is named." })
   async audit(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int, { nullable: true }) actionId?: number | null,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number | null,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
+    @Limit() limit?: number | null,
+    @Offset() offset?: number | null,
     @Arg("cursor", () => String, { nullable: true }) cursor?: string | null,
   ): Promise<AuditListType> {
     await this.gate.enter(context, "readTrail", appId);

@@ -6,6 +6,7 @@ import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
 import { ImportDocumentInput } from "./action-inputs.js";
 import { ActionConfigurationType } from "./action-types.js";
+import { AppId } from "./arguments.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 
 @ObjectType("ExportDocument", { description: "An app's master actions by name, without ids and times." })
@@ -45,10 +46,7 @@ export class TransferResolver {
   ) {}
 
   @Query(() => ExportDocumentType)
-  async exportActions(
-    @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
-  ): Promise<TransferDocument> {
+  async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TransferDocument> {
     await this.gate.enter(context, "exportActions", appId);
     return this.service.export(appId, context.answer?.reserve);
   }
@@ -58,7 +56,7 @@ export class TransferResolver {
   })
   async importActions(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("document", () => ImportDocumentInput, { nullable: true }) document: unknown,
     @Arg("dryRun", () => Boolean, { defaultValue: false }) dryRun: boolean,
   ): Promise<ImportReportType> {

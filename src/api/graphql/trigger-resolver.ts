@@ -8,6 +8,7 @@ import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
 import type { ScheduleWeek, Week } from "../../operations/triggers/week.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
+import { AppId } from "./arguments.js";
 import { BacktestType, LogEventInput, LogEventType } from "./event-types.js";
 import { DateTime } from "./leaf-types.js";
 import { WeekType } from "./week-types.js";
@@ -38,7 +39,7 @@ export class TriggerResolver {
   @Mutation(() => LogEventType, { description: "Stores the event and starts the actions whose trigger matches it." })
   async addLogEvent(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("event", () => LogEventInput) event: unknown,
   ): Promise<LogEvent> {
     const caller = await this.gate.enter(context, "addLogEvent", appId);
@@ -50,7 +51,7 @@ export class TriggerResolver {
   })
   async backtestTrigger(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("where", () => TriggerWhereInput) where: unknown,
   ): Promise<BacktestResult> {
     await this.gate.enter(context, "backtestTrigger", appId);
@@ -60,7 +61,7 @@ export class TriggerResolver {
   @Query(() => SchedulePreviewType, { description: "The next ticks of a frequency, and what it says in words." })
   async nextRuns(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("frequency", () => String) frequency: string,
     @Arg("timezone", () => String, { nullable: true }) timezone?: string,
     @Arg("count", () => Int, { nullable: true }) count = PREVIEW_DEFAULT,
@@ -75,7 +76,7 @@ export class TriggerResolver {
   @Query(() => WeekType, {
     description: "What will run in the coming week, and what was skipped or failed in the past one.",
   })
-  async scheduleWeek(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<Week> {
+  async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Week> {
     await this.gate.enter(context, "previewSchedule", appId);
     return this.services.week(appId);
   }

@@ -1,10 +1,12 @@
 /** Version history over GraphQL: list, retrieve, restore, compare. Each method: the gate, then one call. */
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
+import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Comparing, Comparison } from "../../operations/actions/comparison.js";
 import type { Restored, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { RequestContext } from "../context.js";
+import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
@@ -19,10 +21,10 @@ export class VersionResolver {
   @Query(() => VersionListType, { description: "Most recent first; 50 unless asked, 100 at most." })
   async actionVersions(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
-    @Arg("limit", () => Int, { nullable: true }) limit?: number,
-    @Arg("offset", () => Int, { nullable: true }) offset?: number,
+    @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number,
+    @Offset() offset?: number,
   ): Promise<VersionListType> {
     await this.gate.enter(context, "listVersions", appId);
     return this.services.versions.list(appId, actionId, { limit, offset });
@@ -31,7 +33,7 @@ export class VersionResolver {
   @Query(() => VersionType)
   async actionVersion(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("versionId", () => Int) versionId: number,
   ): Promise<Version> {
@@ -44,7 +46,7 @@ export class VersionResolver {
   })
   async restoreActionVersion(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("versionId", () => Int) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -57,7 +59,7 @@ export class VersionResolver {
   @Query(() => ActionDiffType, { description: "What changed from the version to what it is compared with." })
   async actionVersionDiff(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("versionId", () => Int) versionId: number,
     @Arg("against", () => ID, { nullable: true, description: "master (default), production, or a version's id" })
@@ -70,7 +72,7 @@ export class VersionResolver {
   @Query(() => ActionDiffType, { description: "What publishing would change: from the production copy to its master." })
   async actionDiff(
     @Ctx() context: RequestContext,
-    @Arg("appId", () => Int) appId: number,
+    @AppId() appId: number,
     @Arg("actionId", () => Int) actionId: number,
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);

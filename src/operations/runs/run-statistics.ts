@@ -37,7 +37,7 @@ export interface Statistics {
   periods: Period[];
 }
 
-export const PERIOD_LENGTHS = ["hour", "day"] as const;
+const PERIOD_LENGTHS = ["hour", "day"] as const;
 export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -9,17 +9,24 @@ export const ClientTriggers: Document<ClientTriggersSubscription, ClientTriggers
 
 export const NotificationAdded: Document<NotificationAddedSubscription, NotificationAddedSubscriptionVariables> =
   "subscription NotificationAdded($appId:Int!$after:Int){notificationAdded(appId:$appId after:$after){id appId status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt cursor readStatus createdAt updatedAt}}";
-/** Where a notification is in its life. */
+/** Publication status of a notification. */
 export type NotificationStatus =
+  /** Not visible to users. */
   | 'draft'
+  /** Visible to the users in its scope. */
   | 'published'
+  /** Published at the time in `orderAt`. */
   | 'scheduled';
 
-/** What starts an action. */
+/** Kind of trigger that starts an action. */
 export type TriggerType =
+  /** An analytics event of a page starts the action. */
   | 'analytics'
+  /** A log event of the app starts the action. */
   | 'log'
+  /** A request starts the action on demand. */
   | 'manual'
+  /** The action's schedule starts the action. */
   | 'schedule';
 
 export type ClientTriggersSubscriptionVariables = Exact<{

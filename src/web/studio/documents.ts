@@ -296,19 +296,31 @@ export type AccessTrialUserInput = {
   entryId?: number | null | undefined;
 };
 
-/** A field that an author gives. */
+/** Property of an action that its author sets. */
 export type ActionField =
+  /** Permission to run. */
   | 'active'
+  /** JavaScript of the action. */
   | 'code'
+  /** Limit on concurrent runs. */
   | 'concurrency'
+  /** Debounce settings. */
   | 'debounce'
+  /** Packages that the code uses. */
   | 'dependencies'
+  /** Description of the action. */
   | 'description'
+  /** Environment in which the action runs. */
   | 'environment'
+  /** Schedule as a cron expression. */
   | 'frequency'
+  /** Name of the action. */
   | 'name'
+  /** Maximum duration of a run in milliseconds. */
   | 'timeoutMs'
+  /** Time zone of the schedule. */
   | 'timezone'
+  /** Triggers that start the action. */
   | 'triggers';
 
 export type ActionLogsDataInput = {
@@ -334,96 +346,120 @@ export type ActionLogsWhereInput = {
   type?: string | null | undefined;
 };
 
-/** How people are told. */
+/** Channel that an alert notifies. */
 export type AlertChannel =
+  /** E-mail to the addresses in `to`. */
   | 'email'
+  /** Message to the Slack webhook in `setting`. */
   | 'slack'
+  /** HTTP request to the URL in `setting`. */
   | 'webhook';
 
-/** When an alert fires: runs failed; no success for so long; a tick was skipped or is overdue; runs have waited for so long. */
+/** Condition that makes an alert fire. */
 export type AlertCondition =
+  /** At least `failures` of the last `of` runs failed. */
   | 'failed'
+  /** The oldest queued run has waited for `minutes`. */
   | 'queued'
+  /** No run has completed for `minutes`, or a tick is overdue. */
   | 'silent'
+  /** A tick was skipped or is overdue. */
   | 'skipped';
 
-/** What became of a message. `outbox`: an e-mail, whose status is the outbox's. */
+/** Delivery status of an alert's message. */
 export type AlertDeliveryStatus =
+  /** Not sent, because all attempts failed. */
   | 'failed'
+  /** E-mail in the outbox, where its status is shown. */
   | 'outbox'
+  /** Waits to be sent. */
   | 'queued'
+  /** Sent to the webhook or Slack. */
   | 'sent';
 
-/** What is absent has its default, or stays as it is in a change. */
+/** Properties of an alert. A new alert gets defaults for omitted properties; an update keeps their values. */
 export type AlertRuleInput = {
-  /** A master's id; absent or null: the whole app. */
+  /** ID of the draft of the action to watch; null for the whole app. Not allowed for `queued`. */
   actionId?: number | null | undefined;
+  /** Channel to notify; required to create an alert. */
   channel?: AlertChannel | null | undefined;
+  /** Condition that makes the alert fire; required to create an alert. */
   condition?: AlertCondition | null | undefined;
+  /** True if the alert can fire; true by default. */
   enabled?: boolean | null | undefined;
-  /** 1 to 100; 1 unless given. */
+  /** Number of failed runs that make a `failed` alert fire, 1 to 100; 1 by default. */
   failures?: number | null | undefined;
-  /** 1 to 44640; 60 unless given. */
+  /** Minutes after which a `silent` or `queued` alert fires, 1 to 44640; 60 by default. */
   minutes?: number | null | undefined;
-  /** 1 to 100 characters, unique in the app. */
+  /** Name of 1 to 100 characters, unique in the app; required to create an alert. */
   name?: string | null | undefined;
-  /** From `failures` to 100. */
+  /** Number of last runs that a `failed` alert checks, from `failures` to 100; `failures` by default. */
   of?: number | null | undefined;
-  /** Such as __alerts, which holds {url, secret}. */
+  /** Key of a protected setting, for example __alerts, with {url, secret}; required for the channels `webhook` and `slack`. */
   setting?: string | null | undefined;
-  /** 1 to 10 e-mail addresses. */
+  /** E-mail addresses to notify, 1 to 10; required for the channel `email`. */
   to?: Array<string> | null | undefined;
 };
 
-/** How many runs of the action there may be at once. */
+/** Limit on how many runs of the action execute at the same time. */
 export type ConcurrencyInput = {
-  /** Path of a property of the payload: runs of one value count together. */
+  /** Path of a payload property; the limit applies separately to each of its values. Absent or null applies the limit to all runs together. */
   key?: string | null | undefined;
-  /** 1 unless given. */
+  /** Maximum number of concurrent runs; 1 by default. */
   limit?: number | null | undefined;
-  /** Required. */
+  /** Handling of a run that exceeds the limit; required. */
   policy?: ConcurrencyPolicy | null | undefined;
 };
 
-/** What becomes of a run for which there is no place: it is skipped, it waits, or the oldest one is cancelled for it. */
+/** Handling of a run that exceeds the concurrency limit. */
 export type ConcurrencyPolicy =
+  /** The oldest run is cancelled and the new run starts. */
   | 'cancel'
+  /** The new run waits until another run ends. */
   | 'queue'
+  /** The new run is skipped. */
   | 'skip';
 
-/** The draft, and what live apps run. */
+/** Draft or live version of an action. */
 export type Copy =
+  /** Draft, which editors change. */
   | 'master'
+  /** Live version, which the last publication stored and live apps run. */
   | 'production';
 
-/** Specification, Create parameters. */
+/** Configuration of a new action. */
 export type CreateActionInput = {
-  /** Must be true for any execution; false unless given. */
+  /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
-  /** JavaScript that defines `async function execute(context)`. */
+  /** JavaScript that defines `async function execute(context)`; required to create an action. */
   code?: string | null | undefined;
+  /** Limit on concurrent runs; null for no limit. */
   concurrency?: ConcurrencyInput | null | undefined;
+  /** Debounce settings; null to start a run for each trigger. */
   debounce?: DebounceInput | null | undefined;
-  /** Package names or https URLs. */
+  /** Packages that the code uses, as npm package names or https URLs. */
   dependencies?: Array<string | null | undefined> | null | undefined;
-  /** At most 1000 characters. */
+  /** Description of at most 1000 characters; null for none. */
   description?: string | null | undefined;
-  /** `server` unless given. */
+  /** Environment in which the action runs; `server` by default. */
   environment?: Environment | null | undefined;
-  /** Cron expression of five fields. */
+  /** Schedule as a cron expression of five fields; null for none. */
   frequency?: string | null | undefined;
-  /** Letters, numbers, dashes, underscores; unique in the app. */
+  /** Name of 1 to 255 letters, digits, dashes and underscores, unique in the app; required to create an action. */
   name?: string | null | undefined;
-  /** Milliseconds that a run may take; the operator's limit unless given. */
+  /** Maximum duration of a run in milliseconds; null for the operator's limit. */
   timeoutMs?: number | null | undefined;
-  /** Full IANA name; the server's default unless given. */
+  /** IANA name of the time zone of the schedule; the server's time zone by default. */
   timezone?: string | null | undefined;
+  /** Triggers that start the action. */
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
 };
 
+/** Properties of a new app. */
 export type CreateAppInput = {
+  /** Name of the app; required. */
   name?: string | null | undefined;
-  /** The first one unless given. */
+  /** ID of the organization that owns the app; the first organization by default. */
   organizationId?: number | null | undefined;
 };
 
@@ -447,11 +483,15 @@ export type CreateTokenInput = {
   userId?: number | null | undefined;
 };
 
+/** Properties of a new person. */
 export type CreateUserInput = {
+  /** E-mail address; required. */
   email?: string | null | undefined;
+  /** First name; required. */
   firstName?: string | null | undefined;
+  /** Last name; required. */
   lastName?: string | null | undefined;
-  /** The first one unless given. */
+  /** ID of the person's organization; the first organization by default. */
   organizationId?: number | null | undefined;
 };
 
@@ -471,49 +511,66 @@ export type DataSourceQueryInput = {
   where?: unknown;
 };
 
-/** Starts that follow each other closely become one run, with the last payload. */
+/** Merges starts that follow each other closely into one run, which gets the last payload. */
 export type DebounceInput = {
-  /** Required: milliseconds without another start. */
+  /** Milliseconds without another start before the run is queued; required. */
   delayMs?: number | null | undefined;
-  /** Also runs on demand, of one caller each; false unless given. */
+  /** True to also debounce runs on demand, separately for each caller; false by default. */
   manual?: boolean | null | undefined;
-  /** The longest wait; ten times `delayMs` unless given. */
+  /** Longest delay in milliseconds after the first start; ten times `delayMs` by default. */
   maxWaitMs?: number | null | undefined;
 };
 
-/** Where an action runs. */
+/** Environment in which an action runs. */
 export type Environment =
+  /** The action runs on the server or in a browser, depending on the trigger. */
   | 'any'
+  /** The action runs in the browser of a page's user. */
   | 'client'
+  /** The action runs on the server. */
   | 'server';
 
-/** What `exportActions` gives. */
+/** Document that `exportActions` returned. */
 export type ImportDocumentInput = {
+  /** Actions to create or update, matched by name. */
   actions?: Array<CreateActionInput | null | undefined> | null | undefined;
-  /** svc-app-actions/1 */
+  /** Format of the document; must be svc-app-actions/1. */
   format?: string | null | undefined;
 };
 
-/** A person's word on an unknown message. */
+/** Resolution of a message with the status `unknown`. */
 export type MessageDecision =
+  /** Send the message again. */
   | 'again'
+  /** Mark the message as sent. */
   | 'sent';
 
-/** What a message is. */
+/** Kind of message. */
 export type MessageKind =
+  /** E-mail. */
   | 'email'
+  /** Text message. */
   | 'sms';
 
-/** What is known of a message. `unknown`: it may have been sent, and is not sent again unless a person says so. */
+/** Delivery status of a message. */
 export type MessageStatus =
+  /** Returned as undeliverable, as the provider reported. */
   | 'bounced'
+  /** Marked as spam by the recipient, as the provider reported. */
   | 'complained'
+  /** Delivered to the recipient, as the provider reported. */
   | 'delivered'
+  /** Not sent, because all attempts failed. */
   | 'failed'
+  /** Stored but not sent, because no server or provider is configured. */
   | 'kept'
+  /** Waits to be sent. */
   | 'queued'
+  /** Rejected by the server or provider. */
   | 'rejected'
+  /** Accepted by the server or provider. */
   | 'sent'
+  /** Possibly sent; the service does not retry it until a person decides. */
   | 'unknown';
 
 /** Packages, Notifications. */
@@ -530,15 +587,20 @@ export type NotificationInput = {
   status?: NotificationStatus | null | undefined;
 };
 
-/** Where a notification is in its life. */
+/** Publication status of a notification. */
 export type NotificationStatus =
+  /** Not visible to users. */
   | 'draft'
+  /** Visible to the users in its scope. */
   | 'published'
+  /** Published at the time in `orderAt`. */
   | 'scheduled';
 
-/** What runs are counted by. */
+/** Length of the periods of run statistics. */
 export type PeriodLength =
+  /** One day. */
   | 'day'
+  /** One hour. */
   | 'hour';
 
 export type PushWishInput = {
@@ -548,100 +610,128 @@ export type PushWishInput = {
   payload?: unknown;
 };
 
-/** Which copy or version runs; the copy that ran unless given. */
+/** Code and payload with which a past run is repeated. */
 export type ReplayInput = {
+  /** Run the current draft or live version; by default the one that the original run used. */
   copy?: Copy | null | undefined;
-  /** The run's own unless given. */
+  /** Payload of the new run; the original payload by default. */
   payload?: unknown;
-  /** Its code runs as the master does. */
+  /** ID of the version whose code runs, in the way that the draft runs. */
   versionId?: number | null | undefined;
 };
 
-/** Where a run was performed. */
+/** Side on which a run was executed. */
 export type RunOn =
+  /** A browser executed the run. */
   | 'client'
+  /** The server executed the run. */
   | 'server';
 
-/** Where a run is in its life; the last four are for good. */
+/** State of a run. */
 export type RunState =
+  /** The run was cancelled before it ended. */
   | 'cancelled'
+  /** The run ended without an error. */
   | 'completed'
+  /** The run ended with an error. */
   | 'failed'
+  /** The run waits to be executed. */
   | 'queued'
+  /** The run is being executed. */
   | 'running'
+  /** The scheduled run was not executed. */
   | 'skipped';
 
-/** What a run waits for before it waits for a place. */
+/** Limit that delays a run, apart from a free slot. */
 export type RunWait =
+  /** The run waits because the action's concurrency limit is reached. */
   | 'concurrency'
+  /** The run waits until no further start follows within the debounce delay. */
   | 'debounce';
 
-/** What a token stands for. */
+/** Kind of access token of an app. */
 export type TokenKind =
+  /** Token for a backend, which runs live versions. */
   | 'api'
+  /** Token for the pages of the published app, which run live versions. */
   | 'live'
+  /** Token for the pages of the viewer, which run drafts. */
   | 'viewer';
 
-/** Specification, Trigger object. */
+/** One way to start an action. */
 export type TriggerInput = {
+  /** Kind of trigger; required. */
   trigger?: TriggerType | null | undefined;
-  /** Required for `log` and `analytics`. */
+  /** Filter for events; required for `log` and `analytics`, not allowed for other kinds. */
   where?: TriggerWhereInput | null | undefined;
 };
 
-/** What starts an action. */
+/** Kind of trigger that starts an action. */
 export type TriggerType =
+  /** An analytics event of a page starts the action. */
   | 'analytics'
+  /** A log event of the app starts the action. */
   | 'log'
+  /** A request starts the action on demand. */
   | 'manual'
+  /** The action's schedule starts the action. */
   | 'schedule';
 
-/** Specification, Trigger object: which events start the action. */
+/** Filter that selects which events start the action. */
 export type TriggerWhereInput = {
-  /** Of `analytics`: fields that the event's data must have. */
+  /** Object of fields and values that the event's data must contain; for `analytics` triggers only. */
   data?: unknown;
-  /** Of `log`: this data source alone. */
+  /** ID of the data source whose events match; for `log` triggers only. Absent or null matches all data sources. */
   dataSourceId?: number | null | undefined;
-  /** An event type, for example dataSource.entry.create or analytics.pageView. */
+  /** Type of the event, for example dataSource.entry.create or analytics.pageView; required. */
   type?: string | null | undefined;
 };
 
-/** Omitted properties stay as they are; null clears what may be empty. */
+/** Changes to an action. Omitted properties keep their values; null clears optional ones. */
 export type UpdateActionInput = {
-  /** Must be true for any execution; false unless given. */
+  /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
-  /** JavaScript that defines `async function execute(context)`. */
+  /** JavaScript that defines `async function execute(context)`; required to create an action. */
   code?: string | null | undefined;
+  /** Limit on concurrent runs; null for no limit. */
   concurrency?: ConcurrencyInput | null | undefined;
+  /** Debounce settings; null to start a run for each trigger. */
   debounce?: DebounceInput | null | undefined;
-  /** Package names or https URLs. */
+  /** Packages that the code uses, as npm package names or https URLs. */
   dependencies?: Array<string | null | undefined> | null | undefined;
-  /** At most 1000 characters. */
+  /** Description of at most 1000 characters; null for none. */
   description?: string | null | undefined;
-  /** `server` unless given. */
+  /** Environment in which the action runs; `server` by default. */
   environment?: Environment | null | undefined;
-  /** Cron expression of five fields. */
+  /** Schedule as a cron expression of five fields; null for none. */
   frequency?: string | null | undefined;
-  /** Letters, numbers, dashes, underscores; unique in the app. */
+  /** Name of 1 to 255 letters, digits, dashes and underscores, unique in the app; required to create an action. */
   name?: string | null | undefined;
-  /** Milliseconds that a run may take; the operator's limit unless given. */
+  /** Maximum duration of a run in milliseconds; null for the operator's limit. */
   timeoutMs?: number | null | undefined;
-  /** Full IANA name; the server's default unless given. */
+  /** IANA name of the time zone of the schedule; the server's time zone by default. */
   timezone?: string | null | undefined;
+  /** Triggers that start the action. */
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
 };
 
-/** Omitted properties stay as they are. */
+/** Changes to an app; omitted properties keep their values. */
 export type UpdateAppInput = {
+  /** Dependencies of the app, stored unchanged; null for none. */
   dependencies?: unknown;
+  /** Hooks of the app, stored unchanged; null for none. */
   hooks?: unknown;
+  /** Icon of the app; null for none. */
   icon?: string | null | undefined;
-  /** Of administrators. */
+  /** True if the app is hidden; only administrators can change it. */
   isHidden?: boolean | null | undefined;
-  /** Of administrators. */
+  /** True if the app is a template of the system; only administrators can change it. */
   isSystemTemplate?: boolean | null | undefined;
+  /** True if the app is a template. */
   isTemplate?: boolean | null | undefined;
+  /** Name of the app. */
   name?: string | null | undefined;
+  /** ID of the page that opens first; null for none. */
   startingPageId?: number | null | undefined;
 };
 

@@ -1,0 +1,16 @@
+/** Arguments that many fields share, each with one description. */
+import { Arg, Int } from "type-graphql";
+import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
+
+export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
+
+/** Description of a `limit` with this default and maximum. */
+export const limitDescription = (fallback = PAGE_DEFAULT, max = PAGE_MAX): string =>
+  `Maximum number of items to return; ${fallback} by default. Values above ${max} are reduced to ${max}.`;
+
+export const AppId = () => Arg("appId", () => Int, { description: "ID of the app." });
+
+export const Limit = (fallback?: number, max?: number) =>
+  Arg("limit", () => Int, { nullable: true, description: limitDescription(fallback, max) });
+
+export const Offset = () => Arg("offset", () => Int, { nullable: true, description: OFFSET_DESCRIPTION });
