@@ -9,12 +9,12 @@ import { createFrontDoor } from "./api/health.js";
 import { createPort } from "./api/port.js";
 import type { Config } from "./config.js";
 import { isDatabaseAway } from "./data/database.js";
-import { createLog } from "./engine/log.js";
 import { StartError } from "./errors.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { createMeasures } from "./operations/watch/measures.js";
 import { databaseFault } from "./service/database-start.js";
+import { createOutageLog } from "./service/outage-log.js";
 import { type Clock, type Plan, partsOf } from "./service/plan.js";
 import { checkPreconditions } from "./service/preconditions.js";
 import { surviveRejections } from "./service/rejections.js";
@@ -83,7 +83,7 @@ async function startParts(
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials">> {
-  const { config, log, measures, unwanted } = given;
+  const { config, log, onDatabaseReached, measures, unwanted } = given;
   await checkPreconditions(config);
   const starting = new Starting(given);
   const tracing = await starting.tracing();
@@ -98,6 +98,7 @@ async function startParts(
   const { now } = clock;
   const operations = await createOperations({
     ...{ config, db, databaseUrl, notifications, browsers, room, measures, tracing, baseUrl, apiUrl, alone, now, log },
+    onDatabaseReached,
   });
   plan.releases.add("data sources", operations.store.stop);
   plan.releases.add("packages", operations.packages.stop);
@@ -139,7 +140,7 @@ function createStop({ config, log, parts, releases }: Plan, impatient: AbortCont
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, unwanted = NEVER } = options;
-  const log = createLog(config.logLevel);
+  const { log, reached } = createOutageLog({ level: config.logLevel, isAway: isDatabaseAway });
   const releases = new Releases(log);
   const parts = partsOf(config);
   const door = createFrontDoor(parts);
@@ -152,6 +153,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     config,
     clock,
     log,
+    onDatabaseReached: reached,
     measures,
     releases,
     parts,

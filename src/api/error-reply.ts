@@ -46,7 +46,7 @@ function tellable(error: unknown, log: Logger): ActionError {
     return new ActionError("REQUEST_INVALID", "the request holds the character U+0000, which no text can have");
   }
   if (isDatabaseAway(error)) {
-    log.warn({ reason: (error as Error).message }, "a request found the database away");
+    log.warn({ err: error }, "a request found the database away");
     const problem = isDiskFull() ? "the database's disk is full" : "the database is away";
     return new ActionError("OVERLOADED", `${problem}, try again shortly`, { retryAfter: AWAY_RETRY_SECONDS });
   }

@@ -1,5 +1,5 @@
 /** The process's log, and what a line of it may say of an error. Refuses what errors carry along: statements' parameters, rows, bodies. */
-import { type DestinationStream, type Logger, pino } from "pino";
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
 /** What a database's error may tell of itself. */
 const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
@@ -21,9 +21,25 @@ function loggable(error: unknown): object {
   };
 }
 
-/** Lines of JSON on `destination`, standard output unless said; errors go under `err`. */
-export function createLog(level: string, destination?: DestinationStream): Logger {
-  const options = { level, serializers: { err: loggable } };
+/**
+ * Writes lines of JSON to `destination`, by default standard output. Errors go under `err`.
+ * @param absorb returns true for the arguments of a line that is not written
+ */
+export function createLog(
+  level: string,
+  { destination, absorb }: { destination?: DestinationStream; absorb?: (parts: readonly unknown[]) => boolean } = {},
+): Logger {
+  const options: LoggerOptions = {
+    level,
+    serializers: { err: loggable },
+    ...(absorb && {
+      hooks: {
+        logMethod(parts, method) {
+          if (!absorb(parts)) method.apply(this, parts);
+        },
+      },
+    }),
+  };
   return destination ? pino(options, destination) : pino(options);
 }
 

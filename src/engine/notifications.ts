@@ -112,7 +112,7 @@ export function createNotifications(options: {
     clearTimeout(timer);
     lost.end().catch(() => undefined);
     if (stopped) return;
-    log.warn({ err: error }, "lost the connection for notices");
+    log.warn({ reason: error.message }, "lost the connection for notices");
     timer = setTimeout(() => runInBackground(reconnect()), RECONNECT_MS);
   }
 

@@ -81,8 +81,8 @@ export function createQueue(options: {
   let restarts = 0;
   let stopped = false;
 
-  const logger = new WorkerLogger(() => (level, message) => {
-    if (level === "error" || level === "warning") log.warn({ queue: message }, "the queue complains");
+  const logger = new WorkerLogger(() => (level, message, { error: err } = {}) => {
+    if (level === "error" || level === "warning") log.warn({ queue: message, err }, "the queue reports a problem");
     else log.trace({ queue: message }, "queue");
   });
 
@@ -108,7 +108,7 @@ export function createQueue(options: {
     const replace = (error?: unknown) => {
       if (stopped || runner !== begun) return;
       runner = null;
-      log.warn({ err: error }, "the queue ended and is begun anew");
+      log.warn({ err: error }, "the queue ended and is started again");
       restart = setTimeout(beginAgain, RESTART_MS);
     };
     begun.promise.then(replace, replace);

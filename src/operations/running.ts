@@ -40,7 +40,8 @@ export function createRunning(
     onBeat: OnBeat;
   },
 ) {
-  const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log } = surroundings;
+  const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log, onDatabaseReached } =
+    surroundings;
   const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
@@ -64,6 +65,7 @@ export function createRunning(
       await onBeat(mayDeclareDead);
     },
     onLateRenewal: () => runs.abandonTaken(),
+    onDatabaseReached,
     log,
   });
   const console = createRunConsole({ db, notifications });

@@ -28,4 +28,6 @@ export interface Surroundings {
   /** Unix time in milliseconds, by which schedules fire. */
   now: () => number;
   log: Logger;
+  /** Called whenever the database has answered a heartbeat. */
+  onDatabaseReached: () => void;
 }

@@ -19,6 +19,8 @@ export interface Plan {
   config: Config;
   clock: Clock;
   log: Logger;
+  /** Called whenever the database has answered a heartbeat. */
+  onDatabaseReached: () => void;
   measures: Measures;
   releases: Releases;
   parts: Parts;

@@ -15,7 +15,7 @@ describe("the log", () => {
 
   async function lineOf(work: () => unknown): Promise<string> {
     const lines: string[] = [];
-    const log = createLog("info", { write: (line) => void lines.push(line) });
+    const log = createLog("info", { destination: { write: (line) => void lines.push(line) } });
     try {
       await work();
     } catch (error) {
@@ -50,7 +50,7 @@ describe("the log", () => {
   it("holds what a library writes to the console, by the same rules", () => {
     const lines: string[] = [];
     const heard = { ...console };
-    hearConsole(createLog("info", { write: (line) => void lines.push(line) }), heard);
+    hearConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), heard);
     heard.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
     heard.warn("attempt", 2, { row: "CANARY" });
     const [first, second] = lines.map((line) => JSON.parse(line));

@@ -47,6 +47,37 @@ describe("the start of a process", function () {
     }
   });
 
+  it("logs an outage in one line at its start and one at its end", async () => {
+    const postgres = await startRestartablePostgres();
+    try {
+      const service = start({ DATABASE_URL: postgres.url, ROLES: "api,scheduler,runner" });
+      const url = await service.ready();
+      const before = service.log.length;
+      const restore = await postgres.lose("SIGINT");
+      await until(async () => (await get(`${url}/health/ready`)).http === 503);
+      const request = { headers: { "auth-token": `svc_api_${"a".repeat(43)}` } };
+      for (let turn = 0; turn < 20; turn += 1) await fetch(`${url}/v3/apps/1/actions`, request);
+      await restore();
+      await until(() => linesOf(service, "the database is back").length > 0);
+      const lines = service.log.slice(before);
+      const [first] = linesOf(service, "the database is away: failures are counted until it is back");
+      const [last] = linesOf(service, "the database is back");
+      expect(first).to.have.property("err");
+      expect(Number(last!["failures"])).to.be.above(20);
+      const messages = lines.map(({ msg }) => String(msg)).sort();
+      expect(messages, "each once").to.deep.equal([...new Set(messages)]);
+      // The line of the queue, which may lose its connections in two ways, has the error or none.
+      expect(messages.filter((message) => !message.startsWith("the queue ended"))).to.deep.equal([
+        "lost the connection for notices",
+        "notices are back",
+        "the database is away: failures are counted until it is back",
+        "the database is back",
+      ]);
+    } finally {
+      await postgres.stop();
+    }
+  });
+
   it("ends at once on SIGTERM while it waits for its database", async () => {
     const service = start({ DATABASE_URL: "postgres://nobody:a-password-7788@127.0.0.1:9/none" });
     await until(() => linesOf(service, "waiting for the database").length > 0);
