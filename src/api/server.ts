@@ -35,6 +35,7 @@ import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
+import { registerRequestLog } from "./request-log.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
 import { addressSender } from "./sender.js";
@@ -152,6 +153,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onRoute", ({ method, url }) => {
     for (const one of [method].flat()) addresses.push({ method: one, path: url });
   });
+  registerRequestLog(app, log);
   registerCors(app);
   app.decorateRequest("context");
   app.addHook("onRequest", async (request, reply) => {

@@ -49,13 +49,17 @@ export async function readSchema(query: Query): Promise<{ applied: string[]; dec
 
 const REMEDY = "start the newer release, or restore a backup that this release can read";
 
-/** @throws StartError if this release cannot run with the schema */
-export async function checkSchema(query: Query, own: readonly string[]): Promise<void> {
+/**
+ * Returns the names of the migrations that the schema has.
+ * @throws StartError if this release cannot run with the schema
+ */
+export async function checkSchema(query: Query, own: readonly string[]): Promise<string[]> {
   const [found] = await query<{ isMigrated: boolean }>(`SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`);
-  if (!found!.isMigrated) return;
+  if (!found!.isMigrated) return [];
   const { applied, declared } = await readSchema(query);
   const fault = schemaFault(own, applied, declared);
   if (fault !== null) throw new StartError(`${fault}: ${REMEDY}`);
+  return applied;
 }
 
 /** Declares in the database, for older releases, which of them run with the schema. Call it once the schema is this release's. */

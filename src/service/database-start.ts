@@ -77,7 +77,12 @@ export async function openService(
         `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/containers.md)`,
       );
     }
-    await migrate(url);
+    const startedAt = performance.now();
+    const migrations = await migrate(url);
+    if (migrations.length > 0) {
+      const durationMs = Math.round(performance.now() - startedAt);
+      log.info({ migrations: migrations.length, newest: migrations.at(-1), durationMs }, "the schema is migrated");
+    }
     const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
     const notifications = createNotifications({ url, channels: CHANNELS, followed: FOLLOWED_CHANNELS, log });
     try {

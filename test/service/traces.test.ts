@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { pino } from "pino";
 import { createTracing, NO_TRACING } from "../../src/operations/watch/tracing.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
@@ -145,7 +146,7 @@ describe("traces", function () {
 
 describe("traces where no collector is named", () => {
   it("are nothing at all", async () => {
-    expect(await createTracing(null, "one")).to.equal(NO_TRACING);
+    expect(await createTracing(null, "one", pino({ level: "silent" }))).to.equal(NO_TRACING);
     const span = NO_TRACING.begin("run", "internal", parentOf(OURS), { a: 1 });
     expect(span.traceparent).to.equal(null);
     expect(NO_TRACING.within(span, () => NO_TRACING.current())).to.equal(null);

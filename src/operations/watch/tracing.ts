@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
+import type { Logger } from "pino";
 
 export type SpanKind = "server" | "client" | "internal";
 export type SpanValues = Record<string, string | number | boolean>;
@@ -49,11 +50,45 @@ function traceparentOf(span: OtelSpan): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
+/** A collector that cannot be reached is logged this often. */
+const LINE_EVERY_MS = 60_000;
+
+/** What an exporter reports of one batch; code 0 is success. */
+interface ExportResult {
+  code: number;
+  error?: Error;
+}
+
+/**
+ * Logs batches that the collector did not take: the first one, then one line a minute with the number of lost spans, and the next success.
+ * @param now a monotonic clock in milliseconds
+ */
+export function createExportLog(
+  collector: string,
+  log: Logger,
+  now: () => number = () => performance.now(),
+): (result: ExportResult, spans: number) => void {
+  let lastLine: number | null = null;
+  let lost = 0;
+  return ({ code, error }, spans) => {
+    if (code === 0) {
+      if (lastLine !== null) log.info({ collector, lostSpans: lost }, "the trace collector takes spans again");
+      lastLine = null;
+      lost = 0;
+      return;
+    }
+    lost += spans;
+    if (lastLine !== null && now() - lastLine < LINE_EVERY_MS) return;
+    lastLine = now();
+    log.warn({ collector, reason: error?.message ?? "unknown", lostSpans: lost }, "the trace collector takes no spans");
+  };
+}
+
 /**
  * @param endpoint the collector's address without `/v1/traces`; null: nothing is traced, and nothing of OpenTelemetry is loaded
  * @param instance tells this process from others
  */
-export async function createTracing(endpoint: string | null, instance: string): Promise<Tracing> {
+export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<Tracing> {
   if (endpoint === null) return NO_TRACING;
   const [api, { BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
     await Promise.all([
@@ -63,6 +98,13 @@ export async function createTracing(endpoint: string | null, instance: string): 
       import("@opentelemetry/resources"),
     ]);
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
+  const logExport = createExportLog(endpoint, log);
+  const exportSpans = exporter.export.bind(exporter);
+  exporter.export = (spans, done) =>
+    exportSpans(spans, (result) => {
+      logExport(result, spans.length);
+      done(result);
+    });
   const provider = new BasicTracerProvider({
     resource: resourceFromAttributes({ "service.name": "svc-app-actions", "service.instance.id": instance }),
     spanProcessors: [new BatchSpanProcessor(exporter)],

@@ -1,0 +1,25 @@
+/**
+ * One log line for each finished request at `LOG_LEVEL=debug`. It has the route's pattern instead of the path, and no query string,
+ * header or body: these hold values and credentials.
+ */
+import { randomUUID } from "node:crypto";
+import type { FastifyInstance } from "fastify";
+import type { Logger } from "pino";
+import { whenOver } from "./answer-end.js";
+
+/** Call it before every other hook, so that requests that a hook answers are logged too. */
+export function registerRequestLog(app: FastifyInstance, log: Logger): void {
+  if (!log.isLevelEnabled("debug")) return;
+  app.addHook("onRequest", ({ method, routeOptions, raw }, reply, done) => {
+    const startedAt = performance.now();
+    const requestId = randomUUID();
+    reply.header("x-request-id", requestId);
+    whenOver(raw, reply.raw, () => {
+      const { statusCode: status, writableFinished } = reply.raw;
+      const durationMs = Math.round((performance.now() - startedAt) * 10) / 10;
+      const facts = { requestId, method, route: routeOptions.url ?? "none", status, durationMs };
+      log.debug({ ...facts, ...(!writableFinished && { isCutOff: true }) }, "request");
+    });
+    done();
+  });
+}
