@@ -418,6 +418,7 @@ CREATE TABLE instance (
   roles text[] NOT NULL,
   started_at timestamp with time zone DEFAULT now() NOT NULL,
   lease_until timestamp with time zone NOT NULL,
+  ignored_proxy text,
   CONSTRAINT instance_pkey PRIMARY KEY (id)
 );
 

@@ -58,6 +58,7 @@ import { AppUsers1764000400000 } from "../../migrations/1764000400000-app-users.
 import { CredentialsOfPeople1764000410000 } from "../../migrations/1764000410000-credentials-of-people.js";
 import { SettingsState1764000500000 } from "../../migrations/1764000500000-settings-state.js";
 import { MediaStoreIdentity1764000700000 } from "../../migrations/1764000700000-media-store-identity.js";
+import { IgnoredProxy1764000750000 } from "../../migrations/1764000750000-ignored-proxy.js";
 import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sandbox.js";
 import {
   BOUNDED_POOL,
@@ -121,6 +122,7 @@ export const MIGRATIONS = [
   CredentialsOfPeople1764000410000,
   SettingsState1764000500000,
   MediaStoreIdentity1764000700000,
+  IgnoredProxy1764000750000,
   RunSandbox1764000900000,
 ];
 
@@ -338,10 +340,12 @@ export async function bringCurrentSchema(url: string, query: Query): Promise<voi
 
 /**
  * Brings the schema up to date. Safe from any number of processes at once.
+ * @returns the names of the migrations that it ran
  * @throws StartError if the schema is of a newer release that this one cannot run with: nothing is changed then
  */
-export const migrate = (url: string): Promise<void> =>
+export const migrate = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
-    await checkSchema(query, OWN);
+    const applied = await checkSchema(query, OWN);
     await bringCurrentSchema(url, query);
+    return OWN.filter((name) => !applied.includes(name));
   });

@@ -95,9 +95,9 @@ export class Starting {
 
   /** Where spans go; the last of them when all else has stopped. */
   async tracing(): Promise<Tracing> {
-    const { config, releases, unwanted } = this.plan;
+    const { config, log, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
-    const tracing = await createTracing(config.otlpEndpoint, randomUUID());
+    const tracing = await createTracing(config.otlpEndpoint, randomUUID(), log);
     releases.add("traces", tracing.stop);
     return tracing;
   }
@@ -167,7 +167,7 @@ export class Starting {
       answers,
       turns,
       limiter: createRequestLimiter(),
-      addressOf: createAddressOf(config.trustProxy),
+      addressOf: createAddressOf(config.trustProxy, operations.instance.reportIgnoredProxy),
       measures,
       tracing,
       graphqlDocuments,

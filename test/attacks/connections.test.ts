@@ -1,14 +1,17 @@
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
 import type { FormattedExecutionResult } from "graphql";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
+import { createAddressOf } from "../../src/api/address.js";
 import { createFrontDoor } from "../../src/api/health.js";
 import { createPort, type PortLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 const SHORT: PortLimits = {
   ...{ headMs: 100, requestMs: 200, formMs: 60_000, checkMs: 20 },
@@ -142,6 +145,46 @@ describe("the address of a visitor", () => {
     expect(await letIn({ TRUST_PROXY: "127.0.0.1,::1" }, (at) => `198.51.100.${at}`)).to.equal(VISITS);
     expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}`)).to.equal(VISITS);
     expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}, 203.0.113.1`)).to.be.below(VISITS);
+  });
+
+  it("is noted for the doctor where a proxy of a private network is ignored", async () => {
+    const noted = async (environment: Record<string, string>, headers: Record<string, string>) => {
+      const service = await startTestService({ ROLES: "api", ...environment });
+      started.push(service);
+      await service.rest("GET", "/v3/apps/1/actions", { headers });
+      const instance =
+        "SELECT ignored_proxy, lease_until > $1::timestamptz + interval '1 second' AS renewed, lease_until FROM instance";
+      let [row] = await service.db.query(instance, [new Date(0)]);
+      // A renewal may have been on its way before the request; the one after it was not.
+      for (let renewal = 0; renewal < 2; renewal += 1) {
+        const last = row.lease_until;
+        row = await until(async () => {
+          const [next] = await service.db.query(instance, [last]);
+          return next.renewed && next;
+        });
+      }
+      return row.ignored_proxy;
+    };
+    const forwarded = { "x-forwarded-for": "198.51.100.1" };
+    expect(
+      await Promise.all([
+        noted({}, forwarded),
+        noted({ TRUST_PROXY: "10.0.0.0/8" }, forwarded),
+        noted({}, {}),
+        noted({ TRUST_PROXY: "1" }, forwarded),
+        noted({ TRUST_PROXY: "127.0.0.1,::1" }, forwarded),
+      ]),
+    ).to.deep.equal(["127.0.0.1", "127.0.0.1", null, null, null]);
+  });
+
+  it("does not note a client of the internet that sends the header itself", () => {
+    const ignored: string[] = [];
+    const addressOf = createAddressOf(false, (proxy) => ignored.push(proxy));
+    for (const remoteAddress of ["203.0.113.5", "2001:db8::5", "::ffff:203.0.113.5", "10.1.2.3", "fd00::1", "::1"]) {
+      const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": "198.51.100.1" } };
+      expect(addressOf(request as unknown as IncomingMessage)).to.equal(remoteAddress);
+    }
+    expect(ignored).to.deep.equal(["10.1.2.3", "fd00::1", "::1"]);
   });
 
   /** Statuses of visitors who send, each over a websocket, what one address may send but once. */

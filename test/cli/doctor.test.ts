@@ -152,6 +152,35 @@ describe("npm run doctor", function () {
     }
   });
 
+  it("says that EGRESS_ADDRESS is not an address of this machine", async () => {
+    const wrong = await doctor({ ...environment, EGRESS_ADDRESS: "192.0.2.7" });
+    expect(wrong.code).to.equal(1);
+    expect(wrong.stdout).to.match(
+      /^WRONG {2}egress: EGRESS_ADDRESS 192\.0\.2\.7 is not an address of this machine\n {7}-> name one of this machine/m,
+    );
+    const right = await doctor({ ...environment, EGRESS_ADDRESS: "127.0.0.1" });
+    expect(right.code, right.stdout).to.equal(0);
+    expect(right.stdout).to.match(/^ok {5}egress: 127\.0\.0\.1 is an address of this machine$/m);
+  });
+
+  it("says that a proxy's X-Forwarded-For is ignored", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      const living =
+        "INSERT INTO instance (id, roles, lease_until, ignored_proxy) VALUES (gen_random_uuid(), '{api}', ";
+      await client.query(`${living} now() - interval '1 minute', '10.0.0.8')`);
+      expect((await doctor(environment)).stdout).to.match(/^ok {5}proxy: /m);
+      await client.query(`${living} now() + interval '5 minutes', '10.0.0.7')`);
+      const { code, stdout } = await doctor(environment);
+      expect(code).to.equal(1);
+      expect(stdout).to.match(/^WRONG {2}proxy: requests from 10\.0\.0\.7 have .*\n {7}-> set TRUST_PROXY /m);
+    } finally {
+      await client.query("DELETE FROM instance");
+      await client.end();
+    }
+  });
+
   it("knows keys that are not the database's, a schema that is newer, and a scheduler that is dead", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();

@@ -133,6 +133,22 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   return [ill("media store", says, mend)];
 }
 
+/** Processes that live and ignore what a proxy says of its visitors. */
+async function ofProxy(client: Client): Promise<Finding> {
+  const { rows } = await client.query<{ proxy: string | null }>(
+    // A database that the next start migrates has no such column yet.
+    `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
+      WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
+  );
+  if (rows.length === 0) return well("proxy", "no X-Forwarded-For from a private network is ignored");
+  const proxies = rows.map(({ proxy }) => proxy).join(", ");
+  return ill(
+    "proxy",
+    `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address take all visitors for one`,
+    "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operating.md)",
+  );
+}
+
 /** Every process that lives needs its connections at the same time. */
 async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
@@ -180,6 +196,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
     await ofKeys(client, config),
     await ofConnections(client, config),
     ...(await ofMediaStore(client, config)),
+    await ofProxy(client),
     ...(await ofLife(client)),
     ...users,
   ];

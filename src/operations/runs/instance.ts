@@ -13,6 +13,8 @@ const RETRY_MS = 500;
 export interface Instance {
   /** The fence: every write to a run that this process holds names it. */
   id: string;
+  /** Requests come by a proxy whose `X-Forwarded-For` is not believed. Logged once, and noted in the database for `npm run doctor`. */
+  reportIgnoredProxy(address: string): void;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -31,9 +33,10 @@ export function createInstance(options: {
   alone: boolean;
   onBeat: OnBeat;
   onLateRenewal: () => Promise<void>;
+  onDatabaseReached: () => void;
   log: Logger;
 }): Instance {
-  const { db, roles, alone, onBeat, onLateRenewal, log } = options;
+  const { db, roles, alone, onBeat, onLateRenewal, onDatabaseReached, log } = options;
   const id = randomUUID();
   const contact = createDatabaseContact(LEASE_MS);
   let timer: NodeJS.Timeout | undefined;
@@ -43,17 +46,20 @@ export function createInstance(options: {
   let stopped = false;
   let lastRenewal = 0;
   let isLate = false;
+  let ignoredProxy: string | null = null;
 
   async function renew(): Promise<void> {
     const asked = performance.now();
     await db.query(
-      `INSERT INTO instance (id, roles, lease_until) VALUES ($1, $2, now() + $3::int * interval '1 millisecond')
-       ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until`,
-      [id, [...roles], LEASE_MS],
+      `INSERT INTO instance (id, roles, lease_until, ignored_proxy)
+       VALUES ($1, $2, now() + $3::int * interval '1 millisecond', $4)
+       ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy`,
+      [id, [...roles], LEASE_MS, ignoredProxy],
     );
     if (lastRenewal > 0 && asked - lastRenewal > LEASE_MS) isLate = true;
     lastRenewal = asked;
     contact.reached();
+    onDatabaseReached();
   }
 
   async function lookAfter(): Promise<void> {
@@ -87,6 +93,14 @@ export function createInstance(options: {
 
   return {
     id,
+    reportIgnoredProxy(address) {
+      if (ignoredProxy !== null) return;
+      ignoredProxy = address;
+      log.warn(
+        { proxy: address },
+        "X-Forwarded-For of a proxy is ignored: limits by address take all of its visitors for one; set TRUST_PROXY",
+      );
+    },
     async start() {
       if (alone) await db.query("DELETE FROM instance");
       await renew();
