@@ -11,6 +11,7 @@ import type { DataSource } from "typeorm";
 import WebSocket from "ws";
 import { openDatabase } from "../../src/data/database.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
+import { folderWith } from "../harness/fleet.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials, type Kind } from "../harness/service.js";
@@ -139,7 +140,8 @@ describe("a subscription whose caller loses the right to it, over two processes"
       ...{ DATABASE_URL: database.url, SETTINGS_KEY: randomBytes(32).toString("base64"), ROLES: "api" },
       ...{ RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0", RATE_LIMIT_PUBLISH: "0" },
     };
-    processes = [startProcess(environment), startProcess(environment)];
+    const media = mkdtempSync(join(folder, "media-"));
+    processes = [0, 1].map(() => startProcess({ ...environment, DATA_DIR: folderWith(media) }));
     [near, far] = (await Promise.all(processes.map((one) => one.ready()))) as [string, string];
     await rest("POST", `/v1/apps/${app}/publish`);
     await rest("POST", `/v1/apps/${app}/data-sources`, {
