@@ -21,6 +21,7 @@ function steps(): string[] {
 describe("the walk of docs/data-sources.md", () => {
   let service: TestService;
   let browser: Browser;
+  let shell: ReturnType<typeof pastedShell> | undefined;
   const folder = mkdtempSync(join(tmpdir(), "svc-walk-"));
 
   before(async () => {
@@ -28,6 +29,7 @@ describe("the walk of docs/data-sources.md", () => {
     symlinkSync(service.dataDir, join(folder, ".data"));
   });
   after(async () => {
+    await shell?.end();
     await browser?.close();
     await service?.stop();
     rmSync(folder, { recursive: true });
@@ -39,10 +41,10 @@ describe("the walk of docs/data-sources.md", () => {
   it("leads from a CSV to a page that lists it under rules, and to an action that answers an insert", async () => {
     const [first, file, action, page, trigger, ...more] = steps();
     expect(more).to.deep.equal([]);
-    const shell = pastedShell(folder);
-    const paste = (commands: string) => shell.paste(local(commands));
+    shell = pastedShell(folder);
+    const paste = (commands: string) => shell!.paste(local(commands));
     expect(await paste(first!)).to.contain('"name":"Seats"');
-    expect(await paste(file!)).to.contain('{"inserted":2}');
+    expect(await paste(file!)).to.contain('{"inserted":2,');
     expect(await paste(action!)).to.contain('"result":[{"_id":"A","talks":1},{"_id":"B","talks":1}]');
     await paste(page!);
     const opened = await browser.newPage();
@@ -52,6 +54,5 @@ describe("the walk of docs/data-sources.md", () => {
     await shows("Engines that compute, A", "On notation, B");
     await paste(trigger!);
     await shows("Engines that compute, A", "On notation, B", "The first bug, A, planned");
-    await shell.end();
   });
 });

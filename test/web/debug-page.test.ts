@@ -22,7 +22,7 @@ describe("The debug page", () => {
 
   it("leaves every other action to the service", async () => {
     await openFor("async function execute() {}");
-    const path = "/v3/apps/1/actions/other/runWithResult";
+    const path = "/v3/apps/1/actions/other/runWithResult?by=name";
     // As the service answers documents of no origin.
     const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "auth-token, content-type" };
     client.service.answers.set(`OPTIONS ${path}`, { headers });
