@@ -194,6 +194,44 @@ describe("the chart", () => {
   });
 });
 
+describe("containers behind a proxy", () => {
+  it("have TRUST_PROXY where visitors arrive: the compose file passes it on, the chart expects an Ingress", () => {
+    const { services } = load(read("compose.yaml"), { schema: YAML11_SCHEMA }) as {
+      services: Record<string, { environment?: Record<string, string> }>;
+    };
+    expect(services["api"]!.environment!["TRUST_PROXY"]).to.equal("${TRUST_PROXY:-}");
+    expect(readConfig({ TRUST_PROXY: "" }).trustProxy).to.equal(false);
+    const api = renderChart(CHART).find(
+      ({ kind, metadata }) => kind === "Deployment" && metadata.name === "actions-api",
+    )!;
+    const { env } = api.spec.template.spec.containers[0] as { env: { name: string; value: string }[] };
+    const { value } = env.find(({ name }) => name === "TRUST_PROXY")!;
+    expect(readConfig({ TRUST_PROXY: value }).trustProxy).to.equal(1);
+  });
+});
+
+describe("the page on containers", () => {
+  const page = read("docs/containers.md");
+  const sectionOf = (title: string) => page.split(/^## /m).find((one) => one.startsWith(title))!;
+  const command = "node --no-node-snapshot dist/src/cli/bootstrap.js";
+
+  it("makes the first app in both ways, with the command of npm run bootstrap", () => {
+    const { scripts } = JSON.parse(read("package.json"));
+    expect(scripts.bootstrap.replace("--enable-source-maps ", "")).to.match(new RegExp(`exec ${command}$`));
+    expect(sectionOf("One machine")).to.contain(`docker compose run --rm api ${command}`);
+    const kubernetes = sectionOf("Kubernetes");
+    const [, deployment] = /kubectl exec deployment\/(\S+) -- sh -c "([^"]*)"/.exec(kubernetes)!;
+    expect(kubernetes).to.contain(`${command} && cat /data/credentials.json`);
+    const names = renderChart(CHART).map(({ metadata }) => metadata.name);
+    expect(names).to.include(deployment);
+    expect(kubernetes).to.contain("helm install actions ");
+  });
+
+  it("names TRUST_PROXY in both ways", () => {
+    for (const title of ["One machine", "Kubernetes"]) expect(sectionOf(title)).to.contain("TRUST_PROXY");
+  });
+});
+
 describe("the systemd unit", () => {
   const unit = read("deploy/svc-app-actions.service");
 
