@@ -122,11 +122,15 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
 
     await studio.replace('[aria-label="shared"]', "mine again");
+    // A hidden page does not check for changes: the save is the first to find this one.
+    await page.evaluate('Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })');
     await set({ shared: "theirs" });
     await studio.button("Save", `//li[@data-key="shared"]`);
     await page.waitForFunction(`document.querySelector('${line} .fault').textContent !== ""`);
     expect(await studio.textOf(`${line} .fault`)).to.contain("someone else changed this setting");
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("theirs");
+    await page.evaluate("delete document.visibilityState");
+    await studio.button("Go on with mine", `//li[@data-key="shared"]`);
     await studio.button("Save", `//li[@data-key="shared"]`);
     await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine again");

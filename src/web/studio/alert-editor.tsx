@@ -2,9 +2,11 @@
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { type AlertDraft, alertInputOf, CHANNELS, CONDITIONS, draftOfAlert } from "./alert-draft.js";
 import { asApiError } from "./api.js";
+import { ChangedElsewhere } from "./changed-elsewhere.js";
 import type { Ask } from "./confirm.js";
 import { exact, moment } from "./format.js";
 import type { ActionSummary, Alert, AlertDelivery, AlertInput } from "./model.js";
+import { useFieldDraft } from "./use-field-draft.js";
 
 interface LabelledProps {
   label: string;
@@ -161,7 +163,8 @@ interface EditorProps {
 }
 
 export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remove, back }: EditorProps) {
-  const [draft, setDraft] = useState(() => draftOfAlert(one));
+  const field = useFieldDraft(draftOfAlert(one));
+  const { draft, setDraft } = field;
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const [deliveries, setDeliveries] = useState<AlertDelivery[]>([]);
@@ -203,12 +206,13 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
           <p className="fault" role="alert">
             {fault}
           </p>
+          <ChangedElsewhere label="This alert" field={field} />
           <div className="row">
             <button
               type="button"
               className="primary"
-              disabled={busy}
-              onClick={() => void attempt(() => save(alertInputOf(draft)))}
+              disabled={busy || field.isChangedElsewhere}
+              onClick={() => void attempt(() => save(alertInputOf(draft)).then(() => field.accept(draft)))}
             >
               {one ? "Save" : "Create"}
             </button>

@@ -1,30 +1,18 @@
 /** The app's alerts: whom it has told when something is wrong, what fires now, and one of them opened. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useState } from "react";
 import { gistOf } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 import { type Api, ApiError, asApiError, refusalText } from "./api.js";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "./documents.js";
 import type { Alert, AlertInput } from "./model.js";
 import type { PageProps } from "./page-props.js";
+import { useLoaded } from "./use-loaded.js";
 
 const LOOK_AGAIN_MS = 10_000;
 
 function useAlerts(api: Api, appId: number) {
-  const [alerts, setAlerts] = useState<Alert[] | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const load = useCallback(async () => {
-    try {
-      setAlerts((await api.ask(ListAlerts, { appId })).alerts);
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
-  }, [api, appId]);
-  useEffect(() => {
-    void load();
-    const timer = setInterval(() => document.visibilityState === "visible" && void load(), LOOK_AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [load]);
+  const read = useCallback(async () => (await api.ask(ListAlerts, { appId })).alerts, [api, appId]);
+  const { value: alerts, fault, reload: load } = useLoaded<Alert[]>(api, read, LOOK_AGAIN_MS);
 
   /** Says what to do, and shows the list as it is now. */
   const refused = async (error: unknown): Promise<never> => {
@@ -83,7 +71,7 @@ export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
       </section>
       {open === "new" || one ? (
         <AlertEditor
-          key={`${open} ${one?.updatedAt ?? ""}`}
+          key={open}
           one={one}
           actions={actions}
           ask={ask}

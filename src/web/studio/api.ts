@@ -92,6 +92,10 @@ export interface Api {
   ): () => void;
   /** @returns what ends it */
   onConnected(listener: OnConnected): () => void;
+  /** Calls the listener each time a lost connection is back. @returns what ends it */
+  onReconnected(listener: () => void): () => void;
+  /** True if the resource at this path is still in the state that `updatedAt` names. The service then answers 304, without a body. */
+  isCurrent(path: string, updatedAt: string): Promise<boolean>;
   close(): void;
 }
 
@@ -161,6 +165,17 @@ export function createApi(): Api {
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: (event) => !(event instanceof CloseEvent && event.code === 4403),
   });
+  const reconnected = new Set<() => void>();
+  let isLost = false;
+  // Here, not by each listener: a page that opens while the connection is lost does not receive its "closed".
+  client.on("closed", (event) => {
+    isLost ||= (event as CloseEvent).code !== NORMAL_CLOSURE;
+  });
+  client.on("connected", () => {
+    if (!isLost) return;
+    isLost = false;
+    for (const listener of reconnected) listener();
+  });
   return {
     async ask<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
       const headers = {
@@ -185,6 +200,14 @@ export function createApi(): Api {
       return () => {
         for (const end of ends) end();
       };
+    },
+    onReconnected(listener) {
+      reconnected.add(listener);
+      return () => void reconnected.delete(listener);
+    },
+    async isCurrent(path, updatedAt) {
+      const response = await fetch(serviceAddress(path), { headers: { "if-none-match": `"${updatedAt}"` } });
+      return response.status === 304;
     },
     close: () => void client.dispose(),
   };

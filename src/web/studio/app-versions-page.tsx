@@ -14,7 +14,7 @@ function Contents({ api, appId, id }: Pick<PageProps, "api" | "appId"> & { id: n
     async () => (await api.ask(ReadAppVersion, { appId, versionId: id })).version,
     [api, appId, id],
   );
-  const { value, fault } = useLoaded(read);
+  const { value, fault } = useLoaded(api, read);
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
   return (
     <div className="entry-details">
@@ -41,7 +41,7 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
       if (!pagination.hasMore || found.length > shownCount) return { found, hasMore: pagination.hasMore };
     }
   }, [api, appId, shownCount]);
-  const { value, fault, busy, change } = useLoaded(read);
+  const { value, fault, busy, change } = useLoaded(api, read);
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${exact(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;

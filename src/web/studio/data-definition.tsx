@@ -1,12 +1,15 @@
 /** What a data source says of itself: name, access rules, hooks, indexes, each as JSON, and its snapshots. */
-import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { type ReactNode, useCallback, useState } from "react";
 import { AccessTrial } from "./access-trial.js";
 import { type Api, asApiError, isChanged } from "./api.js";
+import { ChangedElsewhere } from "./changed-elsewhere.js";
 import type { Ask } from "./confirm.js";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "./documents.js";
 import { ago, counted, exact } from "./format.js";
 import type { DataSource } from "./model.js";
 import { RecentQueries } from "./recent-queries.js";
+import { useFieldDraft } from "./use-field-draft.js";
+import { useLoaded } from "./use-loaded.js";
 
 const HINTS = {
   accessRules:
@@ -45,16 +48,20 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
 interface ListEditorProps extends DefinitionProps {
   field: ListField;
   /** What stands below, made for the text as it is typed; `save` takes another value of the field. */
-  below?: (text: string, save: (value: unknown) => Promise<void>) => ReactNode;
+  below?: (text: string, save: (value: unknown) => Promise<unknown>) => ReactNode;
 }
 
 function ListEditor({ field, below, ...props }: ListEditorProps) {
-  const kept = JSON.stringify(props.source[field], null, 2);
-  const [text, setText] = useState(kept);
+  const stored = JSON.stringify(props.source[field], null, 2);
+  const fieldDraft = useFieldDraft(stored);
+  const { draft: text, setDraft: setText } = fieldDraft;
   const [fault, setFault] = useState<string | null>(null);
   const change = useChange(props);
-  useEffect(() => setText(kept), [kept]);
-  const put = async (value: unknown) => setFault(await change({ [field]: value }));
+  const put = async (value: unknown) => {
+    const refusal = await change({ [field]: value });
+    setFault(refusal);
+    return refusal === null;
+  };
   const save = async () => {
     let value: unknown;
     try {
@@ -62,7 +69,7 @@ function ListEditor({ field, below, ...props }: ListEditorProps) {
     } catch (error) {
       return setFault(`This is no JSON: ${(error as Error).message}`);
     }
-    await put(value);
+    if (await put(value)) fieldDraft.accept(text);
   };
   return (
     <section className="field" data-field={field}>
@@ -83,8 +90,13 @@ function ListEditor({ field, below, ...props }: ListEditorProps) {
       <p id={`${field}-hint`} className="hint">
         {HINTS[field]}
       </p>
+      <ChangedElsewhere label={field} field={fieldDraft} />
       <p className="row">
-        <button type="button" disabled={text === kept} onClick={() => void save()}>
+        <button
+          type="button"
+          disabled={!fieldDraft.isDirty || fieldDraft.isChangedElsewhere}
+          onClick={() => void save()}
+        >
           Save {field}
         </button>
       </p>
@@ -116,7 +128,7 @@ function UsersMark(props: DefinitionProps) {
 }
 
 /** An index that is asked for joins those that are kept, not what is being typed. */
-function IndexedQueries({ save, ...props }: DefinitionProps & { save: (value: unknown) => Promise<void> }) {
+function IndexedQueries({ save, ...props }: DefinitionProps & { save: (value: unknown) => Promise<unknown> }) {
   const indexes = props.source.indexes as unknown[];
   const add = ([...columns]: string[]) => save([...indexes, columns.length === 1 ? columns[0] : columns]);
   return <RecentQueries {...props} onAdd={(columns) => void add(columns)} />;
@@ -148,27 +160,14 @@ export function DataVersions({
   ask,
   onRestored,
 }: Omit<DefinitionProps, "onChanged"> & { ask: Ask; onRestored: () => void }) {
-  const [versions, setVersions] = useState<Versions | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
   const { id } = source;
-  const load = useCallback(async () => {
-    try {
-      setVersions((await api.ask(ListEntryVersions, { appId, id })).versions);
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
-  }, [api, appId, id]);
-  useEffect(() => void load(), [load]);
+  const read = useCallback(async () => (await api.ask(ListEntryVersions, { appId, id })).versions, [api, appId, id]);
+  const { value: versions, fault, change } = useLoaded(api, read);
   const restore = async (version: Versions[number]) => {
     const text = `The entries become the ${version.entries} that they were on ${exact(version.createdAt)}. Those of now are kept as a version first.`;
     if (!(await ask({ title: "Restore these entries?", text, yes: "Restore" }))) return;
-    try {
-      await api.ask(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt: source.updatedAt });
-      onRestored();
-      await load();
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
+    const { updatedAt: ifUpdatedAt } = source;
+    if (await change(() => api.ask(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt }))) onRestored();
   };
   return (
     <div className="data-versions">

@@ -10,7 +10,9 @@ import type { DataSource } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
 import { TabList } from "./tab-list.js";
+import { useRefresh } from "./use-refresh.js";
 
+const REFRESH_MS = 3_000;
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 
 interface SourceProps extends Omit<PanelProps, "reload"> {
@@ -120,13 +122,16 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
   const [fault, setFault] = useState<string | null>(null);
   const load = useCallback(async () => {
     try {
-      setSources((await api.ask(ListDataSources, { appId })).dataSources);
+      const { dataSources } = await api.ask(ListDataSources, { appId });
+      // An unchanged list draws nothing again.
+      setSources((old) => (JSON.stringify(old) === JSON.stringify(dataSources) ? old : dataSources));
       setFault(null);
     } catch (error) {
       setFault(asApiError(error).message);
     }
   }, [api, appId]);
   useEffect(() => void load(), [load]);
+  useRefresh(api, load, REFRESH_MS);
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
@@ -160,7 +165,7 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
       </nav>
       {chosen ? (
         <Source
-          key={`${chosen.id} ${chosen.columns.length}`}
+          key={chosen.id}
           {...{ api, appId, ask }}
           source={chosen}
           reload={load}

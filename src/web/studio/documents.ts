@@ -124,6 +124,9 @@ export const ListDataSources: Document<ListDataSourcesQuery, ListDataSourcesQuer
 export const FindEntries: Document<FindEntriesQuery, FindEntriesQueryVariables> =
   "fragment EntryRow on DataSourceEntry{id data updatedAt}query FindEntries($appId:Int!$id:ID!$query:DataSourceQueryInput){found:dataSourceEntries(appId:$appId dataSourceId:$id query:$query){entries{...EntryRow}pagination{total}}}";
 
+export const FollowEntries: Document<FollowEntriesSubscription, FollowEntriesSubscriptionVariables> =
+  "subscription FollowEntries($appId:Int!$id:ID!){change:dataSourceChanged(appId:$appId dataSourceId:$id){position}}";
+
 export const CreateDataSource: Document<CreateDataSourceMutation, CreateDataSourceMutationVariables> =
   "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...WholeDataSource}}";
 
@@ -1109,6 +1112,14 @@ export type FindEntriesQueryVariables = Exact<{
 
 
 export type FindEntriesQuery = { found: { entries: Array<{ id: number, data: unknown, updatedAt: string }>, pagination: { total: number } | null } };
+
+export type FollowEntriesSubscriptionVariables = Exact<{
+  appId: number;
+  id: string | number;
+}>;
+
+
+export type FollowEntriesSubscription = { change: { position: string } };
 
 export type CreateDataSourceMutationVariables = Exact<{
   appId: number;

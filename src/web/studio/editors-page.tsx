@@ -76,7 +76,7 @@ function NewPerson({ api, appId, list, onToken }: EditorsProps & { onToken: (who
 
 export function EditorsPage({ api, appId, ask, isAdmin }: PageProps) {
   const read = useCallback(async () => (await api.ask(ListEditors, { appId })).editors, [api, appId]);
-  const list = useLoaded(read);
+  const list = useLoaded(api, read);
   const [session, setSession] = useState<{ label: string; secret: string } | null>(null);
   const remove = async (person: Person) => {
     const text = "From this moment on their session reaches this app no more. What they wrote stays.";

@@ -3,7 +3,7 @@ import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/rea
 import { useCallback, useEffect, useRef } from "react";
 import { EntryRow } from "./entry-row.js";
 import type { Entry } from "./model.js";
-import { useCellEdit } from "./use-cell-edit.js";
+import { type CellEdit, shownCell, useCellEdit } from "./use-cell-edit.js";
 import type { Entries, EntryOrder } from "./use-entries.js";
 
 const ROW_PIXELS = 30;
@@ -42,10 +42,18 @@ function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
   );
 }
 
+/** Says that another person changed the cell that is edited; null if nobody did. */
+function changedElsewhere({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
+  const [before, now] = [shownCell(entry.data[column]), shownCell(data[column])];
+  if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
+  return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
+}
+
 export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGridProps) {
   const box = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
-  const typedAt = edit?.index ?? null;
+  const found = edit ? entries.find(edit.entry.id) : undefined;
+  const typedAt = edit && (found?.index ?? edit.index);
   const rangeExtractor = useCallback(
     (range: Range) => {
       const seen = defaultRangeExtractor(range);
@@ -56,7 +64,8 @@ export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGr
     [typedAt],
   );
   const virtual = useVirtualizer({
-    count: entries.total ?? 0,
+    // The cell that is edited stays when other people delete entries.
+    count: Math.max(entries.total ?? 0, typedAt === null ? 0 : typedAt + 1),
     getScrollElement: () => box.current,
     estimateSize: () => ROW_PIXELS,
     overscan: 6,
@@ -71,18 +80,21 @@ export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGr
     .map((pixels) => `${pixels}px`)
     .join(" ");
   const row = (index: number, start: number) => {
-    const entry = edit?.index === index && !edit.isSaving ? edit.entry : entries.at(index);
+    const entry = edit && typedAt === index && !edit.isSaving ? edit.entry : entries.at(index);
     return (
       <EntryRow
         key={index}
         {...{ entry, index, columns, start, width, tracks, acts, remove }}
-        edit={edit && edit.entry.id === entry?.id ? edit : null}
+        edit={edit && typedAt === index && edit.entry.id === entry?.id ? edit : null}
         fault={fault && fault.entryId === entry?.id ? fault : null}
       />
     );
   };
   return (
     <>
+      <p className="notice" role="status">
+        {edit && found && changedElsewhere(edit, found.entry)}
+      </p>
       <p className="fault" role="alert">
         {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
       </p>

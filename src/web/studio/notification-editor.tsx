@@ -1,14 +1,18 @@
 /** One notification: written, shown as its readers will see it, published at once or at a moment. */
 import { useId, useState } from "react";
 import { asApiError } from "./api.js";
+import { ChangedElsewhere } from "./changed-elsewhere.js";
 import type { Ask } from "./confirm.js";
 import { exact } from "./format.js";
 import type { Notification, NotificationInput } from "./model.js";
 import { audienceOf, draftOf, inputOf, type NotificationDraft, type When } from "./notification-draft.js";
+import { useFieldDraft } from "./use-field-draft.js";
 
 interface EditorProps {
   /** null: a new one. */
   one: Notification | null;
+  /** Another person deleted it. */
+  isDeleted: boolean;
   ask: Ask;
   save: (input: NotificationInput) => Promise<void>;
   remove: () => Promise<void>;
@@ -101,8 +105,9 @@ function Preview({ title, message, scope }: NotificationDraft) {
   );
 }
 
-export function NotificationEditor({ one, ask, save, remove, back }: EditorProps) {
-  const [draft, setDraft] = useState(() => draftOf(one));
+export function NotificationEditor({ one, isDeleted, ask, save, remove, back }: EditorProps) {
+  const field = useFieldDraft(draftOf(one));
+  const { draft, setDraft } = field;
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<NotificationDraft>) => setDraft((old) => ({ ...old, ...part }));
@@ -154,12 +159,16 @@ export function NotificationEditor({ one, ask, save, remove, back }: EditorProps
           <p className="fault" role="alert">
             {fault}
           </p>
+          <p className="notice" role="status">
+            {isDeleted && "This notification was deleted elsewhere."}
+          </p>
+          <ChangedElsewhere label="This notification" field={field} />
           <div className="row">
             <button
               type="button"
               className="primary"
-              disabled={busy}
-              onClick={() => void attempt(async () => save(inputOf(draft)))}
+              disabled={busy || isDeleted || field.isChangedElsewhere}
+              onClick={() => void attempt(async () => save(inputOf(draft)).then(() => field.accept(draft)))}
             >
               {label}
             </button>

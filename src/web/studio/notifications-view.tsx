@@ -1,13 +1,15 @@
 /** The app's notifications: what is drafted, scheduled and published, and one of them opened to be written. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useState } from "react";
 import { type Api, ApiError, asApiError, refusalText } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "./documents.js";
 import { exact, moment } from "./format.js";
 import type { Notification, NotificationInput } from "./model.js";
 import { NotificationEditor } from "./notification-editor.js";
+import { useLoaded } from "./use-loaded.js";
 
 const PAGE = 50;
+const REFRESH_MS = 3_000;
 
 interface ViewProps {
   api: Api;
@@ -16,18 +18,12 @@ interface ViewProps {
 }
 
 function useNotifications(api: Api, appId: number) {
-  const [entries, setEntries] = useState<Notification[] | null>(null);
   const [limit, setLimit] = useState(PAGE);
-  const [fault, setFault] = useState<string | null>(null);
-  const load = useCallback(async () => {
-    try {
-      setEntries((await api.ask(ListNotifications, { appId, limit })).list.entries);
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
-  }, [api, appId, limit]);
-  useEffect(() => void load(), [load]);
+  const read = useCallback(
+    async () => (await api.ask(ListNotifications, { appId, limit })).list.entries,
+    [api, appId, limit],
+  );
+  const { value: entries, fault, reload: load } = useLoaded<Notification[]>(api, read, REFRESH_MS);
 
   /** Says what to do, and shows the list as it is now. */
   const refused = async (error: unknown): Promise<never> => {
@@ -69,7 +65,9 @@ function Line({ one, selected, open }: { one: Notification; selected: boolean; o
 export function NotificationsView({ api, appId, ask }: ViewProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
   const [open, setOpen] = useState<Notification | "new" | null>(null);
-  const one = open === "new" ? null : open;
+  const opened = open === "new" ? null : open;
+  const listed = entries?.find(({ id }) => id === opened?.id);
+  const one = listed ?? opened;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Notifications">
@@ -96,8 +94,9 @@ export function NotificationsView({ api, appId, ask }: ViewProps) {
       </section>
       {open ? (
         <NotificationEditor
-          key={`${one?.id ?? "new"} ${one?.updatedAt ?? ""}`}
+          key={one?.id ?? "new"}
           one={one}
+          isDeleted={one !== null && entries !== null && !more && !listed}
           ask={ask}
           save={async (input) => setOpen(await save(one, input))}
           remove={async () => {

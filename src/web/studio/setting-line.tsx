@@ -1,12 +1,14 @@
 /** One setting: its value, or for a protected one the place for a new value, with save and delete. */
-import { useEffect, useId, useRef, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import type { Api } from "./api.js";
+import { ChangedElsewhere } from "./changed-elsewhere.js";
 import type { Ask } from "./confirm.js";
 import { ago, exact } from "./format.js";
 import type { SettingDetails } from "./model.js";
 import { mayBePublic } from "./public-secret.js";
 import { parsed, type TypedValue, tierOf, typed } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
+import { useFieldDraft } from "./use-field-draft.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
@@ -28,19 +30,12 @@ interface SettingLineProps {
 export function SettingLine(props: SettingLineProps) {
   const { api, appId, name, value, details, settings, ask, onDirty, nameOf } = props;
   const secret = value === undefined;
-  const kept = secret ? EMPTY : typed(value);
-  const keptText = JSON.stringify(kept);
-  const [draft, setDraft] = useState(kept);
+  const stored = secret ? EMPTY : typed(value);
+  // The value of a protected setting cannot be read: only the time of its last change shows that another person replaced it.
+  const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
+  const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
   const faultId = useId();
-  const dirty = secret ? draft.text !== "" : JSON.stringify(draft) !== keptText;
-  const base = useRef(keptText);
-  // What is being typed stays when someone else's value is loaded.
-  useEffect(() => {
-    const before = base.current;
-    base.current = keptText;
-    setDraft((now) => (JSON.stringify(now) === before ? (JSON.parse(keptText) as TypedValue) : now));
-  }, [keptText]);
   useEffect(() => {
     onDirty(name, dirty);
     return () => onDirty(name, false);
@@ -52,7 +47,7 @@ export function SettingLine(props: SettingLineProps) {
     if (!(await mayBePublic(ask, name, result.value))) return;
     const refusal = await settings.set(name, result.value);
     setFault(refusal);
-    if (refusal === null && secret) setDraft(EMPTY);
+    if (refusal === null) field.accept(draft);
   };
   const remove = async () => {
     const text = "Whatever reads it finds nothing from then on.";
@@ -86,9 +81,10 @@ export function SettingLine(props: SettingLineProps) {
         <p id={faultId} className="fault" role="alert">
           {fault}
         </p>
+        <ChangedElsewhere label={name} field={field} />
       </div>
       <div className="row">
-        <button type="button" disabled={!dirty} onClick={() => void save()}>
+        <button type="button" disabled={!dirty || field.isChangedElsewhere} onClick={() => void save()}>
           {secret ? "Replace" : "Save"}
         </button>
         <button type="button" className="quiet danger-text" aria-label={`Delete ${name}`} onClick={() => void remove()}>

@@ -54,7 +54,7 @@ function NewToken({ busy, make }: NewTokenProps) {
 
 export function TokensPage({ api, appId, ask }: PageProps) {
   const read = useCallback(async () => (await api.ask(ListTokens, { appId })).tokens, [api, appId]);
-  const { value: tokens, fault, busy, change } = useLoaded(read);
+  const { value: tokens, fault, busy, change } = useLoaded(api, read);
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
   const nameOf = useNames(api, appId);
 

@@ -41,7 +41,7 @@ export interface CellActs {
   leave(): void;
 }
 
-export function useCellEdit({ update }: Pick<Entries, "update">) {
+export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) {
   const [edit, setEdit] = useState<CellEdit | null>(null);
   const [fault, setFault] = useState<CellFault | null>(null);
   const current = useRef(edit);
@@ -57,12 +57,15 @@ export function useCellEdit({ update }: Pick<Entries, "update">) {
       if (text === shownCell(before)) return change(null);
       const saving = { entry, index, column, text, isSaving: true };
       change(saving);
-      const message = await update(entry, { [column]: typedValue(text, before) });
+      // A change of another cell of this entry does not refuse this one.
+      const now = find(entry.id)?.entry ?? entry;
+      const base = shownCell(now.data[column]) === shownCell(before) ? now : entry;
+      const message = await update(base, { [column]: typedValue(text, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message });
       // Another may be typed in by now.
       if (current.current === saving) change(null);
     },
-    [change, update],
+    [change, update, find],
   );
   const acts = useMemo<CellActs>(
     () => ({

@@ -1,18 +1,26 @@
 /** The entries of one data source as a grid needs them: how many there are, and those in sight, page by page. Draws nothing. */
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { DeleteEntry, FindEntries, InsertEntry, UpdateEntry } from "./documents.js";
+import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "./documents.js";
 import type { Entry } from "./model.js";
+import { useRefresh } from "./use-refresh.js";
 
 const PAGE = 200;
 /** What one scrolls past in haste is not asked for: so many pages are at a time, and then those that are in sight by then. */
 const ASKED_AT_ONCE = 2;
 /** Pages that are here; of more, the one that came first is forgotten. */
 const KEPT_PAGES = 50;
+/** Changes that arrive within this time cause one read. */
+const GATHER_MS = 500;
 
 export interface EntryOrder {
   column: string;
   direction: "ASC" | "DESC";
+}
+
+export interface LoadedEntry {
+  index: number;
+  entry: Entry;
 }
 
 export interface Entries {
@@ -20,6 +28,8 @@ export interface Entries {
   total: number | null;
   /** undefined while it is read. */
   at(index: number): Entry | undefined;
+  /** The entry as it was read last, if its page is loaded. */
+  find(id: number): LoadedEntry | undefined;
   /** Reads what lies there, unless it is here. */
   show(from: number, to: number): void;
   fault: ApiError | null;
@@ -91,6 +101,13 @@ function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: F
 
   return {
     at: (index: number): Entry | undefined => here.get(Math.floor(index / PAGE))?.[index % PAGE],
+    find(id: number): LoadedEntry | undefined {
+      for (const [page, entries] of here) {
+        const at = entries.findIndex((entry) => entry.id === id);
+        if (at >= 0) return { index: page * PAGE + at, entry: entries[at]! };
+      }
+      return undefined;
+    },
     show(from: number, to: number): void {
       sight = { from, to };
       for (const page of refused) asked.delete(page);
@@ -135,6 +152,30 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
   }, [api, appId, shape]);
   shown.current = pages;
 
+  const refresh = useCallback(() => shown.current?.reload(), []);
+  useRefresh(api, refresh);
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const end = api.follow(
+      FollowEntries,
+      { appId, id: String(id) },
+      {
+        next() {
+          // A hidden page is read when it is visible again.
+          if (document.visibilityState !== "visible") return;
+          due ??= setTimeout(() => {
+            due = undefined;
+            void refresh();
+          }, GATHER_MS);
+        },
+      },
+    );
+    return () => {
+      clearTimeout(due);
+      end();
+    };
+  }, [api, appId, id, refresh]);
+
   const write = useCallback(
     async (written: Promise<unknown>) => {
       try {
@@ -163,5 +204,5 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     }),
     [api, appId, id, write],
   );
-  return { total, fault, at: pages.at, show: pages.show, ...acts };
+  return { total, fault, at: pages.at, find: pages.find, show: pages.show, ...acts };
 }

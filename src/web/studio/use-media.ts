@@ -13,6 +13,7 @@ import {
   RenameMediaFolder,
 } from "./documents.js";
 import type { MediaListing } from "./model.js";
+import { useRefresh } from "./use-refresh.js";
 
 /** A file of the listing, or a folder. */
 export interface MediaItem {
@@ -68,6 +69,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     }
   }, [api, appId, folderId, search]);
   useEffect(() => void load(), [load]);
+  useRefresh(api, load);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import { DecideMessage, ListMessages, ReadMessage } from "./documents.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "./model.js";
+import { useRefresh } from "./use-refresh.js";
 
 const PAGE = 50;
 const LOOK_AGAIN_MS = 5_000;
@@ -34,11 +35,8 @@ export function useOutbox(api: Api, appId: number, status: MessageStatus | null)
     }
   }, [api, appId, status, limit]);
 
-  useEffect(() => {
-    void load();
-    const timer = setInterval(() => document.visibilityState === "visible" && void load(), LOOK_AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [load]);
+  useEffect(() => void load(), [load]);
+  useRefresh(api, load, LOOK_AGAIN_MS);
 
   const read = useCallback(async (id: number) => (await api.ask(ReadMessage, { appId, id })).message, [api, appId]);
   const decide = useCallback(

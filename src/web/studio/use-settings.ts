@@ -1,11 +1,14 @@
 /** The app's settings as an editor may have them: values of two tiers, of the third only that they are set. Draws nothing. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { type Api, ApiError, asApiError, isChanged } from "./api.js";
 import { DeleteSettings, MarkSettings, PublicSettingsStatus, ReadSettings, SetSettings } from "./documents.js";
 import type { SettingDetails } from "./model.js";
 import { tierOf } from "./setting-value.js";
+import { useRefresh } from "./use-refresh.js";
 
 const KEYS_AT_ONCE = 100;
+/** Interval at which the page checks whether another person changed the settings. */
+const CHECK_MS = 3_000;
 
 export interface Settings {
   /** Public and private values by key; null while they are loaded for the first time. */
@@ -28,13 +31,16 @@ interface Answer extends Pick<Settings, "values" | "details"> {
 const stateOf = ({ values, details }: Answer, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
-const CHANGED = "Not saved: someone else changed this setting. Save again to replace it.";
+const CHANGED = "Not saved: someone else changed this setting.";
 
 export function useSettings(api: Api, appId: number): Settings {
   const [answer, setAnswer] = useState<Answer>({ values: null, details: {}, updatedAt: "" });
   const [fault, setFault] = useState<string | null>(null);
 
+  const latest = useRef(0);
   const load = useCallback(async () => {
+    latest.current += 1;
+    const turn = latest.current;
     const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.ask(ReadSettings, { appId });
     const values = settings as Record<string, unknown>;
     // More than the service tells of at once are shown without.
@@ -44,22 +50,37 @@ export function useSettings(api: Api, appId: number): Settings {
     const known = keys.length > 0 ? (await api.ask(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
     const details = [...settingsStatus, ...known].map(({ key, ...one }) => [key, one] as const);
     const loaded = { values, details: Object.fromEntries(details), updatedAt };
-    setAnswer(loaded);
-    setFault(null);
+    // A check that began before a change must not bring back the values from before it.
+    if (turn === latest.current) {
+      setAnswer(loaded);
+      setFault(null);
+    }
     return loaded;
   }, [api, appId]);
 
-  useEffect(() => {
-    load().catch((error) => setFault(asApiError(error).message));
-  }, [load]);
+  const showFault = useCallback((error: unknown) => setFault(asApiError(error).message), []);
+  useEffect(() => void load().catch(showFault), [load, showFault]);
+  const shownAt = answer.updatedAt;
+  const hasFault = fault !== null;
+  const refresh = useCallback(async () => {
+    try {
+      const isCurrent = shownAt !== "" && !hasFault && (await api.isCurrent(`/v1/apps/${appId}/settings`, shownAt));
+      if (!isCurrent) await load();
+    } catch (error) {
+      showFault(error);
+    }
+  }, [api, appId, shownAt, hasFault, load, showFault]);
+  useRefresh(api, refresh, CHECK_MS);
 
   const write = useCallback(
     async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
       try {
-        await change(answer.updatedAt).catch(async (error) => {
+        // A person can type a new setting before the first read has ended.
+        const shown = answer.values ? answer : await load();
+        await change(shown.updatedAt).catch(async (error) => {
           if (!isChanged(error)) throw error;
           const now = await load();
-          if (stateOf(now, key) !== stateOf(answer, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
+          if (stateOf(now, key) !== stateOf(shown, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
           // Another key was changed.
           await change(now.updatedAt);
         });

@@ -1,0 +1,22 @@
+/** Says that another person changed what is edited here, and lets the person choose between the two values. */
+import type { FieldDraft } from "./use-field-draft.js";
+
+interface ChangedElsewhereProps {
+  label: string;
+  field: Pick<FieldDraft<unknown>, "isChangedElsewhere" | "takeTheirs" | "keepMine">;
+}
+
+export function ChangedElsewhere({ label, field }: ChangedElsewhereProps) {
+  if (!field.isChangedElsewhere) return null;
+  return (
+    <p className="notice banner" role="alert">
+      <span className="grow">{label} changed elsewhere while you edited it.</span>
+      <button type="button" onClick={field.takeTheirs}>
+        Take theirs
+      </button>
+      <button type="button" onClick={field.keepMine}>
+        Go on with mine
+      </button>
+    </p>
+  );
+}

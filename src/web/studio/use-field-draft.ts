@@ -1,0 +1,48 @@
+/** The draft of a field that other people may change while it is edited. It follows the stored value until the person edits it. */
+import { useState } from "react";
+
+export interface FieldDraft<Value> {
+  draft: Value;
+  setDraft(next: Value | ((draft: Value) => Value)): void;
+  isDirty: boolean;
+  /** The stored value changed since the person began to edit, and differs from the draft. */
+  isChangedElsewhere: boolean;
+  takeTheirs(): void;
+  keepMine(): void;
+  /** Call it after a save, with the draft that was saved. */
+  accept(saved: Value): void;
+}
+
+/** The stored value that the draft started from; `version` is null after a save, until the saved value is read. */
+interface Base<Value> {
+  version: string | null;
+  value: Value;
+}
+
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** @param version differs if the stored value was changed, also where its text cannot be read */
+export function useFieldDraft<Value>(stored: Value, version: string = JSON.stringify(stored)): FieldDraft<Value> {
+  const [base, setBase] = useState<Base<Value>>({ version, value: stored });
+  const [draft, setDraft] = useState(stored);
+  const isDirty = !isSame(draft, stored);
+  const isEdited = !isSame(draft, base.value);
+  const isOutdated = base.version !== version;
+  const rebase = () => setBase({ version, value: stored });
+  if (isOutdated && (base.version === null || !isEdited || !isDirty)) {
+    rebase();
+    if (!isEdited) setDraft(stored);
+  }
+  return {
+    draft,
+    setDraft,
+    isDirty,
+    isChangedElsewhere: isOutdated && base.version !== null && isEdited && isDirty,
+    takeTheirs() {
+      rebase();
+      setDraft(stored);
+    },
+    keepMine: rebase,
+    accept: (saved) => setBase({ version: null, value: saved }),
+  };
+}

@@ -1,0 +1,176 @@
+/** Studio's pages while another person changes the app, and when a lost connection is back. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+describe("Studio's pages while other people change the app", () => {
+  let service: TestService;
+  let proxy: PrefixProxy;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+
+  before(async () => {
+    proxy = await startPrefixProxy("/svc");
+    [service, browser] = await Promise.all([
+      startTestService({ PUBLIC_URL: `${proxy.url}/`, ROLES: "api" }),
+      launchChromium(),
+    ]);
+    proxy.leadTo(service.url);
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    studio = studioPage(page);
+    await page.goto(`${proxy.url}/studio#/${service.appId}/app/versions`);
+    await studio.signIn(service.tokens.editor);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await proxy?.stop();
+  });
+
+  afterEach(() => proxy.mend());
+
+  const write = async (method: "POST" | "PUT" | "DELETE", path: string, body?: object) => {
+    const answer = await service.rest(method, `/v1/apps/${service.appId}/${path}`, body && { body });
+    expect(answer.http, JSON.stringify(answer.body)).to.be.lessThan(300);
+    return answer.body;
+  };
+  const shows = (text: string) => page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(text)})`);
+  const textIn = (selector: string) =>
+    page.$eval(selector, (field) => (field as unknown as { value: string }).value) as Promise<string>;
+  const hasValue = (selector: string, value: string) =>
+    page.waitForFunction(`document.querySelector(${JSON.stringify(selector)})?.value === ${JSON.stringify(value)}`);
+  const cut = async () => {
+    proxy.cut();
+    await page.waitForSelector(".connection:not(:empty)");
+  };
+  const mend = async () => {
+    proxy.mend();
+    await page.waitForSelector(".connection:empty");
+  };
+
+  for (const name of ["versions", "tokens", "editors"])
+    it(`the page of ${name} is read again when the connection is back, and its fault is gone`, async () => {
+      await studio.open(`${service.appId}/app/${name}`);
+      await page.waitForSelector(`.app-page [aria-current="page"]`);
+      await page.waitForNetworkIdle();
+      await studio.open(`${service.appId}/settings`);
+      await page.waitForSelector(".settings");
+      await cut();
+      await studio.open(`${service.appId}/app/${name}`);
+      await shows("the service does not answer");
+      await mend();
+      await page.waitForFunction(`!document.body.innerText.includes("the service does not answer")`);
+      await page.waitForSelector(".app-page .records");
+    });
+
+  it("a change that failed without a connection is no fault once the connection is back", async () => {
+    await studio.open(`${service.appId}/app/versions`);
+    await page.waitForNetworkIdle();
+    await cut();
+    await studio.button("Take a version now");
+    await shows("the service does not answer");
+    await mend();
+    await page.waitForFunction(`!document.body.innerText.includes("the service does not answer")`);
+  });
+
+  it("Data shows entries that others add, change and delete, and leaves the cell that is edited", async () => {
+    const { dataSource } = await write("POST", "data-sources", { name: "orders" });
+    const entries = `data-sources/${dataSource.id}/entries`;
+    const entry = await write("POST", entries, { city: "Bern", note: "first" });
+    await studio.open(`${service.appId}/data/${dataSource.id}`);
+    await shows("Bern");
+    const added = await write("POST", entries, { city: "Oslo", country: "Norway" });
+    await shows("Norway");
+    const city = `::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="Bern"])`;
+    await (await page.waitForSelector(city))!.click();
+    await page.waitForSelector("input.cell");
+    await page.keyboard.type("Berlin");
+    const typed = await textIn("input.cell");
+    await write("PUT", `${entries}/${entry.id}`, { city: "Basel" });
+    await write("DELETE", `${entries}/${added.id}`);
+    await shows(`city of entry ${entry.id} changed elsewhere`);
+    await page.waitForFunction(`!document.body.innerText.includes("Oslo")`);
+    expect(await textIn("input.cell")).to.equal(typed);
+    await page.keyboard.press("Escape");
+    await shows("Basel");
+  });
+
+  it("Data shows data sources and rules of others, and does not replace rules that are edited", async () => {
+    const { dataSource } = await write("POST", "data-sources", { name: "invoices" });
+    await page.waitForSelector(studio.withText("b", "invoices"));
+    await studio.open(`${service.appId}/data/${dataSource.id}`);
+    await studio.button("Rules");
+    await studio.replace("#indexes", '["mine"]');
+    await write("PUT", `data-sources/${dataSource.id}`, { indexes: ["theirs"], hooks: [] });
+    await shows("indexes changed elsewhere");
+    expect(await textIn("#indexes")).to.equal('["mine"]');
+    await page.waitForSelector(studio.withText("button[@disabled]", "Save indexes"));
+    await studio.button("Take theirs");
+    await hasValue("#indexes", JSON.stringify(["theirs"], null, 2));
+  });
+
+  it("Settings show what others set, and do not replace a value that is edited", async () => {
+    await write("POST", "settings", { greeting: "hello", colour: "red", __key: "one" });
+    await studio.open(`${service.appId}/settings`);
+    await hasValue('textarea[aria-label="greeting"]', "hello");
+    await studio.replace('textarea[aria-label="colour"]', "mine");
+    await studio.replace('input[aria-label="__key"]', "my key");
+    await write("POST", "settings", { greeting: "good day", colour: "theirs", __key: "two", added: "new" });
+    await hasValue('textarea[aria-label="greeting"]', "good day");
+    await hasValue('textarea[aria-label="added"]', "new");
+    await shows("colour changed elsewhere");
+    await shows("__key changed elsewhere");
+    await hasValue('textarea[aria-label="colour"]', "mine");
+    await hasValue('input[aria-label="__key"]', "my key");
+    await studio.button("Go on with mine", '//li[@data-key="colour"]');
+    await studio.button("Save", '//li[@data-key="colour"]');
+    await studio.button("Take theirs", '//li[@data-key="__key"]');
+    await hasValue('input[aria-label="__key"]', "");
+    await page.waitForSelector(studio.withText("button[@disabled]", "Save", '//li[@data-key="colour"]'));
+    expect((await service.rest("GET", `/v1/apps/${service.appId}/settings`)).body).to.include({
+      greeting: "good day",
+      colour: "mine",
+    });
+  });
+
+  it("Settings are read again only when they changed", async () => {
+    const answers: [string, number][] = [];
+    page.on("response", (response) => {
+      if (response.request().method() === "GET") answers.push([new URL(response.url()).pathname, response.status()]);
+    });
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.postData()?.includes("ReadSettings(")) asked.push("ReadSettings");
+    });
+    await page.evaluate(`window.dispatchEvent(new Event("focus"))`);
+    await page.waitForResponse((response) => response.url().endsWith("/settings"));
+    expect(answers).to.deep.include([`/svc/v1/apps/${service.appId}/settings`, 304]);
+    expect(asked).to.deep.equal([]);
+    page.removeAllListeners("response");
+    page.removeAllListeners("request");
+  });
+
+  it("Notifications show those of others, and do not replace what is edited", async () => {
+    const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
+    await studio.open(`${service.appId}/notifications`);
+    await shows("No notification yet.");
+    const notification = await write("POST", "notifications", { status: "draft", data: { title: "Theirs" } });
+    await (await page.waitForSelector(".message-line"))!.click();
+    await write("PUT", `notifications/${notification.id}`, { data: { title: "Theirs again" } });
+    await page.waitForFunction(`document.querySelector(".notification-card b")?.textContent === "Theirs again"`);
+    await studio.replace(field("Title"), "Mine");
+    await write("PUT", `notifications/${notification.id}`, { data: { title: "Theirs at last" } });
+    await shows("This notification changed elsewhere");
+    expect(await studio.textOf(".notification-card b")).to.equal("Mine");
+    await studio.button("Go on with mine");
+    await studio.button("Save");
+    await page.waitForSelector(studio.withText("b", "Mine", '//section[@aria-label="Notifications"]'));
+    await write("DELETE", `notifications/${notification.id}`);
+    await shows("This notification was deleted elsewhere");
+  });
+});
