@@ -9,6 +9,7 @@ import { createFrontDoor } from "./api/health.js";
 import { createPort } from "./api/port.js";
 import type { Config } from "./config.js";
 import { isDatabaseAway } from "./data/database.js";
+import { createLog } from "./engine/log.js";
 import { StartError } from "./errors.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
@@ -148,7 +149,8 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const impatient = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = createMeasures();
-  if (options.ownsProcess) surviveRejections(log, measures);
+  // A fault of the service has its line in an outage too.
+  if (options.ownsProcess) surviveRejections(createLog(config.logLevel), measures);
   const plan = {
     config,
     clock,

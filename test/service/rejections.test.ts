@@ -4,8 +4,12 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { editorOf, QUICK } from "./support.js";
 
-/** Rejects a promise in the service's process at each SIGUSR2. */
-const FAULT = "process.on('SIGUSR2', () => { Promise.reject(new Error('a fault')); })";
+/** Rejects a promise in the service's process at each SIGUSR2; after the first one like a call to a database that is away. */
+const FAULT = `let code;
+process.on('SIGUSR2', () => {
+  Promise.reject(Object.assign(new Error('a fault'), { code }));
+  code = 'ECONNREFUSED';
+})`;
 
 describe("a promise of the service that is rejected and not handled", function () {
   this.timeout(90_000);
@@ -24,6 +28,12 @@ describe("a promise of the service that is rejected and not handled", function (
     await until(async () => (await count()) === 1);
     const [line] = service.log.filter(({ msg }) => String(msg).startsWith("unhandled rejection"));
     expect(line?.["err"]).to.include({ message: "a fault" });
+    for (const faults of [2, 3]) {
+      service.signal("SIGUSR2");
+      await until(async () => (await count()) === faults);
+    }
+    const lines = service.log.filter(({ msg }) => String(msg).startsWith("unhandled rejection"));
+    expect(lines, "those that look like an outage of the database too").to.have.length(3);
     await editor.create("quick", QUICK);
     expect((await editor.call("POST", "/quick/runWithResult", {})).body.result).to.deep.equal({ quick: true });
     service.signal("SIGTERM");
