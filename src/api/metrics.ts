@@ -90,6 +90,7 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
       "Age of the oldest due tick that no scheduler has claimed.",
       (now) => now.scheduleLagMs / 1e3,
     ),
+    gauge("svc_schedule_ticks_due", "Ticks of schedules that fall due within the next minute.", (now) => now.ticksDue),
     gauge("svc_schedules", "Production copies that fire on a schedule.", (now) => now.schedules),
     gauge("svc_runs_queued", "Runs that wait for a runner.", (now) => now.queued),
     gauge("svc_runs_running", "Runs under way.", (now) => now.running),

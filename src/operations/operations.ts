@@ -35,7 +35,7 @@ import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 import { createBacktest } from "./triggers/backtest.js";
-import { createSchedule } from "./triggers/schedule.js";
+import { createSchedule, type Schedule } from "./triggers/schedule.js";
 import { createSchedulePause } from "./triggers/schedule-pause.js";
 import { createTriggerIndex } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
@@ -82,11 +82,11 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
 }
 
 /** What keeps the tables small, and what is told of the whole service. */
-function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>, depths: QueueRoom["depths"]) {
+function upkeepOf({ config, db }: Surroundings, schedule: Schedule, depths: QueueRoom["depths"]) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
-    vitals: createVitals({ db, lag, depths }),
+    vitals: createVitals({ db, schedule, depths }),
   };
 }
 
@@ -98,7 +98,7 @@ function triggersOf(
     runWords,
     ...parts
   }: {
-    schedule: ReturnType<typeof createSchedule>;
+    schedule: Schedule;
     runs: ReturnType<typeof createRuns>;
     runWords: RunWords;
     logEvents: LogEvents;
@@ -170,7 +170,7 @@ export async function createOperations(surroundings: Surroundings) {
     appVersions,
     trail,
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
-    ...upkeepOf(surroundings, schedule.lag, queueRoom.depths),
+    ...upkeepOf(surroundings, schedule, queueRoom.depths),
     dataKeys,
     clients,
     store,

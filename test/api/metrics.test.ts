@@ -31,6 +31,7 @@ describe("the metrics", () => {
     expect([...named]).to.include.members([
       "svc_schedule_lag_seconds",
       "svc_schedules",
+      "svc_schedule_ticks_due",
       "svc_runs_queued",
       "svc_runs_running",
       "svc_runs_oldest_queued_seconds",
@@ -99,6 +100,7 @@ describe("the metrics of one process", () => {
   const NOW: Vitals = {
     scheduleLagMs: 0,
     schedules: 0,
+    ticksDue: 700,
     queued: 7,
     running: 2,
     oldestQueuedMs: 12_500,
@@ -128,6 +130,7 @@ describe("the metrics of one process", () => {
     const text = await ofRunner(async () => NOW, false);
     for (const line of [
       "svc_runs_queued 7",
+      "svc_schedule_ticks_due 700",
       "svc_runs_oldest_queued_seconds 12.5",
       'svc_runner_places{state="total"} 8',
       'svc_runner_places{state="free"} 5',

@@ -24,6 +24,7 @@ const WELL: Vitals = {
   ...{
     scheduleLagMs: 0,
     schedules: 4,
+    ticksDue: 4,
     queued: 1,
     running: 2,
     oldestQueuedMs: 100,

@@ -37,7 +37,11 @@ describe("runs that have ended", () => {
       transaction: { value: counted },
       query: { value: (sql: string, values: unknown[]) => counted((manager) => manager.query(sql, values)) },
     }) as DataSource;
-    const vitals = createVitals({ db: watched, lag: async () => 0, depths: async () => [] });
+    const vitals = createVitals({
+      db: watched,
+      schedule: { lag: async () => 0, ticksDue: async () => 0 },
+      depths: async () => [],
+    });
     expect((await vitals.read()).running).to.equal(1);
     const ending = () =>
       ({ state: "failed", type: "app.task.failed", data: { text: "{}", payloadAt: null } }) satisfies Ending;

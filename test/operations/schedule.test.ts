@@ -176,6 +176,19 @@ describe("schedules", () => {
     expect(await schedule.lag()).to.equal(0);
   });
 
+  it("are counted where they fall due within the next minute, unless the app is unpublished or paused", async () => {
+    await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c", frequency: "0 13 * * *" });
+    expect(await schedule.ticksDue()).to.equal(2);
+    time = NOON - MINUTE - 1;
+    expect(await schedule.ticksDue()).to.equal(0);
+    time = NOON + MINUTE / 2;
+    expect(await schedule.ticksDue(), "what waits already").to.equal(2);
+    await db.query("UPDATE app SET schedules_paused_at = now() WHERE id = $1", [appId]);
+    expect(await schedule.ticksDue()).to.equal(0);
+    await db.query("UPDATE app SET schedules_paused_at = NULL, published_at = NULL WHERE id = $1", [appId]);
+    expect(await schedule.ticksDue()).to.equal(0);
+  });
+
   it("keep a tick that is due when the action is published again before it is claimed", async () => {
     const [copy] = await publish(SCHEDULED);
     time = NOON + 1_000;

@@ -10,6 +10,7 @@ import type { Measures, TickFateLabel } from "../watch/measures.js";
 
 /** Rows locked in one transaction. */
 const BATCH = 100;
+const MINUTE_MS = 60_000;
 /** Another scheduler is at work on what is due: it is looked at again after this. */
 const YIELD_MS = 50;
 
@@ -57,6 +58,11 @@ const WRITE_TICKS = `
 const ADVANCE = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
+
+/* A schedule fires every two minutes at most. */
+const TICKS_DUE = `
+  SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
+   WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;
 
 interface DueRow {
   actionId: number;
@@ -176,6 +182,12 @@ export function createSchedule(options: {
     async lag(): Promise<number> {
       const first = await firstTick();
       return first ? Math.max(0, now() - first.getTime()) : 0;
+    },
+
+    /** Number of ticks that fall due within the next minute or are due already. Skipped ticks of unpublished or paused apps do not count. */
+    async ticksDue(): Promise<number> {
+      const [row] = await rows<{ ticks: number }>(db, TICKS_DUE, [new Date(now() + MINUTE_MS)]);
+      return row!.ticks;
     },
 
     /** The next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */

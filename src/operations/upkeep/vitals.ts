@@ -4,11 +4,14 @@ import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
 import { RUNNING } from "../../data/run.js";
 import type { QueueRoom } from "../records/queue-room.js";
+import type { Schedule } from "../triggers/schedule.js";
 
 export interface Vitals {
   /** How long the oldest due tick has waited to be claimed; 0 when none waits. */
   scheduleLagMs: number;
   schedules: number;
+  /** Ticks that fall due within the next minute. */
+  ticksDue: number;
   queued: number;
   running: number;
   /** How long the oldest queued run has waited. */
@@ -28,19 +31,24 @@ const COUNTS = `
 
 export type ReadVitals = () => Promise<Vitals>;
 
-export function createVitals(options: { db: DataSource; lag: () => Promise<number>; depths: QueueRoom["depths"] }) {
-  const { db, lag, depths } = options;
+export function createVitals(options: {
+  db: DataSource;
+  schedule: Pick<Schedule, "lag" | "ticksDue">;
+  depths: QueueRoom["depths"];
+}) {
+  const { db, schedule, depths } = options;
 
   async function read(): Promise<Vitals> {
-    const [[counts], waiting, scheduleLagMs] = await Promise.all([
+    const [[counts], waiting, scheduleLagMs, ticksDue] = await Promise.all([
       rows<Pick<Vitals, "schedules" | "running" | "instances">>(db, COUNTS),
       depths(),
-      lag(),
+      schedule.lag(),
+      schedule.ticksDue(),
     ]);
     const queues = waiting.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));
     const queued = queues.reduce((sum, one) => sum + one.queued, 0);
     const oldestQueuedMs = Math.max(0, ...queues.map(({ oldestMs }) => oldestMs));
-    return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs };
+    return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs, ticksDue };
   }
 
   return {
