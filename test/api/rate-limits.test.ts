@@ -1,7 +1,4 @@
 /** The three limits as callers meet them: over both exits, at two services on one database. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
@@ -19,12 +16,10 @@ const NOBODY = 2_000_000_000;
 describe("the rate limits", () => {
   let service: TestService;
   let second: Service;
-  let dataDir: string;
 
   before(async () => {
     service = await startTestService({ ROLES: "api", ...LIMITS });
-    dataDir = mkdtempSync(join(tmpdir(), "svc-second-"));
-    const { databaseUrl } = service;
+    const { databaseUrl, dataDir } = service;
     second = await startService(
       readConfig({
         PORT: "0",
@@ -37,9 +32,8 @@ describe("the rate limits", () => {
     );
   });
   after(async () => {
-    await second.stop();
+    await second?.stop();
     await service.stop();
-    rmSync(dataDir, { recursive: true, force: true });
   });
   beforeEach(() => service.db.query("DELETE FROM rate_window"));
 

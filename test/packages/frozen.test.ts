@@ -28,7 +28,8 @@ describe("A package that an action has", () => {
 
   async function startLater(npm: Record<string, string>): Promise<void> {
     await later?.stop();
-    const environment = { PORT: "0", LOG_LEVEL: "silent", DATABASE_URL: service.databaseUrl, SETTINGS_KEY };
+    const { databaseUrl: DATABASE_URL, dataDir: DATA_DIR } = service;
+    const environment = { PORT: "0", LOG_LEVEL: "silent", DATABASE_URL, DATA_DIR, SETTINGS_KEY };
     const limits = { RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0", RATE_LIMIT_PUBLISH: "0" };
     later = await startService(readConfig({ ...environment, ...limits, ...npm }));
   }
