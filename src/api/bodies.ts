@@ -82,13 +82,14 @@ function textOf(body: Buffer): string {
 }
 
 /** JSON of any shape, and nothing for an empty body; prototype keys stay data and are judged by the rules. */
-function parse(body: Buffer): unknown {
+function parse(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
   const text = textOf(body);
   const value = parseText(text);
   // JSON.parse makes Infinity of 1e400, which would be stored as null.
   if (MAY_BE_HUGE.test(text) && holdsInfinity(value)) {
-    throw new ActionError("REQUEST_INVALID", "the body must not hold a number beyond 1.8e308");
+    const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
+    throw new ActionError(status, "the body must not hold a number beyond 1.8e308");
   }
   return value;
 }
@@ -151,13 +152,13 @@ export function registerBodies(
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (request: FastifyRequest, body: Buffer) => {
-    if (body.length <= SMALL_BODY_BYTES) return parse(body);
+    if (body.length <= SMALL_BODY_BYTES) return parse(body, request);
     const sender = senderOf(request.context);
     try {
       const isOneValue = request.routeOptions.config.isLargeForAll === true;
       if (body.length > BODY_MAX_BYTES && !isOneValue)
         return await parseInParts(body, (step) => turns.take(sender, step));
-      return await turns.take(sender, () => parse(body));
+      return await turns.take(sender, () => parse(body, request));
     } finally {
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);
     }

@@ -37,6 +37,10 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
+  /** Time of the last change of any setting; null if none was ever written. */
+  @Column("timestamptz", { name: "settings_updated_at", nullable: true })
+  settingsUpdatedAt: Date | null;
+
   /** The number of the last change of an underscore setting; kept by the database itself. */
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;

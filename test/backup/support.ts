@@ -56,7 +56,7 @@ export async function furnish(service: TestService): Promise<void> {
   await must(rest, "POST", `${app}/settings`, { title: "ü", _note: "for editors", __apiKey: "a-secret-of-the-app" });
   const code = "async function execute() { return 1 }";
   const frequency = "0 4 * * *";
-  const scheduled = { triggers: [{ trigger: "schedule", frequency }], frequency };
+  const scheduled = { triggers: [{ trigger: "schedule" }], frequency };
   await must(rest, "POST", actions, { name: SCHEDULED, active: true, code, ...scheduled });
   await must(rest, "PUT", `${actions}/1`, { code: `${code} // changed` });
   await must(rest, "POST", `${app}/publish`);
