@@ -141,7 +141,7 @@ function createStop({ config, log, parts, releases }: Plan, impatient: AbortCont
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, unwanted = NEVER } = options;
-  const { log, reached } = createOutageLog({ level: config.logLevel, isAway: isDatabaseAway });
+  const { log, reached } = createOutageLog({ level: config.logLevel });
   const releases = new Releases(log);
   const parts = partsOf(config);
   const door = createFrontDoor(parts);

@@ -3,20 +3,23 @@
  * failed attempt. Read it when lines about the database are missing from the log.
  */
 import type { DestinationStream, Logger } from "pino";
+import { isDatabaseAway, isFull, isTimeout } from "../data/database.js";
 import { createLog } from "../engine/log.js";
+import { isDiskFull } from "../postgres.js";
 
 const LINE_EVERY_MS = 60_000;
 /** After the database answers, connections that were lost may still fail for a moment. An outage ends after this long without a failure. */
 const QUIET_MS = 2_000;
 
 export interface OutageLog {
-  /** The process's log. Lines with an `err` that says that the database is away are counted instead of written. */
+  /** The process's log. Lines whose `err` names a problem of the database are counted instead of written. */
   log: Logger;
   /** The database has answered. Ends an outage once nothing fails any more. */
   reached(): void;
 }
 
 interface Outage {
+  problem: string;
   since: number;
   lastFailure: number;
   lastLine: number;
@@ -24,36 +27,45 @@ interface Outage {
   lines: number;
 }
 
+/** Returns the problem of the database that an error comes from; null for every other error. */
+export function databaseProblem(error: unknown): string | null {
+  // A slow statement is a fault of its own, which its line names.
+  if (!isDatabaseAway(error) || isTimeout(error)) return null;
+  if (isFull(error)) return "the database has no connection left";
+  return isDiskFull() ? "the database's disk is full" : "the database is away";
+}
+
 /** @param now a monotonic clock in milliseconds */
 export function createOutageLog(options: {
   level: string;
-  isAway: (error: unknown) => boolean;
+  problemOf?: (error: unknown) => string | null;
   destination?: DestinationStream;
   now?: () => number;
 }): OutageLog {
-  const { level, isAway, destination, now = () => performance.now() } = options;
+  const { level, problemOf = databaseProblem, destination, now = () => performance.now() } = options;
   const plain = createLog(level, { ...(destination && { destination }) });
   let outage: Outage | null = null;
 
-  function count(err: unknown, first: string): void {
+  function count(err: unknown, problem: string, first: string): void {
     const at = now();
     if (outage === null) {
-      outage = { since: at, lastFailure: at, lastLine: at, lines: 1 };
-      plain.error({ err, first }, "the database is away: failures are counted until it is back");
+      outage = { problem, since: at, lastFailure: at, lastLine: at, lines: 1 };
+      plain.error({ err, first }, `${problem}: failures are counted until it is back`);
       return;
     }
     outage.lines += 1;
     outage.lastFailure = at;
     if (at - outage.lastLine < LINE_EVERY_MS) return;
     outage.lastLine = at;
-    plain.error({ awayMs: Math.round(at - outage.since), failures: outage.lines }, "the database is still away");
+    plain.error({ awayMs: Math.round(at - outage.since), failures: outage.lines }, `${outage.problem}, still`);
   }
 
   const absorb = (parts: readonly unknown[]): boolean => {
     const [fields, message] = parts;
     const err = typeof fields === "object" && fields !== null && "err" in fields ? fields.err : undefined;
-    if (err === undefined || !isAway(err)) return false;
-    count(err, String(message));
+    const problem = err === undefined ? null : problemOf(err);
+    if (problem === null) return false;
+    count(err, problem, String(message));
     return true;
   };
 

@@ -1,8 +1,12 @@
 /** The log of a process whose database is away. */
 import { expect } from "chai";
-import { createOutageLog } from "../../src/service/outage-log.js";
+import { DatabaseError } from "pg";
+import { reportDiskFree } from "../../src/postgres.js";
+import { createOutageLog, databaseProblem } from "../../src/service/outage-log.js";
+import { connectedDatabase } from "../harness/connected-database.js";
 
 const AWAY = new Error("connect ECONNREFUSED");
+const AWAY_BY_CODE = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
 
 describe("the log while the database is away", () => {
   let time = 0;
@@ -14,7 +18,7 @@ describe("the log while the database is away", () => {
   const create = (level = "info") =>
     createOutageLog({
       level,
-      isAway: (error) => error === AWAY,
+      problemOf: (error) => (error === AWAY ? "the database is away" : null),
       destination: { write: (line) => void lines.push(JSON.parse(line)) },
       now: () => time,
     });
@@ -32,8 +36,8 @@ describe("the log while the database is away", () => {
     reached();
     expect(messages()).to.deep.equal([
       "the database is away: failures are counted until it is back",
-      "the database is still away",
-      "the database is still away",
+      "the database is away, still",
+      "the database is away, still",
       "the database is back",
     ]);
     expect(lines[0]).to.include({ first: "a heartbeat failed" });
@@ -66,5 +70,27 @@ describe("the log while the database is away", () => {
     expect(messages()).to.deep.equal([]);
     log.error({ err: AWAY }, "written");
     expect(messages()).to.have.length(1);
+  });
+
+  it("names a full disk of PostgreSQL", async () => {
+    const database = await connectedDatabase();
+    try {
+      const raise = "DO $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$";
+      const error = await database.db.query(raise).catch((fault: unknown) => fault);
+      expect(databaseProblem(error)).to.equal("the database's disk is full");
+    } finally {
+      reportDiskFree();
+      await database.stop();
+    }
+  });
+
+  it("tells a lack of connections and a slow statement from a database that is away", () => {
+    const fault = (code: string) => Object.assign(new DatabaseError("a fault", 1, "error"), { code });
+    expect(databaseProblem(fault("57P01"))).to.equal("the database is away");
+    expect(databaseProblem(AWAY_BY_CODE)).to.equal("the database is away");
+    expect(databaseProblem(fault("53300"))).to.equal("the database has no connection left");
+    for (const code of ["57014", "23505", "42601"]) expect(databaseProblem(fault(code)), code).to.equal(null);
+    expect(databaseProblem(new Error("another"))).to.equal(null);
+    expect(databaseProblem(undefined)).to.equal(null);
   });
 });
