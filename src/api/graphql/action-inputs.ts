@@ -36,7 +36,7 @@ class TriggerInput {
   @Field(() => TriggerTypeEnum, { nullable: true, description: "Kind of trigger; required." }) trigger?: unknown;
   @Field(() => TriggerWhereInput, {
     nullable: true,
-    description: "Filter for events; required for `log` and `analytics`, not allowed for other kinds.",
+    description: "Filter for events; required for `log` and `analytics`, ignored for other kinds.",
   })
   where?: unknown;
 }

@@ -32,13 +32,13 @@ export class DataSourceResolver {
     private readonly trials: AccessTrials,
   ) {}
 
-  @Query(() => [DataSourceType], { description: "Oldest first." })
+  @Query(() => [DataSourceType], { description: "Lists the app's data sources, oldest first." })
   async dataSources(@Ctx() context: RequestContext, @AppId() appId: number): Promise<DataSourceView[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.service.list(appId, context.answer?.reserve);
   }
 
-  @Query(() => DataSourceType, { description: "By its id or its name." })
+  @Query(() => DataSourceType, { description: "Returns a data source by its ID or name." })
   async dataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -49,22 +49,23 @@ export class DataSourceResolver {
     return this.service.get(appId, ref);
   }
 
-  @Mutation(() => DataSourceType)
+  @Mutation(() => DataSourceType, { description: "Creates a data source." })
   async createDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("data", () => CreateDataSourceInput, { nullable: true }) data: unknown,
+    @Arg("data", () => CreateDataSourceInput, { nullable: true, description: "Properties of the new data source." })
+    data: unknown,
   ): Promise<DataSourceView> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.service.create(caller, appId, data);
   }
 
-  @Mutation(() => DataSourceType, { description: "Changes the fields that are given." })
+  @Mutation(() => DataSourceType, { description: "Updates a data source; omitted properties keep their values." })
   async updateDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("id") ref: Reference,
-    @Arg("data", () => UpdateDataSourceInput, { nullable: true }) data: unknown,
+    @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
@@ -72,7 +73,7 @@ export class DataSourceResolver {
     return this.service.update(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt ?? null) }, data);
   }
 
-  @Mutation(() => Boolean, { description: "Removes it with its entries and snapshots." })
+  @Mutation(() => Boolean, { description: "Deletes a data source with its entries and snapshots; returns true." })
   async deleteDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -86,8 +87,7 @@ export class DataSourceResolver {
   }
 
   @Query(() => [RecentQueryType], {
-    description:
-      "Kinds of queries that the process which answers has had of late, latest first: columns and operators, never a value.",
+    description: "Lists the kinds of queries that this server process answered recently, latest first; without values.",
   })
   async dataSourceQueries(
     @Ctx() context: RequestContext,
@@ -99,7 +99,7 @@ export class DataSourceResolver {
     return this.entries.listQueries({ appId, ref });
   }
 
-  @Query(() => [EntryVersionType], { description: "Newest first." })
+  @Query(() => [EntryVersionType], { description: "Lists the snapshots of a data source, newest first." })
   async dataSourceVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -111,13 +111,13 @@ export class DataSourceResolver {
   }
 
   @Mutation(() => ImportedType, {
-    description: "Brings the entries back as they were; those of now become a snapshot.",
+    description: "Restores the entries from a snapshot and takes a snapshot of the current entries first.",
   })
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("versionId", () => Int) versionId: number,
+    @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
   ): Promise<ImportedType> {
@@ -125,15 +125,13 @@ export class DataSourceResolver {
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, preconditionOf(ifUpdatedAt));
   }
 
-  @Query(() => AccessTrialType, {
-    description:
-      "What a user of the app would see and might do by the access rules, or by others that are to be tried.",
-  })
+  @Query(() => AccessTrialType, { description: "Evaluates access rules for a user of the app, without changing data." })
   async tryAccess(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("trial", () => AccessTrialInput, { nullable: true }) trial: unknown,
+    @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
+    trial: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<Trial> {
     await this.gate.enter(context, "readEntries", appId);

@@ -25,139 +25,208 @@ const Joins = judged(
   "Object of joins by name, each {dataSourceId or dataSourceName, on, required, has, count, sum, where, attributes, limit, order}.",
 );
 
-@ObjectType("DataSource", { description: "A named list of entries, each a JSON object." })
+@ObjectType("DataSource", { description: "Named list of entries, each a JSON object." })
 export class DataSourceType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) appId: number;
-  @Field(() => Int) organizationId: number;
-  @Field(() => String) name: string;
-  @Field(() => [String], { description: "In the order in which they were met." }) columns: string[];
-  @Field(() => AccessRules) accessRules: unknown;
-  @Field(() => Hooks) hooks: unknown;
-  @Field(() => Indexes) indexes: unknown;
-  @Field(() => Boolean, { description: "True if it holds the app's users: pages sign in by its entries." })
+  @Field(() => Int, { description: "ID of the data source." }) id: number;
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => Int, { description: "ID of the organization that owns the app." }) organizationId: number;
+  @Field(() => String, { description: "Name of the data source, unique in the app." }) name: string;
+  @Field(() => [String], { description: "Names of the columns, in the order of their first appearance." })
+  columns: string[];
+  @Field(() => AccessRules, { description: "Rules that grant access to the users of pages." }) accessRules: unknown;
+  @Field(() => Hooks, { description: "Operations and messages that run when entries change." }) hooks: unknown;
+  @Field(() => Indexes, { description: "Indexes of the entries." }) indexes: unknown;
+  @Field(() => Boolean, { description: "True if the entries are the app's users, who sign in to its pages." })
   isUsers: boolean;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("DataSourceEntry")
+@ObjectType("DataSourceEntry", { description: "Entry of a data source." })
 export class EntryType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) dataSourceId: number;
-  @Field(() => GraphQLJSON) data: unknown;
-  @Field(() => Float) order: number;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
-  @Field(() => GraphQLJSON, { nullable: true, description: "By the names that the query gave its joins." })
+  @Field(() => Int, { description: "ID of the entry." }) id: number;
+  @Field(() => Int, { description: "ID of the data source." }) dataSourceId: number;
+  @Field(() => GraphQLJSON, { description: "Values of the entry by column." }) data: unknown;
+  @Field(() => Float, { description: "Position of the entry in the data source; a lower number comes first." })
+  order: number;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Results of the query's joins by name; null if the query has none.",
+  })
   joins?: unknown;
 }
 
-@ObjectType("DataSourcePagination")
+@ObjectType("DataSourcePagination", { description: "Position of a page in a list of entries." })
 class EntryPaginationType {
-  @Field(() => Float) total: number;
-  @Field(() => Int) limit: number;
-  @Field(() => Float) offset: number;
-  @Field(() => Boolean, { nullable: true, description: "true: `total` is an estimate." }) about?: boolean;
+  @Field(() => Float, { description: "Number of matching entries on all pages." }) total: number;
+  @Field(() => Int, { description: "Maximum number of entries on this page." }) limit: number;
+  @Field(() => Float, { description: "Number of entries before this page." }) offset: number;
+  @Field(() => Boolean, { nullable: true, description: "True if `total` is an estimate; null if it is exact." })
+  about?: boolean;
 }
 
-@ObjectType("DataSourceCursor")
+@ObjectType("DataSourceCursor", { description: "Cursors of the pages before and after this page." })
 class EntryCursorType {
-  @Field(() => Boolean) isFirstPage: boolean;
-  @Field(() => Boolean) isLastPage: boolean;
-  @Field(() => String, { nullable: true }) next: string | null;
-  @Field(() => String, { nullable: true }) prev: string | null;
+  @Field(() => Boolean, { description: "True if no page precedes this page." }) isFirstPage: boolean;
+  @Field(() => Boolean, { description: "True if no page follows this page." }) isLastPage: boolean;
+  @Field(() => String, { nullable: true, description: "Cursor of the next page; null on the last page." }) next:
+    | string
+    | null;
+  @Field(() => String, { nullable: true, description: "Cursor of the previous page; null on the first page." }) prev:
+    | string
+    | null;
 }
 
-@ObjectType("DataSourceEntryList")
+@ObjectType("DataSourceEntryList", { description: "Result of a query of entries." })
 export class EntryListType {
-  @Field(() => [EntryType]) entries: EntryType[];
-  @Field(() => [GraphQLJSON], { nullable: true, description: "What an aggregate made." }) documents: unknown[] | null;
-  @Field(() => EntryPaginationType, { nullable: true }) pagination?: EntryPaginationType;
-  @Field(() => EntryCursorType, { nullable: true }) cursor?: EntryCursorType;
+  @Field(() => [EntryType], { description: "Matching entries on this page; empty if the query has an aggregate." })
+  entries: EntryType[];
+  @Field(() => [GraphQLJSON], { nullable: true, description: "Results of the aggregate; null if the query has none." })
+  documents: unknown[] | null;
+  @Field(() => EntryPaginationType, {
+    nullable: true,
+    description: "Position of this page in the list; null if the query did not request it.",
+  })
+  pagination?: EntryPaginationType;
+  @Field(() => EntryCursorType, {
+    nullable: true,
+    description: "Cursors of the adjacent pages; null if the query has no cursor.",
+  })
+  cursor?: EntryCursorType;
 }
 
-@ObjectType("DataSourceChange", { description: "Each entry as it stands now; those that left as they were last seen." })
+@ObjectType("DataSourceChange", { description: "Changes of the entries that match a filter." })
 export class EntryNewsType {
-  @Field(() => Boolean, { description: "More changed than is told: read anew." }) reset: boolean;
-  @Field(() => String, { description: "For `since`, to go on from here." }) position: string;
-  @Field(() => [EntryType]) inserted: EntryType[];
-  @Field(() => [EntryType]) updated: EntryType[];
-  @Field(() => [EntryType]) deleted: EntryType[];
+  @Field(() => Boolean, { description: "True if changes were lost and the client must read the entries again." })
+  reset: boolean;
+  @Field(() => String, { description: "Value for `since` that resumes after this message." }) position: string;
+  @Field(() => [EntryType], { description: "Current state of entries that started to match the filter." })
+  inserted: EntryType[];
+  @Field(() => [EntryType], { description: "Current state of changed entries that still match the filter." })
+  updated: EntryType[];
+  @Field(() => [EntryType], {
+    description: "Last known state of entries that were deleted or no longer match the filter.",
+  })
+  deleted: EntryType[];
 }
 
-@InputType("DataSourceQueryInput", { description: "What REST's query takes." })
+@InputType("DataSourceQueryInput", { description: "Query of entries, with the same properties as in the REST API." })
 export class EntryQueryInput {
-  @Field(() => GraphQLJSON, { nullable: true }) where?: unknown;
-  @Field(() => [String], { nullable: true }) attributes?: string[];
-  @Field(() => [[String]], { nullable: true, description: '[["data.Name", "ASC"]]' }) order?: unknown;
-  @Field(() => Int, { nullable: true, description: "1,000 unless given, 10,000 at most." }) limit?: number;
-  @Field(() => Int, { nullable: true }) offset?: number;
-  @Field(() => Boolean, { nullable: true }) includePagination?: boolean;
-  @Field(() => Joins, { nullable: true }) join?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) aggregate?: unknown;
-  @Field(() => String, { nullable: true, description: "first for the first page, then what `cursor.next` gives." })
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Filter that the entries must match; all entries by default.",
+  })
+  where?: unknown;
+  @Field(() => [String], { nullable: true, description: "Names of the columns to return; all columns by default." })
+  attributes?: string[];
+  @Field(() => [[String]], {
+    nullable: true,
+    description: 'Sort order as pairs of field and direction, for example [["data.Name", "ASC"]].',
+  })
+  order?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Maximum number of entries to return, at most 10,000; 1,000 by default.",
+  })
+  limit?: number;
+  @Field(() => Int, { nullable: true, description: "Number of entries to skip; 0 by default." }) offset?: number;
+  @Field(() => Boolean, { nullable: true, description: "True to return `pagination`." }) includePagination?: boolean;
+  @Field(() => Joins, { nullable: true, description: "Joins with other data sources." }) join?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Aggregation whose results are returned as `documents` instead of entries.",
+  })
+  aggregate?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Cursor of a page: first for the first page, then `cursor.next` of the previous answer.",
+  })
   cursor?: string;
 }
 
-@ObjectType("DeletedEntries")
+@ObjectType("DeletedEntries", { description: "Result of deleting entries by a filter." })
 export class DeletedType {
-  @Field(() => Int) deletedCount: number;
+  @Field(() => Int, { description: "Number of deleted entries." }) deletedCount: number;
 }
 
-@ObjectType("DataSourceVersion", { description: "A snapshot of the entries, taken before what changed many." })
+@ObjectType("DataSourceVersion", {
+  description: "Snapshot of a data source's entries, taken before an operation that changed many of them.",
+})
 export class EntryVersionType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) dataSourceId: number;
-  @Field(() => String, { description: "What was about to be done." }) operation: string;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => [String]) columns: string[];
-  @Field(() => Int) entries: number;
-  @Field(() => Float) bytes: number;
-  @Field(() => DateTime) createdAt: string;
+  @Field(() => Int, { description: "ID of the snapshot." }) id: number;
+  @Field(() => Int, { description: "ID of the data source." }) dataSourceId: number;
+  @Field(() => String, { description: "Operation that followed the snapshot, for example import." }) operation: string;
+  @Field(() => Int, { nullable: true, description: "ID of the person who caused the snapshot; null if no person did." })
+  userId: number | null;
+  @Field(() => [String], { description: "Names of the columns at the time." }) columns: string[];
+  @Field(() => Int, { description: "Number of entries in the snapshot." }) entries: number;
+  @Field(() => Float, { description: "Size of the snapshot in bytes." }) bytes: number;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
 }
 
-@ObjectType("DataSourceQuery", { description: "A kind of query, and which index serves it." })
+@ObjectType("DataSourceQuery", {
+  description: "Kind of recent queries of a data source, and the index that serves them.",
+})
 export class RecentQueryType {
-  @Field(() => [String], { description: "Each column with an operator: Seat $gt." }) where: string[];
-  @Field(() => [String], { description: "Seat DESC." }) order: string[];
-  @Field(() => Boolean) aggregate: boolean;
-  @Field(() => Int) count: number;
-  @Field(() => Float, { description: "Of the last 64 of them." }) p95Ms: number;
-  @Field(() => DateTime) lastAt: string;
+  @Field(() => [String], { description: "Filtered columns with their operators, for example Seat $gt." })
+  where: string[];
+  @Field(() => [String], { description: "Sort columns with their directions, for example Seat DESC." }) order: string[];
+  @Field(() => Boolean, { description: "True if the queries have an aggregate." }) aggregate: boolean;
+  @Field(() => Int, { description: "Number of queries of this kind." }) count: number;
+  @Field(() => Float, { description: "95th percentile of the duration of the last 64 queries, in milliseconds." })
+  p95Ms: number;
+  @Field(() => DateTime, { description: "Time of the last query." }) lastAt: string;
   @Field(() => [String], {
     nullable: true,
-    description: "The columns of the index that serves it; null where none does.",
+    description: "Columns of the index that serves the queries; null if no index does.",
   })
   index: string[] | null;
-  @Field(() => [String], { nullable: true, description: "The columns of an index that would serve it." })
+  @Field(() => [String], {
+    nullable: true,
+    description: "Columns of a missing index that would serve the queries; null if there is none.",
+  })
   suggestion: string[] | null;
 }
 
-@ObjectType("CommittedEntries", { description: "The entries where `returnEntries` asked for them, else how many." })
+@ObjectType("CommittedEntries", {
+  description: "Result of a commit: the entries if `returnEntries` is true, otherwise their numbers.",
+})
 export class CommittedType {
-  @Field(() => [EntryType], { nullable: true }) entries?: EntryType[];
-  @Field(() => Int, { nullable: true }) inserted?: number;
-  @Field(() => Int, { nullable: true }) updated?: number;
-  @Field(() => Int, { nullable: true }) deleted?: number;
+  @Field(() => [EntryType], { nullable: true, description: "Written entries; null unless `returnEntries` is true." })
+  entries?: EntryType[];
+  @Field(() => Int, { nullable: true, description: "Number of inserted entries; null if `entries` is returned." })
+  inserted?: number;
+  @Field(() => Int, { nullable: true, description: "Number of updated entries; null if `entries` is returned." })
+  updated?: number;
+  @Field(() => Int, { nullable: true, description: "Number of deleted entries; null if `entries` is returned." })
+  deleted?: number;
 }
 
-@ObjectType("ImportedEntries")
+@ObjectType("ImportedEntries", { description: "Result of an import." })
 export class ImportedType {
-  @Field(() => Int) inserted: number;
-  @Field(() => [String], { nullable: true, description: "Of the rows, in the order of their first appearance." })
+  @Field(() => Int, { description: "Number of inserted entries." }) inserted: number;
+  @Field(() => [String], {
+    nullable: true,
+    description: "Names of the imported columns, in the order of their first appearance; null for a restored snapshot.",
+  })
   columns?: string[];
-  @Field(() => String, { nullable: true, description: "Between the cells of a CSV; null for other formats." })
+  @Field(() => String, { nullable: true, description: "Delimiter of the CSV cells; null for other formats." })
   delimiter?: string | null;
 }
 
 @InputType("CommitEntryInput", {
-  description: "Without an id it is inserted, with one updated. The other fields of a read entry are ignored.",
+  description: "Entry to insert, if it has no ID, or to update. The other fields of a read entry are ignored.",
 })
 class CommitEntryInput {
-  @Field(() => Int, { nullable: true }) id?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) data?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "The updatedAt that the update starts from." })
+  @Field(() => Int, { nullable: true, description: "ID of the entry to update; absent or null inserts an entry." })
+  id?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data?: unknown;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Rejects the commit unless this is the current `updatedAt` of the entry.",
+  })
   ifUpdatedAt?: unknown;
   @Field(() => Int, { nullable: true, description: "Ignored." }) dataSourceId?: unknown;
   @Field(() => DateTime, { nullable: true, description: "Ignored." }) createdAt?: unknown;
@@ -165,73 +234,117 @@ class CommitEntryInput {
   @Field(() => Float, { nullable: true, description: "Ignored." }) order?: unknown;
 }
 
-@InputType("CommitInput")
+@InputType("CommitInput", { description: "Inserts, updates and deletions of entries, committed in one transaction." })
 export class CommitInput {
-  @Field(() => [CommitEntryInput], { nullable: true }) entries?: unknown;
-  @Field(() => [Int], { nullable: true, description: "Ids to remove." }) delete?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "false: what is not named is removed." }) append?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "true: updates merge columns; else they replace the data." })
+  @Field(() => [CommitEntryInput], { nullable: true, description: "Entries to insert or update." }) entries?: unknown;
+  @Field(() => [Int], { nullable: true, description: "IDs of the entries to delete." }) delete?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "False to delete all entries that the commit does not name." })
+  append?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True to merge the columns of updated entries; otherwise `data` replaces their values.",
+  })
   extend?: unknown;
-  @Field(() => Boolean, { nullable: true }) returnEntries?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "True to return the written entries instead of their numbers." })
+  returnEntries?: unknown;
   @Field(() => [String], {
     nullable: true,
-    description: "Whose hooks send messages: insert, update; both unless given.",
+    description: "Operations whose hooks send messages, insert or update; both by default, none for an empty list.",
   })
   runHooks?: unknown;
 }
 
-@InputType("CreateDataSourceInput")
+@InputType("CreateDataSourceInput", { description: "Properties of a new data source." })
 export class CreateDataSourceInput {
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => [String], { nullable: true }) columns?: unknown;
-  @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
-  @Field(() => Hooks, { nullable: true }) hooks?: unknown;
-  @Field(() => Indexes, { nullable: true }) indexes?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "Only editors can change it; it needs a hashed column." })
+  @Field(() => String, { nullable: true, description: "Name of the data source, unique in the app; required." })
+  name?: unknown;
+  @Field(() => [String], { nullable: true, description: "Names of the columns." }) columns?: unknown;
+  @Field(() => AccessRules, { nullable: true, description: "Rules that grant access to the users of pages." })
+  accessRules?: unknown;
+  @Field(() => Hooks, { nullable: true, description: "Operations and messages that run when entries change." })
+  hooks?: unknown;
+  @Field(() => Indexes, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True if the entries are the app's users; requires a hashed column and the role of an editor.",
+  })
   isUsers?: unknown;
-  @Field(() => [GraphQLJSON], { nullable: true, description: "The data of its first entries." }) entries?: unknown;
+  @Field(() => [GraphQLJSON], { nullable: true, description: "Data of the first entries." }) entries?: unknown;
 }
 
-@InputType("UpdateDataSourceInput")
+@InputType("UpdateDataSourceInput", { description: "Changes to a data source; omitted properties keep their values." })
 export class UpdateDataSourceInput {
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => [String], { nullable: true }) columns?: unknown;
-  @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
-  @Field(() => Hooks, { nullable: true }) hooks?: unknown;
-  @Field(() => Indexes, { nullable: true }) indexes?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "Only editors can change it; it needs a hashed column." })
+  @Field(() => String, { nullable: true, description: "Name of the data source, unique in the app." }) name?: unknown;
+  @Field(() => [String], { nullable: true, description: "Names of the columns." }) columns?: unknown;
+  @Field(() => AccessRules, { nullable: true, description: "Rules that grant access to the users of pages." })
+  accessRules?: unknown;
+  @Field(() => Hooks, { nullable: true, description: "Operations and messages that run when entries change." })
+  hooks?: unknown;
+  @Field(() => Indexes, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True if the entries are the app's users; requires a hashed column and the role of an editor.",
+  })
   isUsers?: unknown;
 }
 
-@InputType("AccessTrialUserInput", { description: "An entry, or one that is not there: its data." })
+@InputType("AccessTrialUserInput", {
+  description: "User of an evaluation: an existing entry, or the data of a hypothetical one.",
+})
 class AccessTrialUserInput {
-  @Field(() => ID, { nullable: true, description: "Its id or its name." }) dataSourceId?: unknown;
-  @Field(() => Int, { nullable: true }) entryId?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) data?: unknown;
+  @Field(() => ID, { nullable: true, description: "ID or name of the data source of the users." })
+  dataSourceId?: unknown;
+  @Field(() => Int, { nullable: true, description: "ID of an existing entry." }) entryId?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "Data of a hypothetical entry by column." }) data?: unknown;
 }
 
-@InputType("AccessTrialInput")
+@InputType("AccessTrialInput", { description: "User, access rules and filter of an evaluation." })
 export class AccessTrialInput {
-  @Field(() => AccessTrialUserInput, { nullable: true, description: "null: nobody." }) user?: unknown;
-  @Field(() => AccessRules, { nullable: true, description: "The kept ones unless given." }) accessRules?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "What the rules ask for unless given." }) where?: unknown;
+  @Field(() => AccessTrialUserInput, { nullable: true, description: "User of the app; null for an anonymous caller." })
+  user?: unknown;
+  @Field(() => AccessRules, { nullable: true, description: "Access rules to evaluate; the stored rules by default." })
+  accessRules?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Filter of the evaluated query; the filter that the rules require by default.",
+  })
+  where?: unknown;
 }
 
-@ObjectType("AccessTrialVerb")
+@ObjectType("AccessTrialVerb", { description: "Result of an evaluation of access rules for one operation." })
 class AccessTrialVerbType {
-  @Field(() => String) verb: string;
-  @Field(() => Boolean) allowed: boolean;
-  @Field(() => Int, { nullable: true, description: "Which rule decides, counted from 0." }) rule: number | null;
-  @Field(() => [String], { description: "Of the known columns, those that may be read or written." }) columns: string[];
-  @Field(() => [String], { description: "That must be in the where or the data." }) required: string[];
-  @Field(() => String, { nullable: true }) reason: string | null;
+  @Field(() => String, { description: "Operation: select, insert, update or delete." }) verb: string;
+  @Field(() => Boolean, { description: "True if the user can perform the operation." }) allowed: boolean;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Index of the rule that decides, counted from 0; null if no rule applies.",
+  })
+  rule: number | null;
+  @Field(() => [String], { description: "Names of the known columns that the user can read or write." })
+  columns: string[];
+  @Field(() => [String], { description: "Names of the columns that the filter or the data must contain." })
+  required: string[];
+  @Field(() => String, {
+    nullable: true,
+    description: "Reason why the operation is denied although a rule applies; null otherwise.",
+  })
+  reason: string | null;
 }
 
-@ObjectType("AccessTrial")
+@ObjectType("AccessTrial", { description: "Result of an evaluation of access rules." })
 export class AccessTrialType {
-  @Field(() => GraphQLJSON, { nullable: true }) user: unknown;
-  @Field(() => [AccessTrialVerbType]) verbs: AccessTrialVerbType[];
-  @Field(() => [EntryType], { nullable: true, description: "The first; null where reading is refused." })
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Data of the user by column, without hashed columns; null for an anonymous caller.",
+  })
+  user: unknown;
+  @Field(() => [AccessTrialVerbType], { description: "Result for each operation." }) verbs: AccessTrialVerbType[];
+  @Field(() => [EntryType], {
+    nullable: true,
+    description: "First 20 entries that the user can read; null if reading is denied.",
+  })
   entries: EntryType[] | null;
-  @Field(() => String, { nullable: true, description: "Why it is refused." }) reason: string | null;
+  @Field(() => String, { nullable: true, description: "Reason why reading is denied; null if it is allowed." }) reason:
+    | string
+    | null;
 }

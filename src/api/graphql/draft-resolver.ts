@@ -10,19 +10,23 @@ import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
-@ObjectType("PayloadPreset", { description: "A payload kept with an action by name, to try it with." })
+@ObjectType("PayloadPreset", { description: "Named payload that is stored with an action for test runs." })
 class PayloadPresetType {
-  @Field(() => String) name: string;
-  @Field(() => GraphQLJSON) payload: unknown;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => String, { description: "Name of the preset." }) name: string;
+  @Field(() => GraphQLJSON, { description: "Payload of a test run." }) payload: unknown;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("CodeProblem", { description: "What a save would be refused for, and where; counted from 1." })
+@ObjectType("CodeProblem", { description: "Problem in code that prevents a save, with its position." })
 class CodeProblemType implements CodeProblem {
-  @Field(() => String) message: string;
-  @Field(() => Int) line: number;
-  @Field(() => Int) column: number;
-  @Field(() => String, { nullable: true, description: "The package that would mend it." }) dependency: string | null;
+  @Field(() => String, { description: "Problem and its solution." }) message: string;
+  @Field(() => Int, { description: "Line of the problem, counted from 1." }) line: number;
+  @Field(() => Int, { description: "Column of the problem, counted from 1." }) column: number;
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of the package that solves the problem as a dependency; null if there is none.",
+  })
+  dependency: string | null;
 }
 
 @Resolver()
@@ -34,37 +38,39 @@ export class DraftResolver {
     private readonly scripts: Pick<KeptScripts, "declarations">,
   ) {}
 
-  @Query(() => [PayloadPresetType], { description: "By name; of the master of that id." })
+  @Query(() => [PayloadPresetType], { description: "Lists the payload presets of an action by name." })
   async payloadPresets(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<PayloadPreset[]> {
     await this.gate.enter(context, "readPresets", appId);
     return this.presets.list(appId, actionId);
   }
 
   @Mutation(() => [PayloadPresetType], {
-    description: "Keeps a payload under a name, in the place of what stands there.",
+    description: "Stores a payload preset and replaces a preset of the same name; returns all presets of the action.",
   })
   async savePayloadPreset(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
-    @Arg("name", () => String) name: unknown,
-    @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
+    @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
+    @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of a test run." }) payload: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PayloadPreset[]> {
     const caller = await this.gate.enter(context, "writePresets", appId);
     return this.presets.save(caller, appId, actionId, name, payload, preconditionOf(ifUpdatedAt));
   }
 
-  @Mutation(() => [PayloadPresetType])
+  @Mutation(() => [PayloadPresetType], {
+    description: "Deletes a payload preset; returns the remaining presets of the action.",
+  })
   async deletePayloadPreset(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
-    @Arg("name", () => String) name: unknown,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
+    @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PayloadPreset[]> {
     await this.gate.enter(context, "writePresets", appId);
@@ -72,13 +78,17 @@ export class DraftResolver {
   }
 
   @Query(() => [CodeProblemType], {
-    description: "What a save of this code would be refused for: its first fault, or each package that it lacks.",
+    description: "Returns the problems that prevent a save of code: the first error, or each missing package.",
   })
   async codeProblems(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("code", () => String) code: unknown,
-    @Arg("dependencies", () => [String], { nullable: true }) dependencies: string[] | null = [],
+    @Arg("code", () => String, { description: "JavaScript of an action." }) code: unknown,
+    @Arg("dependencies", () => [String], {
+      nullable: true,
+      description: "Packages that the code uses, as npm package names or https URLs; none by default.",
+    })
+    dependencies: string[] | null = [],
   ): Promise<CodeProblem[]> {
     await this.gate.enter(context, "checkCode", appId);
     return this.problems(appId, code, dependencies ?? []);
@@ -87,12 +97,13 @@ export class DraftResolver {
   @Query(() => [String], {
     nullable: true,
     description:
-      "What the npm package of that integrity declares for TypeScript: files that name each other as ./<index>, the first of which exports the type Value of its global. Null where it declares nothing, or no action of the app uses it.",
+      "Returns the TypeScript declarations of an npm package, as files that import each other by `./<index>`. The first file exports the type `Value` of the package's global. Null if the package has no declarations or no action of the app uses it.",
   })
   async packageDeclarations(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("integrity", () => String, { description: "Of the asset." }) integrity: unknown,
+    @Arg("integrity", () => String, { description: "Subresource integrity of the package's asset." })
+    integrity: unknown,
   ): Promise<string[] | null> {
     await this.gate.enter(context, "readDeclarations", appId);
     return this.scripts.declarations(appId, integrity);

@@ -55,24 +55,30 @@ export class EntryResolver {
     private readonly service: Entries,
   ) {}
 
-  @Query(() => EntryType)
+  @Query(() => EntryType, { description: "Returns an entry of a data source." })
   async dataSourceEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.get(visit, { appId, ref }, id);
   }
 
-  @Query(() => EntryListType, { description: "Bare documents where there is an aggregate: under `documents`." })
+  @Query(() => EntryListType, {
+    description: "Queries the entries of a data source. An aggregate returns `documents` instead of entries.",
+  })
   async dataSourceEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("query", () => EntryQueryInput, { nullable: true }) query?: EntryQueryInput | null,
+    @Arg("query", () => EntryQueryInput, {
+      nullable: true,
+      description: "Filter, sort order, page, joins and aggregate; the first page of all entries by default.",
+    })
+    query?: EntryQueryInput | null,
     @By() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
     const { entries, ...pages } = await this.find(context, appId, ref, given(query));
@@ -80,12 +86,12 @@ export class EntryResolver {
     return { entries: isAggregate ? [] : (entries as EntryType[]), documents: isAggregate ? entries : null, ...pages };
   }
 
-  @Query(() => GraphQLJSON, { description: "Distinct values by column." })
+  @Query(() => GraphQLJSON, { description: "Returns an object with the distinct values of each column." })
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("columns", () => [String]) columns: string[],
+    @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
     @By() _by?: ReferenceKind | null,
   ): Promise<object> {
     const visit = await this.gate.admit(context, "readEntries", appId);
@@ -93,8 +99,7 @@ export class EntryResolver {
   }
 
   @Subscription(() => EntryNewsType, {
-    description:
-      "Entries as they come into view of the where, change there or leave it. The first message gives the position to come back with.",
+    description: "Emits changes of the entries that match a filter. The first message contains the current position.",
     subscribe: async ({ args, context }) => {
       const { appId, dataSourceId, by, where, since } = args as FollowArguments;
       const { gate, entries, ...visitor } = context as EntryFeedContext;
@@ -107,19 +112,27 @@ export class EntryResolver {
     @Root() news: EntryNews,
     @AppId() _appId: number,
     @Ref("dataSourceId") _ref: Reference,
-    @Arg("where", () => GraphQLJSON, { nullable: true }) _where?: unknown,
-    @Arg("since", () => String, { nullable: true, description: "A position that a message gave." }) _since?: string,
+    @Arg("where", () => GraphQLJSON, {
+      nullable: true,
+      description: "Filter that the entries must match; all entries by default.",
+    })
+    _where?: unknown,
+    @Arg("since", () => String, {
+      nullable: true,
+      description: "Position of an earlier message, after which the subscription resumes; from now on by default.",
+    })
+    _since?: string,
     @By() _by?: ReferenceKind | null,
   ): EntryNews {
     return news;
   }
 
-  @Mutation(() => DeletedType, { description: "Removes the entries that the where finds." })
+  @Mutation(() => DeletedType, { description: "Deletes the entries that match a filter." })
   async deleteEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("where", () => GraphQLJSON) where: unknown,
+    @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<DeletedType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
@@ -132,25 +145,25 @@ export class EntryResolver {
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
   }
 
-  @Mutation(() => EntryType)
+  @Mutation(() => EntryType, { description: "Inserts an entry." })
   async insertEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
+    @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.insert(visit, { appId, ref }, data);
   }
 
-  @Mutation(() => EntryType, { description: "Merges top-level columns." })
+  @Mutation(() => EntryType, { description: "Updates an entry; omitted columns keep their values." })
   async updateEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("id", () => Int) id: number,
-    @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
+    @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
+    @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
@@ -158,12 +171,12 @@ export class EntryResolver {
     return this.service.update(visit, { appId, ref }, id, data, preconditionOf(ifUpdatedAt ?? null));
   }
 
-  @Mutation(() => EntryType, { description: "Answers the entry that was removed." })
+  @Mutation(() => EntryType, { description: "Deletes an entry and returns its last state." })
   async deleteEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
@@ -171,12 +184,13 @@ export class EntryResolver {
     return this.service.remove(visit, { appId, ref }, id, preconditionOf(ifUpdatedAt ?? null));
   }
 
-  @Mutation(() => CommittedType, { description: "Inserts, updates and removes, all of it or nothing." })
+  @Mutation(() => CommittedType, { description: "Inserts, updates and deletes entries in one transaction." })
   async commitEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("commit", () => CommitInput, { nullable: true }) commit: unknown,
+    @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
+    commit: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<Committed> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
@@ -184,14 +198,18 @@ export class EntryResolver {
   }
 
   @Mutation(() => ImportedType, {
-    description: "Replaces all entries, or adds to them; all or nothing. Files go by REST.",
+    description: "Replaces or appends entries in one transaction. Use REST to import files.",
   })
   async importEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("entries", () => [GraphQLJSON]) entries: unknown[],
-    @Arg("append", () => Boolean, { nullable: true }) append?: boolean,
+    @Arg("entries", () => [GraphQLJSON], { description: "Data of the entries." }) entries: unknown[],
+    @Arg("append", () => Boolean, {
+      nullable: true,
+      description: "True to add the entries to the existing ones; false by default, which replaces them.",
+    })
+    append?: boolean,
     @By() _by?: ReferenceKind | null,
   ): Promise<Imported> {
     const visit = await this.gate.admit(context, "writeEntries", appId);

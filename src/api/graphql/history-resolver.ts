@@ -26,29 +26,32 @@ export class HistoryResolver {
     private readonly services: { history: RunHistory; statistics: RunStatistics; logs: Logs },
   ) {}
 
-  @Query(() => RunDetailsType, { description: "One run or skipped tick, in whatever state it is." })
+  @Query(() => RunDetailsType, { description: "Returns a run or skipped tick in any state." })
   async run(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("runId", () => Int) runId: number,
+    @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<RunSummary> {
     const caller = await this.gate.enter(context, "listRuns", appId);
     return this.services.history.get(caller, appId, runId);
   }
 
-  @FieldResolver(() => LogEntryType, { nullable: true, description: "null until it has ended." })
+  @FieldResolver(() => LogEntryType, {
+    nullable: true,
+    description: "Execution log entry of the run; null until the run has ended.",
+  })
   async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
     return this.services.logs.ofRun(run.id, context.answer?.reserve);
   }
 
-  @FieldResolver(() => [RunType], { description: "The runs that it caused itself, oldest first, 100 at most." })
+  @FieldResolver(() => [RunType], { description: "Runs that this run started directly, oldest first, at most 100." })
   async caused(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<RunSummary[]> {
     return context.caller ? this.services.history.causedBy(context.caller, run) : [];
   }
 
   @Query(() => RunListType, {
     description:
-      "Most recent first. One request looks at 10,000 runs: where more are left, `nextBefore` goes on, also after a short page.",
+      "Lists the runs of the app, newest first. One request scans 10,000 runs; `nextBefore` continues the scan, also after a short page.",
   })
   async runs(
     @Ctx() context: RequestContext,
@@ -59,13 +62,13 @@ export class HistoryResolver {
     return this.services.history.list(caller, appId, filter);
   }
 
-  @Query(() => UnfinishedRunsType, { description: "The runs of the app that wait or run." })
+  @Query(() => UnfinishedRunsType, { description: "Lists the queued and running runs of the app." })
   async unfinishedRuns(@Ctx() context: RequestContext, @AppId() appId: number): Promise<UnfinishedRunsType> {
     const caller = await this.gate.enter(context, "listRuns", appId);
     return this.services.history.unfinished(caller, appId);
   }
 
-  @Query(() => RunStatisticsType, { description: "How runs went, hour by hour or day by day." })
+  @Query(() => RunStatisticsType, { description: "Returns the numbers and durations of runs by hour or day." })
   async runStatistics(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -75,12 +78,16 @@ export class HistoryResolver {
     return this.services.statistics(appId, options);
   }
 
-  @Mutation(() => QueuedRunType, { description: "Runs a past run again, with its payload or a changed one." })
+  @Mutation(() => QueuedRunType, { description: "Repeats a past run with its payload or another one." })
   async replayRun(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("runId", () => Int) runId: number,
-    @Arg("options", () => ReplayInput, { nullable: true }) options: unknown,
+    @Arg("runId", () => Int, { description: "ID of the run to repeat." }) runId: number,
+    @Arg("options", () => ReplayInput, {
+      nullable: true,
+      description: "Code and payload of the new run; those of the original run by default.",
+    })
+    options: unknown,
   ): Promise<QueuedRunType> {
     const caller = await this.gate.enter(context, "replayRun", appId);
     return this.services.history.replay(caller, appId, runId, options);

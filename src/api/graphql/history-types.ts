@@ -3,76 +3,107 @@ import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
 import type { RunSummary } from "../../operations/runs/run-history.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
+import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 
-@ObjectType("RunPerson", { description: "Who asked for a run." })
+@ObjectType("RunPerson", { description: "Person who requested a run." })
 class RunPersonType {
-  @Field(() => String) firstName: string;
-  @Field(() => String) lastName: string;
+  @Field(() => String, { description: "First name." }) firstName: string;
+  @Field(() => String, { description: "Last name." }) lastName: string;
 }
 
-@ObjectType("Run", { description: "A run, or a tick that became none." })
+@ObjectType("Run", { description: "Run of an action, or skipped ticks of its schedule." })
 export class RunType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) actionId: number;
-  @Field(() => String, { nullable: true, description: "null of an action that is gone." }) actionName: string | null;
-  @Field(() => Int, { nullable: true, description: "The draft of that action." }) masterId: number | null;
-  @Field(() => CopyEnum) copy: string;
-  @Field(() => TriggerTypeEnum) trigger: string;
-  @Field(() => RunStateEnum) state: string;
-  @Field(() => DateTime, { nullable: true, description: "The scheduled moment." }) tick: string | null;
-  @Field(() => Int, { description: "How many ticks, from `tick` on, this entry stands for." }) tickCount: number;
-  @Field(() => String, { nullable: true, description: "Why it was skipped." }) reason: string | null;
-  @Field(() => RunWaitEnum, { nullable: true, description: "What a queued one waits for, beside a place." })
+  @Field(() => Int, { description: "ID of the run." }) id: number;
+  @Field(() => Int, { description: "ID of the draft or live version that the run executes." }) actionId: number;
+  @Field(() => String, { nullable: true, description: "Name of the action; null if the action is deleted." })
+  actionName: string | null;
+  @Field(() => Int, { nullable: true, description: "ID of the action's draft; null if the action is deleted." })
+  masterId: number | null;
+  @Field(() => CopyEnum, { description: "Draft or live version that the run executes." }) copy: string;
+  @Field(() => TriggerTypeEnum, { description: "Kind of trigger that started the run." }) trigger: string;
+  @Field(() => RunStateEnum, { description: "State of the run." }) state: string;
+  @Field(() => DateTime, { nullable: true, description: "Scheduled time of the run; null if no schedule started it." })
+  tick: string | null;
+  @Field(() => Int, { description: "Number of ticks that this entry stands for, from `tick` on." }) tickCount: number;
+  @Field(() => String, { nullable: true, description: "Reason why the run was skipped; null if it was not." }) reason:
+    | string
+    | null;
+  @Field(() => RunWaitEnum, {
+    nullable: true,
+    description: "Limit that delays a queued run; null if it waits for a free slot only.",
+  })
   waitsFor: RunWait | null;
-  @Field(() => String, { nullable: true, description: "What it failed with: the beginning of the error's own words." })
+  @Field(() => String, {
+    nullable: true,
+    description: "Beginning of the error message of a failed run; null for other runs.",
+  })
   failure: string | null;
-  @Field(() => DateTime) queuedAt: string;
-  @Field(() => DateTime, { nullable: true }) startedAt: string | null;
-  @Field(() => DateTime, { nullable: true }) finishedAt: string | null;
-  @Field(() => Int, { nullable: true, description: "Its execution log entry." }) logId: number | null;
-  @Field(() => Int, { nullable: true, description: "The log event that started it." }) eventId: number | null;
-  @Field(() => Int, { nullable: true, description: "The run that caused it." }) causeRunId: number | null;
-  @Field(() => Int, { nullable: true, description: "The first run of its chain of causes." }) chainId: number | null;
-  @Field(() => Int, { description: "How many causes precede it." }) depth: number;
-  @Field(() => Int, { nullable: true, description: "The run that it repeats." }) replayOf: number | null;
-  @Field(() => Int, { nullable: true, description: "The version that it ran instead of its copy's code." })
+  @Field(() => DateTime, { description: "Time when the run was queued." }) queuedAt: string;
+  @Field(() => DateTime, { nullable: true, description: "Time when the run started; null if it has not started." })
+  startedAt: string | null;
+  @Field(() => DateTime, { nullable: true, description: "Time when the run ended; null if it has not ended." })
+  finishedAt: string | null;
+  @Field(() => Int, { nullable: true, description: "ID of the execution log entry; null if there is none." }) logId:
+    | number
+    | null;
+  @Field(() => Int, { nullable: true, description: "ID of the log event that started the run; null if no event did." })
+  eventId: number | null;
+  @Field(() => Int, { nullable: true, description: "ID of the run that started this run; null if no run did." })
+  causeRunId: number | null;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the first run in the chain of causes; null if this run is the first.",
+  })
+  chainId: number | null;
+  @Field(() => Int, { description: "Number of runs that precede this run in its chain of causes." }) depth: number;
+  @Field(() => Int, { nullable: true, description: "ID of the run that this run repeats; null if it repeats none." })
+  replayOf: number | null;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the version whose code ran; null if the current code of the draft or live version ran.",
+  })
   versionId: number | null;
-  @Field(() => Int, { nullable: true }) personId: number | null;
-  @Field(() => RunPersonType, { nullable: true, description: "For those who author the app." })
+  @Field(() => Int, { nullable: true, description: "ID of the person who requested the run; null if no person did." })
+  personId: number | null;
+  @Field(() => RunPersonType, {
+    nullable: true,
+    description:
+      "Person who requested the run, for editors of the app; null if there is none or the caller is not an editor.",
+  })
   person: RunPersonType | null;
-  @Field(() => [String], { description: "host:port of each host that it contacted." }) hosts: string[];
+  @Field(() => [String], { description: "Hosts that the run connected to, each as host:port." }) hosts: string[];
   @Field(() => String, {
     nullable: true,
     description:
-      "Where its code was evaluated on the server: isolate, network-isolate or document; null if it was not.",
+      "Sandbox of a run on the server: isolate, network-isolate or document; null if the code did not run on the server.",
   })
   sandbox: string | null;
 }
 
-@ObjectType("RunDetails", { description: "One run with the execution log entry in which it ended." })
+@ObjectType("RunDetails", { description: "Run with its execution log entry and the runs that it started." })
 export class RunDetailsType extends RunType {}
 
-@ObjectType("RunPagination", { description: "What follows a page of runs." })
+@ObjectType("RunPagination", { description: "Position of a page in a list of runs." })
 class RunPaginationType {
-  @Field(() => Int, { description: "How many match, counted up to 10,000." }) total: number;
-  @Field(() => Boolean, { description: "Whether no more match than that." }) totalIsExact: boolean;
-  @Field(() => Boolean) hasMore: boolean;
-  @Field(() => Int, { nullable: true, description: "`before` of the page that follows; null: nothing follows." })
+  @Field(() => Int, { description: "Number of matching runs, counted up to 10,000." }) total: number;
+  @Field(() => Boolean, { description: "True if no more runs match than `total`." }) totalIsExact: boolean;
+  @Field(() => Boolean, { description: "True if runs follow this page." }) hasMore: boolean;
+  @Field(() => Int, { nullable: true, description: "Value of `before` for the next page; null on the last page." })
   nextBefore: number | null;
 }
 
-@ObjectType("RunList")
+@ObjectType("RunList", { description: "Page of runs." })
 export class RunListType {
-  @Field(() => [RunType]) runs: RunSummary[];
-  @Field(() => RunPaginationType) pagination: RunPaginationType;
+  @Field(() => [RunType], { description: "Runs on this page." }) runs: RunSummary[];
+  @Field(() => RunPaginationType, { description: "Position of this page in the list." }) pagination: RunPaginationType;
 }
 
-@ObjectType("UnfinishedRuns", { description: "What waits and what runs, each counted up to 10,000." })
+@ObjectType("UnfinishedRuns", { description: "Queued and running runs of an app." })
 export class UnfinishedRunsType {
-  @Field(() => Int) queued: number;
-  @Field(() => Int) running: number;
-  @Field(() => [RunType], { description: "Those that run, then those that wait; newest first, 100 at most." })
+  @Field(() => Int, { description: "Number of queued runs, counted up to 10,000." }) queued: number;
+  @Field(() => Int, { description: "Number of running runs, counted up to 10,000." }) running: number;
+  @Field(() => [RunType], { description: "Running runs, then queued runs; newest first, at most 100." })
   runs: RunSummary[];
 }
 
@@ -81,60 +112,104 @@ const PeriodLengthEnum = enumOf<PeriodLength>("PeriodLength", "Length of the per
   day: "One day.",
 });
 
-@ObjectType("RunPeriod", { description: "One hour or day in which something ran or was skipped." })
+@ObjectType("RunPeriod", { description: "Statistics of one hour or day with at least one run or skipped tick." })
 class RunPeriodType implements Period {
-  @Field(() => DateTime) start: string;
-  @Field(() => Int) runs: number;
-  @Field(() => Int) failed: number;
-  @Field(() => Int) cancelled: number;
-  @Field(() => Int, { description: "Ticks that became no run." }) skipped: number;
-  @Field(() => Float, { nullable: true, description: "Milliseconds, of those that completed or failed." })
+  @Field(() => DateTime, { description: "Start of the hour or day." }) start: string;
+  @Field(() => Int, { description: "Number of runs, without skipped ticks." }) runs: number;
+  @Field(() => Int, { description: "Number of failed runs." }) failed: number;
+  @Field(() => Int, { description: "Number of cancelled runs." }) cancelled: number;
+  @Field(() => Int, { description: "Number of skipped ticks." }) skipped: number;
+  @Field(() => Float, {
+    nullable: true,
+    description: "Median duration of completed and failed runs in milliseconds; null if there are none.",
+  })
   p50: number | null;
-  @Field(() => Float, { nullable: true }) p95: number | null;
+  @Field(() => Float, {
+    nullable: true,
+    description:
+      "95th percentile of the duration of completed and failed runs in milliseconds; null if there are none.",
+  })
+  p95: number | null;
 }
 
-@ObjectType("RunStatistics")
+@ObjectType("RunStatistics", { description: "Statistics of runs by hour or day." })
 export class RunStatisticsType {
-  @Field(() => PeriodLengthEnum) by: string;
-  @Field(() => DateTime) from: string;
-  @Field(() => DateTime) to: string;
+  @Field(() => PeriodLengthEnum, { description: "Length of each period." }) by: string;
+  @Field(() => DateTime, { description: "Start of the range." }) from: string;
+  @Field(() => DateTime, { description: "End of the range, exclusive." }) to: string;
   @Field(() => DateTime, {
     nullable: true,
-    description: "Where counting began, of a range with more than 100,000 runs; null: all of it was counted.",
+    description: "Start of the counted part of a range with more than 100,000 runs; null if all runs are counted.",
   })
   countedFrom: string | null;
-  @Field(() => [RunPeriodType]) periods: Period[];
+  @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." }) periods: Period[];
 }
 
 /** `unknown`: the rules judge what a type cannot, with the specification's statuses. */
 @ArgsType()
 export class RunsArguments {
-  @Field(() => Int, { nullable: true, description: "Either copy's id stands for both." }) actionId?: unknown;
-  @Field(() => RunStateEnum, { nullable: true }) state?: unknown;
-  @Field(() => TriggerTypeEnum, { nullable: true }) trigger?: unknown;
-  @Field(() => CopyEnum, { nullable: true }) copy?: unknown;
-  @Field(() => Int, { nullable: true, description: "The version that was run." }) versionId?: unknown;
-  @Field(() => Int, { nullable: true, description: "Who asked for it." }) personId?: unknown;
-  @Field(() => DateTime, { nullable: true }) from?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "Up to, and without, this moment." }) to?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description:
+      "ID of the action's draft or live version; both select all runs of the action. All actions by default.",
+  })
+  actionId?: unknown;
+  @Field(() => RunStateEnum, { nullable: true, description: "State of the runs; all states by default." })
+  state?: unknown;
+  @Field(() => TriggerTypeEnum, {
+    nullable: true,
+    description: "Kind of trigger that started the runs; all kinds by default.",
+  })
+  trigger?: unknown;
+  @Field(() => CopyEnum, {
+    nullable: true,
+    description: "Draft or live version that the runs executed; both by default.",
+  })
+  copy?: unknown;
+  @Field(() => Int, { nullable: true, description: "ID of the version whose code ran; all by default." })
+  versionId?: unknown;
+  @Field(() => Int, { nullable: true, description: "ID of the person who requested the runs; all by default." })
+  personId?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "Start of the range, inclusive; unlimited by default." })
+  from?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; unlimited by default." })
+  to?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Words, each of which begins a word in the payload, the result, the error, the console or a host.",
+    description: "Prefixes of words in the payload, the result, the error, the console or a host; all must match.",
   })
   search?: unknown;
-  @Field(() => Int, { nullable: true, description: "The runs before this one: `nextBefore` of the page before." })
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the run before which the page starts: `nextBefore` of the previous page.",
+  })
   before?: unknown;
-  @Field(() => Int, { nullable: true }) limit?: number;
-  @Field(() => Int, { nullable: true }) offset?: number;
+  @Field(() => Int, { nullable: true, description: limitDescription() }) limit?: number;
+  @Field(() => Int, { nullable: true, description: OFFSET_DESCRIPTION }) offset?: number;
 }
 
 @ArgsType()
 export class StatisticsArguments {
-  @Field(() => Int, { nullable: true, description: "Either copy's id stands for both." }) actionId?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "2 days or 30 before `to` unless given." }) from?: unknown;
-  @Field(() => DateTime, { nullable: true, description: "Now unless given." }) to?: unknown;
-  @Field(() => PeriodLengthEnum, { nullable: true, description: "hour unless given: 14 days at most, by day 100." })
+  @Field(() => Int, {
+    nullable: true,
+    description:
+      "ID of the action's draft or live version; both select all runs of the action. All actions by default.",
+  })
+  actionId?: unknown;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Start of the range, inclusive; by default 2 days before `to` by hour and 30 days by day.",
+  })
+  from?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "End of the range, exclusive; now by default." }) to?: unknown;
+  @Field(() => PeriodLengthEnum, {
+    nullable: true,
+    description: "Length of each period; hour by default. The range is at most 14 days by hour and 100 days by day.",
+  })
   by?: unknown;
-  @Field(() => String, { nullable: true, description: "On whose clock days begin; UTC unless given." })
+  @Field(() => String, {
+    nullable: true,
+    description: "IANA name of the time zone in which days start; UTC by default.",
+  })
   timezone?: unknown;
 }

@@ -30,20 +30,22 @@ export class LogResolver {
     private readonly service: Logs,
   ) {}
 
-  @Query(() => LogListType, {
-    description: "Most recent first.",
-  })
+  @Query(() => LogListType, { description: "Lists execution log entries, newest first." })
   async actionLogs(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("options", () => ActionLogsInput, { nullable: true }) options: unknown,
+    @Arg("options", () => ActionLogsInput, {
+      nullable: true,
+      description: "Filter and page; the newest entries of all actions by default.",
+    })
+    options: unknown,
   ): Promise<LogListType> {
     await this.gate.enter(context, "readLogs", appId);
     return this.service.list(appId, options, context.answer?.reserve);
   }
 
   @Subscription(() => LogEntryType, {
-    description: "Each execution log entry of the app as it is written, in the order of the ids.",
+    description: "Emits each new execution log entry of the app, in the order of the IDs.",
     subscribe: async ({ args, context }) => {
       const { appId, actionId, type, after } = args as TailArguments;
       const { gate, tail, ...visitor } = context as TailContext;
@@ -58,58 +60,76 @@ export class LogResolver {
   actionLogAdded(
     @Root() entry: LogEntry,
     @AppId() _appId: number,
-    @Arg("actionId", () => Int, { nullable: true }) _actionId?: number,
-    @Arg("type", () => String, { nullable: true }) _type?: string,
-    @Arg("after", () => Int, { nullable: true, description: "The id of the last entry that came: resumes behind it." })
+    @Arg("actionId", () => Int, {
+      nullable: true,
+      description: "ID of the draft or live version whose entries to emit; all by default.",
+    })
+    _actionId?: number,
+    @Arg("type", () => String, {
+      nullable: true,
+      description: "Type of the entries: app.task.completed or app.task.failed; both by default.",
+    })
+    _type?: string,
+    @Arg("after", () => Int, {
+      nullable: true,
+      description: "ID of the last received entry, after which the subscription resumes; from now on by default.",
+    })
     _after?: number | null,
   ): LogEntry {
     return entry;
   }
 
-  @FieldResolver(() => String, { description: "scheduled or on-demand" })
+  @FieldResolver(() => String, { description: "Kind of start: scheduled or on-demand." })
   mode(@Root() entry: LogEntry): unknown {
     return partOf(entry, "mode");
   }
 
-  @FieldResolver(() => RunOnEnum)
+  @FieldResolver(() => RunOnEnum, { description: "Side on which the code ran." })
   runOn(@Root() entry: LogEntry): unknown {
     return partOf(entry, "runOn");
   }
 
-  @FieldResolver(() => Int, { description: "The id of the copy that ran." })
+  @FieldResolver(() => Int, { description: "ID of the draft or live version that ran." })
   taskId(@Root() entry: LogEntry): unknown {
     return partOf(entry, "taskId");
   }
 
-  @FieldResolver(() => GraphQLJSON, { description: "{} for scheduled runs." })
+  @FieldResolver(() => GraphQLJSON, { description: "Payload of the run; {} for scheduled runs." })
   payload(@Root() entry: LogEntry): unknown {
     return partOf(entry, "payload");
   }
 
-  @FieldResolver(() => Float, { description: "Milliseconds." })
+  @FieldResolver(() => Float, { description: "Duration of the run in milliseconds." })
   duration(@Root() entry: LogEntry): unknown {
     return partOf(entry, "duration");
   }
 
-  @FieldResolver(() => String, { description: "always v3" })
+  @FieldResolver(() => String, { description: "Version of the action format; always v3." })
   actionVersion(@Root() entry: LogEntry): unknown {
     return partOf(entry, "actionVersion");
   }
 
   @FieldResolver(() => GraphQLJSON, {
     nullable: true,
-    description: "{data, success: true}, not of scheduled runs; of failed ones {error, success: false, errorObject}.",
+    description:
+      "{data, success: true} of a completed run, {error, success: false, errorObject} of a failed one; null for completed scheduled runs.",
   })
   result(@Root() entry: LogEntry): unknown {
     return partOf(entry, "result");
   }
 
-  @FieldResolver(() => ScriptErrorType, { nullable: true, description: "Of failed runs." })
+  @FieldResolver(() => ScriptErrorType, {
+    nullable: true,
+    description: "Error that execute threw; null for completed runs.",
+  })
   error(@Root() entry: LogEntry): unknown {
     return partOf(entry, "error");
   }
 
-  @FieldResolver(() => Int, { nullable: true, description: "The run whose payload it repeats." })
+  @FieldResolver(() => Int, {
+    nullable: true,
+    description: "ID of the run that this run repeats; null if it repeats none.",
+  })
   replayOf(@Root() entry: LogEntry): unknown {
     return partOf(entry, "replayOf");
   }

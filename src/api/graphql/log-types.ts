@@ -4,6 +4,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
+import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
 /** The parts of an entry's `data` (specification, Execution log entry). */
@@ -34,57 +35,66 @@ export function partOf({ data }: LogEntry, name: keyof EntryData): unknown {
   return AS_TEXT.includes(name) ? new JsonText(text) : JSON.parse(text);
 }
 
-@ObjectType("ScriptError", { description: "What execute threw." })
+@ObjectType("ScriptError", { description: "Error that execute threw." })
 export class ScriptErrorType implements ScriptError {
-  @Field(() => String) name: string;
-  @Field(() => String) message: string;
-  @Field(() => String) stack: string;
+  @Field(() => String, { description: "Name of the error, for example TypeError." }) name: string;
+  @Field(() => String, { description: "Message of the error." }) message: string;
+  @Field(() => String, { description: "Stack trace of the error." }) stack: string;
 }
 
 /** Its fields but the first four are parts of `data`: see log-resolver.ts. */
-@ObjectType("LogEntry", {
-  description: "Specification, Execution log entry. What `data` holds has a field of its own too.",
-})
+@ObjectType("LogEntry", { description: "Execution log entry of a run. Each part of `data` is also a field." })
 export class LogEntryType {
-  @Field(() => Int) id: number;
-  @Field(() => String, { description: "app.task.completed or app.task.failed" }) type: string;
-  @Field(() => DateTime, { description: "When the execution finished." }) createdAt: string;
-  @Field(() => GraphQLJSON, { description: "The whole of it, as the specification has it." }) data: unknown;
+  @Field(() => Int, { description: "ID of the entry." }) id: number;
+  @Field(() => String, { description: "Outcome of the run: app.task.completed or app.task.failed." }) type: string;
+  @Field(() => DateTime, { description: "Time when the execution ended." }) createdAt: string;
+  @Field(() => GraphQLJSON, { description: "All parts of the entry as one object." }) data: unknown;
 }
 
-@ObjectType("LogList")
+@ObjectType("LogList", { description: "Page of execution log entries." })
 export class LogListType {
-  @Field(() => Int, { description: "How many entries match in all." }) count: number;
+  @Field(() => Int, { description: "Number of matching entries on all pages." }) count: number;
   @Field(() => Boolean, {
     nullable: true,
-    description: "false where there are more than 10,000, and `count` says about how many; else null.",
+    description: "False if more than 10,000 entries match and `count` is an estimate; null otherwise.",
   })
   countIsExact?: boolean;
-  @Field(() => [LogEntryType]) logs: LogEntry[];
-  @Field(() => String, { nullable: true, description: "What `cursor` takes for the next page; null on the last one." })
+  @Field(() => [LogEntryType], { description: "Entries on this page." }) logs: LogEntry[];
+  @Field(() => String, { nullable: true, description: "Value of `cursor` for the next page; null on the last page." })
   nextCursor?: string;
 }
 
-@InputType("ActionLogsDataInput")
+@InputType("ActionLogsDataInput", { description: "Filter for the data of execution log entries." })
 class ActionLogsDataInput {
-  @Field(() => Int, { nullable: true, description: "The copy's id." }) taskId?: unknown;
+  @Field(() => Int, { nullable: true, description: "ID of the draft or live version that ran; all by default." })
+  taskId?: unknown;
 }
 
-@InputType("ActionLogsWhereInput")
+@InputType("ActionLogsWhereInput", { description: "Filter for execution log entries." })
 class ActionLogsWhereInput {
-  @Field(() => String, { nullable: true, description: "app.task.completed or app.task.failed" }) type?: unknown;
-  @Field(() => ActionLogsDataInput, { nullable: true }) data?: unknown;
-}
-
-@InputType("ActionLogsInput", { description: "Specification, getLogs." })
-export class ActionLogsInput {
-  @Field(() => Int, { nullable: true, description: "One action's copy; all of the app unless given." }) id?: unknown;
-  @Field(() => ActionLogsWhereInput, { nullable: true }) where?: unknown;
-  @Field(() => Int, { nullable: true, description: "50 unless given." }) limit?: unknown;
-  @Field(() => Int, { nullable: true }) offset?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "The `nextCursor` of a page: what follows it, at the same cost however far down.",
+    description: "Outcome of the run: app.task.completed or app.task.failed; both by default.",
+  })
+  type?: unknown;
+  @Field(() => ActionLogsDataInput, { nullable: true, description: "Filter for the data of the entries." })
+  data?: unknown;
+}
+
+@InputType("ActionLogsInput", { description: "Filter and page of execution log entries." })
+export class ActionLogsInput {
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the draft or live version whose entries to return; all by default.",
+  })
+  id?: unknown;
+  @Field(() => ActionLogsWhereInput, { nullable: true, description: "Filter for the entries; all entries by default." })
+  where?: unknown;
+  @Field(() => Int, { nullable: true, description: limitDescription() }) limit?: unknown;
+  @Field(() => Int, { nullable: true, description: OFFSET_DESCRIPTION }) offset?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Cursor of the page: `nextCursor` of the previous page. Each page takes the same time to read.",
   })
   cursor?: unknown;
 }

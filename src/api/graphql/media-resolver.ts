@@ -51,13 +51,18 @@ export class MediaResolver {
 
   @Query(() => MediaListingType, {
     description:
-      "What lies in the folder, or at the top; with `name`, whatever in the app has it in its name. 1,000 files at most.",
+      "Lists the content of a folder, or searches all files and folders of the app by name. Returns at most 1,000 files.",
   })
   async mediaFolder(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("folderId", () => Int, { nullable: true }) folderId?: unknown,
-    @Arg("name", () => String, { nullable: true }) name?: unknown,
+    @Arg("folderId", () => Int, { nullable: true, description: "ID of the folder; null for the top level." })
+    folderId?: unknown,
+    @Arg("name", () => String, {
+      nullable: true,
+      description: "Text that names must contain, to search the whole app; null to list one folder.",
+    })
+    name?: unknown,
     @Limit(PAGE_MAX) limit?: number | null,
     @Offset() offset?: number | null,
   ): Promise<FolderListing> {
@@ -66,22 +71,26 @@ export class MediaResolver {
     return this.media.folders.list(admission, appId, options);
   }
 
-  @Query(() => MediaFileType)
+  @Query(() => MediaFileType, { description: "Returns a file." })
   async mediaFile(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the file." }) id: number,
   ): Promise<MediaFile> {
     const admission = await this.gate.admit(context, "readMedia", appId);
     return this.media.files.get(admission, appId, id);
   }
 
-  @Query(() => MediaLinkType, { description: "Holds for an hour, or for `expiresIn` seconds, a week at most." })
+  @Query(() => MediaLinkType, { description: "Returns a temporary link to the contents of a file." })
   async mediaLink(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("expiresIn", () => Int, { nullable: true }) expiresIn?: unknown,
+    @Arg("id", () => Int, { description: "ID of the file." }) id: number,
+    @Arg("expiresIn", () => Int, {
+      nullable: true,
+      description: "Lifetime of the link in seconds, 1 to 604,800; 3,600 by default.",
+    })
+    expiresIn?: unknown,
   ): Promise<MediaLink> {
     const admission = await this.gate.admit(context, "readMedia", appId);
     return this.media.links.create(admission, appId, id, expiresIn);
@@ -89,40 +98,50 @@ export class MediaResolver {
 
   @Query(() => [MediaAccessRuleType], {
     nullable: true,
-    description: "The rules of a file's or a folder's own; null where the folder's above hold.",
+    description: "Returns the access rules of a file or folder; null if it inherits those of its parent folder.",
   })
   async mediaAccessRules(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("fileId", () => Int, { nullable: true }) fileId?: number | null,
-    @Arg("folderId", () => Int, { nullable: true }) folderId?: number | null,
+    @Arg("fileId", () => Int, { nullable: true, description: "ID of the file; null for a folder." }) fileId?:
+      | number
+      | null,
+    @Arg("folderId", () => Int, { nullable: true, description: "ID of the folder; ignored if `fileId` is set." })
+    folderId?: number | null,
   ): Promise<MediaAccessRuleType[] | null> {
     const [kind, id] = fileId == null ? (["folder", folderId ?? 0] as const) : (["file", fileId] as const);
     const { accessRules } = await this.ownRules(context, appId, kind, id);
     return accessRules?.map(shownRule) ?? null;
   }
 
-  @Mutation(() => MediaFolderType)
+  @Mutation(() => MediaFolderType, { description: "Creates a folder." })
   async createMediaFolder(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("name", () => String) name: unknown,
-    @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
+    @Arg("name", () => String, { description: "Name of 1 to 255 characters without slashes." }) name: unknown,
+    @Arg("parentId", () => Int, { nullable: true, description: "ID of the parent folder; null for the top level." })
+    parentId?: unknown,
   ): Promise<MediaFolder> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.folders.create(admission, appId, { name, parentId });
   }
 
-  @Mutation(() => MediaFolderType, {
-    description: "Fields that are not given stay; `parentId: null` moves to the top.",
-  })
+  @Mutation(() => MediaFolderType, { description: "Updates a folder; omitted properties keep their values." })
   async updateMediaFolder(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("name", () => String, { nullable: true }) name?: unknown,
-    @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
-    @Arg("accessRules", () => [MediaAccessRuleInput], { nullable: true, description: "Whole; null: none of its own." })
+    @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
+    @Arg("name", () => String, { nullable: true, description: "Name of 1 to 255 characters without slashes." })
+    name?: unknown,
+    @Arg("parentId", () => Int, {
+      nullable: true,
+      description: "ID of the parent folder; null moves the folder to the top level.",
+    })
+    parentId?: unknown,
+    @Arg("accessRules", () => [MediaAccessRuleInput], {
+      nullable: true,
+      description: "All access rules of the folder; null to inherit those of the parent folder.",
+    })
     accessRules?: MediaAccessRuleInput[] | null,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<MediaFolder> {
@@ -140,11 +159,11 @@ export class MediaResolver {
     );
   }
 
-  @Mutation(() => Boolean, { description: "With all that it holds." })
+  @Mutation(() => Boolean, { description: "Deletes a folder with its content; returns true." })
   async deleteMediaFolder(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
@@ -152,16 +171,21 @@ export class MediaResolver {
     return true;
   }
 
-  @Mutation(() => MediaFileType, { description: "Fields that are not given stay; `folderId: null` moves to the top." })
+  @Mutation(() => MediaFileType, { description: "Updates a file; omitted properties keep their values." })
   async updateMediaFile(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("name", () => String, { nullable: true }) name?: unknown,
-    @Arg("folderId", () => Int, { nullable: true }) folderId?: unknown,
+    @Arg("id", () => Int, { description: "ID of the file." }) id: number,
+    @Arg("name", () => String, { nullable: true, description: "Name of 1 to 255 characters without slashes." })
+    name?: unknown,
+    @Arg("folderId", () => Int, {
+      nullable: true,
+      description: "ID of the folder; null moves the file to the top level.",
+    })
+    folderId?: unknown,
     @Arg("accessRules", () => [MediaAccessRuleInput], {
       nullable: true,
-      description: "Whole; null: the folder's hold.",
+      description: "All access rules of the file; null to inherit those of the folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
@@ -180,11 +204,11 @@ export class MediaResolver {
     );
   }
 
-  @Mutation(() => Boolean)
+  @Mutation(() => Boolean, { description: "Deletes a file; returns true." })
   async deleteMediaFile(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the file." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);

@@ -13,91 +13,109 @@ export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that 
 });
 
 type Allowed = "all" | "loggedIn" | "user";
-const AllowedEnum = enumOf<Allowed>("MediaAllow", "Callers to whom an access rule of media applies.", {
+const AllowedEnum = enumOf<Allowed>("MediaAllow", "Callers that an access rule of media applies to.", {
   all: "All callers, including anonymous ones.",
   loggedIn: "Users who are signed in to the page.",
   user: "Signed-in users whose entry passes the tests in `user`.",
 });
 
 /** A rule of rules/media-access.ts, with `allow` split into two fields. */
-@ObjectType("MediaAccessRule")
+@ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
-  @Field(() => [MediaRightEnum]) type: readonly MediaRight[];
-  @Field(() => AllowedEnum) allow: Allowed;
+  @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];
+  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: Allowed;
   @Field(() => GraphQLJSON, {
     nullable: true,
-    description: "A where on the user: {Column: {equals, notequals or contains}}.",
+    description:
+      "Tests of the user's columns, {Column: {equals, notequals or contains}}; null unless `allow` is `user`.",
   })
   user: unknown;
-  @Field(() => Boolean) enabled: boolean;
+  @Field(() => Boolean, { description: "True if the rule is in effect." }) enabled: boolean;
 }
 
-@InputType("MediaAccessRuleInput")
+@InputType("MediaAccessRuleInput", { description: "Rule that grants access to media." })
 export class MediaAccessRuleInput {
-  @Field(() => [MediaRightEnum]) type: MediaRight[];
-  @Field(() => AllowedEnum) allow: Allowed;
+  @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: MediaRight[];
+  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: Allowed;
   @Field(() => GraphQLJSON, {
     nullable: true,
-    description: "With `allow: user`: {Column: {equals, notequals or contains}}.",
+    description:
+      "Tests of the user's columns, {Column: {equals, notequals or contains}}; required if `allow` is `user`.",
   })
   user?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "true unless given" }) enabled?: boolean | null;
+  @Field(() => Boolean, { nullable: true, description: "True if the rule is in effect; true by default." }) enabled?:
+    | boolean
+    | null;
 }
 
-@ObjectType("MediaFolder")
+@ObjectType("MediaFolder", { description: "Folder of media files." })
 export class MediaFolderType {
-  @Field(() => Int) id: number;
-  @Field(() => String) name: string;
-  @Field(() => Int, { nullable: true, description: "null: at the top" }) parentId: number | null;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => Int, { description: "ID of the folder." }) id: number;
+  @Field(() => String, { description: "Name of the folder." }) name: string;
+  @Field(() => Int, { nullable: true, description: "ID of the parent folder; null at the top level." }) parentId:
+    | number
+    | null;
+  @Field(() => Int, { nullable: true, description: "ID of the person who created the folder; null if no person did." })
+  userId: number | null;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("MediaFile", { description: "A file of the app. Its bytes come and go by REST alone." })
+@ObjectType("MediaFile", { description: "File of the app. Its contents are uploaded and downloaded through REST." })
 export class MediaFileType {
-  @Field(() => Int) id: number;
-  @Field(() => String) name: string;
-  @Field(() => String, { description: "By its bytes, whatever its name says." }) contentType: string;
-  @Field(() => String, { description: "Where its contents are." }) url: string;
-  @Field(() => String, { nullable: true, description: "Where a small picture of it is." }) thumbnail: string | null;
-  @Field(() => [Int], { nullable: true, description: "Width and height of a picture, as it is shown." })
+  @Field(() => Int, { description: "ID of the file." }) id: number;
+  @Field(() => String, { description: "Name of the file." }) name: string;
+  @Field(() => String, { description: "Media type, detected from the contents." }) contentType: string;
+  @Field(() => String, { description: "URL of the contents." }) url: string;
+  @Field(() => String, { nullable: true, description: "URL of a small version of an image; null for other files." })
+  thumbnail: string | null;
+  @Field(() => [Int], {
+    nullable: true,
+    description: "Displayed width and height of an image in pixels; null for other files.",
+  })
   size: [number, number] | null;
-  @Field(() => GraphQLSafeInt) bytes: number;
-  @Field(() => String, { description: "SHA-256 in hexadecimal." }) checksum: string;
-  @Field(() => Int, { nullable: true, description: "null: at the top" }) folderId: number | null;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => GraphQLSafeInt, { description: "Size of the contents in bytes." }) bytes: number;
+  @Field(() => String, { description: "SHA-256 of the contents in hexadecimal." }) checksum: string;
+  @Field(() => Int, { nullable: true, description: "ID of the folder; null at the top level." }) folderId:
+    | number
+    | null;
+  @Field(() => Int, { nullable: true, description: "ID of the person who uploaded the file; null if no person did." })
+  userId: number | null;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("MediaPagination")
+@ObjectType("MediaPagination", { description: "Position of a page in a list of files." })
 class MediaPaginationType {
-  @Field(() => Int) total: number;
-  @Field(() => Boolean) hasMore: boolean;
+  @Field(() => Int, { description: "Number of matching files on all pages." }) total: number;
+  @Field(() => Boolean, { description: "True if files follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("MediaPathFolder")
+@ObjectType("MediaPathFolder", { description: "Folder in a path." })
 class MediaPathFolderType {
-  @Field(() => Int) id: number;
-  @Field(() => String) name: string;
+  @Field(() => Int, { description: "ID of the folder." }) id: number;
+  @Field(() => String, { description: "Name of the folder." }) name: string;
 }
 
-@ObjectType("MediaListing", { description: "What lies in a folder, or has a name." })
+@ObjectType("MediaListing", { description: "Content of a folder, or the result of a search." })
 export class MediaListingType {
-  @Field(() => MediaFolderType, { nullable: true, description: "null: the top, or a search" })
+  @Field(() => MediaFolderType, {
+    nullable: true,
+    description: "Listed folder; null for the top level and for a search.",
+  })
   folder: MediaFolder | null;
   @Field(() => [MediaPathFolderType], {
-    description: "What the folder lies in, from the top; for the app itself alone.",
+    description: "Parent folders of the listed folder, from the top level down; empty for the users of pages.",
   })
   path: MediaPathFolderType[];
-  @Field(() => [MediaFolderType]) folders: MediaFolder[];
-  @Field(() => [MediaFileType]) files: MediaFile[];
-  @Field(() => MediaPaginationType, { description: "Of the files." }) pagination: MediaPaginationType;
+  @Field(() => [MediaFolderType], { description: "Folders that match." }) folders: MediaFolder[];
+  @Field(() => [MediaFileType], { description: "Files on this page." }) files: MediaFile[];
+  @Field(() => MediaPaginationType, { description: "Position of this page in the list of files." })
+  pagination: MediaPaginationType;
 }
 
-@ObjectType("MediaLink", { description: "An address of a file's contents that needs no credential." })
+@ObjectType("MediaLink", { description: "Temporary link to the contents of a file, which needs no credentials." })
 export class MediaLinkType {
-  @Field(() => String) url: string;
-  @Field(() => DateTime) expiresAt: string;
+  @Field(() => String, { description: "URL of the contents." }) url: string;
+  @Field(() => DateTime, { description: "Time when the link expires." }) expiresAt: string;
 }

@@ -25,12 +25,17 @@ export class MessageResolver {
     private readonly service: Messages,
   ) {}
 
-  @Query(() => MessageListType, { description: "The outbox, most recent first." })
+  @Query(() => MessageListType, { description: "Lists the e-mails and text messages of the app, newest first." })
   async messages(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("kind", () => MessageKindEnum, { nullable: true }) kind?: string,
-    @Arg("status", () => MessageStatusEnum, { nullable: true }) status?: string,
+    @Arg("kind", () => MessageKindEnum, { nullable: true, description: "Kind of the messages; all kinds by default." })
+    kind?: string,
+    @Arg("status", () => MessageStatusEnum, {
+      nullable: true,
+      description: "Status of the messages; all statuses by default.",
+    })
+    status?: string,
     @Limit() limit?: number,
     @Offset() offset?: number,
   ): Promise<MessageListType> {
@@ -38,27 +43,31 @@ export class MessageResolver {
     return this.service.list(appId, { kind, status, limit, offset }, context.answer?.reserve);
   }
 
-  @Query(() => MessageType)
+  @Query(() => MessageType, { description: "Returns a message with its content and recipients." })
   async message(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the message." }) id: number,
   ): Promise<MessageType> {
     await this.gate.enter(context, "readMessages", appId);
     return this.service.find(appId, id);
   }
 
-  @FieldResolver(() => [MessageHeaderType], { description: "Beside the message's own." })
+  @FieldResolver(() => [MessageHeaderType], { description: "Additional headers of the message." })
   headers(@Root() { headers }: MessageType): MessageHeaderType[] {
     return Object.entries(headers).map(([name, value]) => ({ name, value }));
   }
 
-  @Mutation(() => MessageReceiptType, { description: "Answers when the message is stored." })
+  @Mutation(() => MessageReceiptType, { description: "Stores an e-mail for sending and returns before it is sent." })
   async sendEmail(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("options", () => EmailInput, { nullable: true }) options: unknown,
-    @Arg("data", () => GraphQLJSON, { nullable: true }) data?: unknown,
+    @Arg("options", () => EmailInput, { nullable: true, description: "E-mail to send." }) options: unknown,
+    @Arg("data", () => GraphQLJSON, {
+      nullable: true,
+      description: "Values for `{{name}}` placeholders in the e-mail, an object.",
+    })
+    data?: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
@@ -66,47 +75,49 @@ export class MessageResolver {
     return this.service.sendEmail(caller, appId, body, keyOf(context, key));
   }
 
-  @Mutation(() => [MessageReceiptType], { description: "All of them are stored, or none." })
+  @Mutation(() => [MessageReceiptType], { description: "Stores several e-mails for sending, in one transaction." })
   async batchSendEmail(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("messages", () => [EmailOfBatchInput], { nullable: true }) messages: unknown,
+    @Arg("messages", () => [EmailOfBatchInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     return this.service.sendEmails(caller, appId, messages, keyOf(context, key));
   }
 
-  @Mutation(() => MessageReceiptType, { description: "Answers when the message is stored." })
+  @Mutation(() => MessageReceiptType, {
+    description: "Stores a text message for sending and returns before it is sent.",
+  })
   async sendSms(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("message", () => SmsInput, { nullable: true }) message: unknown,
+    @Arg("message", () => SmsInput, { nullable: true, description: "Text message to send." }) message: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     return this.service.sendSms(caller, appId, message, keyOf(context, key));
   }
 
-  @Mutation(() => [MessageReceiptType], { description: "All of them are stored, or none." })
+  @Mutation(() => [MessageReceiptType], {
+    description: "Stores several text messages for sending, in one transaction.",
+  })
   async batchSendSms(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("messages", () => [SmsInput], { nullable: true }) messages: unknown,
+    @Arg("messages", () => [SmsInput], { nullable: true, description: "Text messages to send." }) messages: unknown,
     @IdempotencyKey() key?: string | null,
   ): Promise<Receipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     return this.service.sendSmsBatch(caller, appId, messages, keyOf(context, key));
   }
 
-  @Mutation(() => MessageType, {
-    description: "A person's word on a message of which nobody knows whether it was sent.",
-  })
+  @Mutation(() => MessageType, { description: "Resolves a message with the status `unknown`." })
   async decideMessage(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("decision", () => MessageDecisionEnum) decision: string,
+    @Arg("id", () => Int, { description: "ID of the message." }) id: number,
+    @Arg("decision", () => MessageDecisionEnum, { description: "Resolution of the message." }) decision: string,
   ): Promise<MessageType> {
     const caller = await this.gate.enter(context, "decideMessage", appId);
     return this.service.decide(caller, appId, id, decision);

@@ -4,110 +4,146 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 
-@ObjectType("MessageReceipt", { description: "A message that is stored: kept, or waiting to be sent." })
+@ObjectType("MessageReceipt", { description: "Stored message." })
 export class MessageReceiptType {
-  @Field(() => Int) id: number;
-  @Field(() => MessageStatusEnum) status: string;
+  @Field(() => Int, { description: "ID of the message." }) id: number;
+  @Field(() => MessageStatusEnum, { description: "Status of the message." }) status: string;
 }
 
-@ObjectType("MessageRecipient")
+@ObjectType("MessageRecipient", { description: "Recipient of a message." })
 class MessageRecipientType {
-  @Field(() => String, { description: "An e-mail address or a phone number." }) address: string;
-  @Field(() => String, { nullable: true }) name: string | null;
-  @Field(() => String, { nullable: true, description: "Of e-mails: to, cc or bcc." }) type: string | null;
-  @Field(() => String, { nullable: true, description: "sent or rejected, once it is tried." }) status: string | null;
-  @Field(() => String, { nullable: true, description: "What the server said." }) detail: string | null;
+  @Field(() => String, { description: "E-mail address or phone number." }) address: string;
+  @Field(() => String, { nullable: true, description: "Name of the recipient; null if it is unknown." }) name:
+    | string
+    | null;
+  @Field(() => String, {
+    nullable: true,
+    description: "Kind of recipient of an e-mail: to, cc or bcc; null for text messages.",
+  })
+  type: string | null;
+  @Field(() => String, {
+    nullable: true,
+    description: "Outcome for this recipient: sent or rejected; null until the message was tried.",
+  })
+  status: string | null;
+  @Field(() => String, { nullable: true, description: "Reply of the server; null if there is none." }) detail:
+    | string
+    | null;
 }
 
-@ObjectType("MessageSummary", { description: "A message as the outbox lists it." })
+@ObjectType("MessageSummary", { description: "Message in a list." })
 export class MessageSummaryType {
-  @Field(() => Int) id: number;
-  @Field(() => MessageKindEnum) kind: string;
-  @Field(() => MessageStatusEnum) status: string;
-  @Field(() => String, { nullable: true }) subject: string | null;
-  @Field(() => [MessageRecipientType], { description: "The first five." }) to: MessageRecipientType[];
-  @Field(() => Int, { description: "How many recipients there are." }) recipients: number;
-  @Field(() => Int, { description: "How often it was tried." }) attempts: number;
-  @Field(() => String, { nullable: true, description: "What the server said last." }) detail: string | null;
-  @Field(() => DateTime, { nullable: true, description: "When it is tried next." }) dueAt: string | null;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => Int, { description: "ID of the message." }) id: number;
+  @Field(() => MessageKindEnum, { description: "Kind of message." }) kind: string;
+  @Field(() => MessageStatusEnum, { description: "Status of the message." }) status: string;
+  @Field(() => String, { nullable: true, description: "Subject of an e-mail; null for text messages." }) subject:
+    | string
+    | null;
+  @Field(() => [MessageRecipientType], { description: "Recipients; a list of messages returns the first five." })
+  to: MessageRecipientType[];
+  @Field(() => Int, { description: "Number of recipients." }) recipients: number;
+  @Field(() => Int, { description: "Number of delivery attempts." }) attempts: number;
+  @Field(() => String, { nullable: true, description: "Last reply of the server; null if there is none." }) detail:
+    | string
+    | null;
+  @Field(() => DateTime, { nullable: true, description: "Time of the next delivery attempt; null if none is planned." })
+  dueAt: string | null;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("MessageAttachment")
+@ObjectType("MessageAttachment", { description: "File attached to an e-mail." })
 class MessageAttachmentType {
-  @Field(() => String) type: string;
-  @Field(() => String) name: string;
-  @Field(() => String, { description: "base64 or utf8" }) encoding: string;
-  @Field(() => String) content: string;
+  @Field(() => String, { description: "Media type, for example text/csv." }) type: string;
+  @Field(() => String, { description: "Name of the file." }) name: string;
+  @Field(() => String, { description: "Encoding of `content`: base64 or utf8." }) encoding: string;
+  @Field(() => String, { description: "Contents of the file." }) content: string;
 }
 
-@ObjectType("MessageHeader")
+@ObjectType("MessageHeader", { description: "Additional header of an e-mail." })
 export class MessageHeaderType {
-  @Field(() => String) name: string;
-  @Field(() => String) value: string;
+  @Field(() => String, { description: "Name of the header." }) name: string;
+  @Field(() => String, { description: "Value of the header." }) value: string;
 }
 
 /** Its headers are a field of message-resolver.ts. */
-@ObjectType("Message", { description: "A message whole, with all its recipients." })
+@ObjectType("Message", { description: "Message with its content and all recipients." })
 export class MessageType extends MessageSummaryType {
-  @Field(() => String, { nullable: true }) fromName: string | null;
-  @Field(() => String, { nullable: true }) html: string | null;
-  @Field(() => String, { nullable: true, description: "Of a text message: all that it says." }) text: string | null;
+  @Field(() => String, { nullable: true, description: "Name of the sender; null if none is set." }) fromName:
+    | string
+    | null;
+  @Field(() => String, { nullable: true, description: "HTML body of an e-mail; null if there is none." }) html:
+    | string
+    | null;
+  @Field(() => String, { nullable: true, description: "Plain text body; null if there is none." }) text: string | null;
   headers: Record<string, string>;
-  @Field(() => [MessageAttachmentType]) attachments: MessageAttachmentType[];
+  @Field(() => [MessageAttachmentType], { description: "Attached files." }) attachments: MessageAttachmentType[];
 }
 
-@ObjectType("MessageList")
+@ObjectType("MessageList", { description: "Page of messages." })
 export class MessageListType {
-  @Field(() => [MessageSummaryType]) messages: MessageSummaryType[];
-  @Field(() => PaginationType) pagination: PaginationType;
+  @Field(() => [MessageSummaryType], { description: "Messages on this page." }) messages: MessageSummaryType[];
+  @Field(() => PaginationType, { description: "Position of this page in the list." }) pagination: PaginationType;
 }
 
-@InputType("EmailRecipientInput")
+@InputType("EmailRecipientInput", { description: "Recipient of an e-mail." })
 class EmailRecipientInput {
-  @Field(() => String, { nullable: true }) email?: unknown;
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => String, { nullable: true, description: "to, cc or bcc; to unless given." }) type?: unknown;
+  @Field(() => String, { nullable: true, description: "E-mail address; required." }) email?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the recipient." }) name?: unknown;
+  @Field(() => String, { nullable: true, description: "Kind of recipient: to, cc or bcc; to by default." })
+  type?: unknown;
 }
 
-@InputType("MessageHeaderInput")
+@InputType("MessageHeaderInput", { description: "Additional header of an e-mail." })
 class MessageHeaderInput {
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => String, { nullable: true }) value?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the header." }) name?: unknown;
+  @Field(() => String, { nullable: true, description: "Value of the header." }) value?: unknown;
 }
 
-@InputType("AttachmentInput")
+@InputType("AttachmentInput", { description: "File to attach to an e-mail." })
 class AttachmentInput {
-  @Field(() => String, { nullable: true, description: "Such as text/csv." }) type?: unknown;
-  @Field(() => String, { nullable: true }) name?: unknown;
-  @Field(() => String, { nullable: true }) content?: unknown;
-  @Field(() => String, { nullable: true, description: "base64 or utf8; utf8 unless given." }) encoding?: unknown;
+  @Field(() => String, { nullable: true, description: "Media type, for example text/csv." }) type?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the file." }) name?: unknown;
+  @Field(() => String, { nullable: true, description: "Contents of the file." }) content?: unknown;
+  @Field(() => String, { nullable: true, description: "Encoding of `content`: base64 or utf8; utf8 by default." })
+  encoding?: unknown;
 }
 
-@InputType("EmailInput", { description: "Packages, Communicate. `{{name}}` is filled from `data`." })
+@InputType("EmailInput", { description: "E-mail to send. Values of `data` replace `{{name}}` placeholders." })
 export class EmailInput {
-  @Field(() => [EmailRecipientInput], { nullable: true, description: "1 to 1000." }) to?: unknown;
-  @Field(() => String, { nullable: true }) subject?: unknown;
-  @Field(() => String, { nullable: true, description: "The sender's name; the address is the app's." })
+  @Field(() => [EmailRecipientInput], { nullable: true, description: "Recipients, 1 to 1000." }) to?: unknown;
+  @Field(() => String, { nullable: true, description: "Subject of the e-mail." }) subject?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the sender; the app determines the address." })
   from_name?: unknown;
-  @Field(() => String, { nullable: true }) html?: unknown;
-  @Field(() => String, { nullable: true }) text?: unknown;
-  @Field(() => [MessageHeaderInput], { nullable: true }) headers?: unknown;
-  @Field(() => [AttachmentInput], { nullable: true }) attachments?: unknown;
+  @Field(() => String, { nullable: true, description: "HTML body." }) html?: unknown;
+  @Field(() => String, { nullable: true, description: "Plain text body." }) text?: unknown;
+  @Field(() => [MessageHeaderInput], { nullable: true, description: "Additional headers." }) headers?: unknown;
+  @Field(() => [AttachmentInput], { nullable: true, description: "Files to attach." }) attachments?: unknown;
 }
 
-@InputType("EmailOfBatchInput")
+@InputType("EmailOfBatchInput", { description: "E-mail of a batch with its placeholder values." })
 export class EmailOfBatchInput {
-  @Field(() => EmailInput, { nullable: true }) options?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "An object." }) data?: unknown;
+  @Field(() => EmailInput, { nullable: true, description: "E-mail to send." }) options?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Values for `{{name}}` placeholders in the e-mail, an object.",
+  })
+  data?: unknown;
 }
 
-@InputType("SmsInput", { description: "Packages, Communicate." })
+@InputType("SmsInput", { description: "Text message to send." })
 export class SmsInput {
-  @Field(() => String, { nullable: true, description: "Such as +15550100." }) to?: unknown;
-  @Field(() => String, { nullable: true }) body?: unknown;
-  @Field(() => String, { nullable: true }) from?: unknown;
-  @Field(() => String, { nullable: true, description: "twilio or webhook; the app's unless given." })
+  @Field(() => String, { nullable: true, description: "Phone number of the recipient, for example +15550100." })
+  to?: unknown;
+  @Field(() => String, { nullable: true, description: "Text of the message." }) body?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Phone number or name of the sender; the app's sender by default.",
+  })
+  from?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Provider that sends the message: twilio or webhook; the app's provider by default.",
+  })
   provider?: unknown;
 }

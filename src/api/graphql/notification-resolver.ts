@@ -33,12 +33,17 @@ export class NotificationResolver {
   ) {}
 
   @Query(() => NotificationListType, {
-    description: "Newest first: all for the app's backend, for an app user those that are for it.",
+    description:
+      "Lists notifications, newest first: all of the app for its backend, and the user's own for the user of a page.",
   })
   async notifications(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("status", () => NotificationStatusEnum, { nullable: true }) status?: string,
+    @Arg("status", () => NotificationStatusEnum, {
+      nullable: true,
+      description: "Status of the notifications; all statuses by default.",
+    })
+    status?: string,
     @Limit() limit?: number,
     @Offset() offset?: number,
   ): Promise<NotificationListType> {
@@ -46,49 +51,60 @@ export class NotificationResolver {
     return this.notify.service.list(caller, appId, { status, limit, offset }, context.answer?.reserve);
   }
 
-  @Query(() => MarkedNotificationsType, { description: "How many the caller has not read." })
+  @Query(() => MarkedNotificationsType, {
+    description: "Returns the number of notifications that the caller has not read.",
+  })
   async unreadNotifications(@Ctx() context: RequestContext, @AppId() appId: number): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "readNotifications", appId);
     return this.notify.service.unread(caller, appId);
   }
 
-  @Mutation(() => NotificationType)
+  @Mutation(() => NotificationType, { description: "Creates a notification." })
   async createNotification(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("notification", () => NotificationInput, { nullable: true }) body: unknown,
+    @Arg("notification", () => NotificationInput, {
+      nullable: true,
+      description: "Properties of the new notification.",
+    })
+    body: unknown,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
     return this.notify.service.insert(caller, appId, body);
   }
 
-  @Mutation(() => [NotificationType], { description: "All of them, or none." })
+  @Mutation(() => [NotificationType], { description: "Creates several notifications in one transaction." })
   async createNotifications(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("notifications", () => [NotificationInput], { nullable: true }) bodies: unknown,
+    @Arg("notifications", () => [NotificationInput], {
+      nullable: true,
+      description: "Properties of the new notifications.",
+    })
+    bodies: unknown,
   ): Promise<Notification[]> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
     return this.notify.service.insertAll(caller, appId, bodies);
   }
 
-  @Mutation(() => NotificationType)
+  @Mutation(() => NotificationType, { description: "Updates a notification; omitted properties keep their values." })
   async updateNotification(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
-    @Arg("notification", () => NotificationInput, { nullable: true }) body: unknown,
+    @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
+    @Arg("notification", () => NotificationInput, { nullable: true, description: "Properties to change." })
+    body: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
     return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, body);
   }
 
-  @Mutation(() => Boolean)
+  @Mutation(() => Boolean, { description: "Deletes a notification; returns true." })
   async deleteNotification(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
@@ -96,46 +112,57 @@ export class NotificationResolver {
     return true;
   }
 
-  @Mutation(() => MarkedNotificationsType, {
-    description: "Those, or all where no ids are given, are read by the caller.",
-  })
+  @Mutation(() => MarkedNotificationsType, { description: "Marks notifications as read by the caller." })
   async markNotificationsRead(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("ids", () => [Int], { nullable: true }) ids?: unknown,
+    @Arg("ids", () => [Int], { nullable: true, description: "IDs of the notifications; all by default." })
+    ids?: unknown,
   ): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "markNotifications", appId);
     return this.notify.service.mark(caller, appId, ids ?? EVERY_ONE);
   }
 
-  @Query(() => PushSubscriptionsType, { description: "The caller's own devices." })
+  @Query(() => PushSubscriptionsType, {
+    description: "Lists the devices on which the caller receives Web Push messages.",
+  })
   async pushSubscriptions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<PushSubscriptionsType> {
     const caller = await this.gate.enter(context, "pushDevices", appId);
     return this.notify.devices.list(caller, appId);
   }
 
-  @Mutation(() => PushReceiptType)
+  @Mutation(() => PushReceiptType, { description: "Registers a device of the caller for Web Push messages." })
   async addPushSubscription(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("subscription", () => PushSubscriptionInput, { nullable: true }) body: unknown,
+    @Arg("subscription", () => PushSubscriptionInput, {
+      nullable: true,
+      description: "PushSubscription of the browser.",
+    })
+    body: unknown,
   ): Promise<PushReceiptType> {
     const caller = await this.gate.enter(context, "addPushDevice", appId);
     return this.notify.devices.add(caller, appId, body);
   }
 
-  @Mutation(() => MarkedNotificationsType, { description: "By its endpoint; how many there were." })
+  @Mutation(() => MarkedNotificationsType, {
+    description: "Removes a device of the caller by its endpoint; returns the number of removed devices.",
+  })
   async removePushSubscription(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("subscription", () => PushSubscriptionInput, { nullable: true }) body: unknown,
+    @Arg("subscription", () => PushSubscriptionInput, {
+      nullable: true,
+      description: "PushSubscription of the browser.",
+    })
+    body: unknown,
   ): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "pushDevices", appId);
     return this.notify.devices.remove(caller, appId, body);
   }
 
   @Subscription(() => NotificationType, {
-    description: "Those for the caller as they are published; `after` is the cursor of the last that it has seen.",
+    description: "Emits each notification for the caller when it is published.",
     subscribe: async ({ args, context }) => {
       const { appId, after } = args as { appId: number; after?: number | null };
       const { gate, notify, ...visitor } = context as NotificationContext;
@@ -149,7 +176,12 @@ export class NotificationResolver {
   notificationAdded(
     @Root() one: Notification,
     @AppId() _appId: number,
-    @Arg("after", () => Int, { nullable: true }) _after?: number,
+    @Arg("after", () => Int, {
+      nullable: true,
+      description:
+        "`cursor` of the last received notification, after which the subscription resumes; from now on by default.",
+    })
+    _after?: number,
   ): Notification {
     return one;
   }

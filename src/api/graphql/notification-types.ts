@@ -3,81 +3,132 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime, NotificationStatusEnum } from "./leaf-types.js";
 
-@ObjectType("PushWish", { description: "What goes to devices by Web Push." })
+@ObjectType("PushWish", { description: "Web Push message of a notification." })
 class PushWishType {
-  @Field(() => GraphQLJSON, { description: "title, body, badge and what the page's worker knows." }) payload: unknown;
-  @Field(() => Float, { nullable: true, description: "Unix milliseconds." }) delayUntilTimestamp: number | null;
+  @Field(() => GraphQLJSON, {
+    description: "Object with title, body, badge and properties that the app's service worker reads.",
+  })
+  payload: unknown;
+  @Field(() => Float, {
+    nullable: true,
+    description: "Earliest time of sending in Unix milliseconds; null to send at once.",
+  })
+  delayUntilTimestamp: number | null;
 }
 
-@ObjectType("Notification", { description: "Packages, Notifications." })
+@ObjectType("Notification", { description: "Message to the users of an app." })
 export class NotificationType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) appId: number;
-  @Field(() => NotificationStatusEnum) status: string;
-  @Field(() => GraphQLJSON, { description: "title, message, navigate and what the app adds." }) data: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "A where on the app's user, or a list; null: everybody." })
+  @Field(() => Int, { description: "ID of the notification." }) id: number;
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => NotificationStatusEnum, { description: "Status of the notification." }) status: string;
+  @Field(() => GraphQLJSON, { description: "Object with title, message, navigate and properties that the app adds." })
+  data: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Filter, or list of filters, that selects users of the app; null for all users.",
+  })
   scope: unknown;
-  @Field(() => DateTime, { nullable: true, description: "When a scheduled one is published." }) orderAt: string | null;
-  @Field(() => PushWishType, { nullable: true }) pushNotification: PushWishType | null;
-  @Field(() => DateTime, { nullable: true }) publishedAt: string | null;
-  @Field(() => Int, { nullable: true, description: "Its place among the published ones." }) cursor: number | null;
-  @Field(() => Boolean, { description: "Whether the caller has read it." }) readStatus: boolean;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime) updatedAt: string;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time when a scheduled notification is published; null for other statuses.",
+  })
+  orderAt: string | null;
+  @Field(() => PushWishType, { nullable: true, description: "Web Push message; null if there is none." })
+  pushNotification: PushWishType | null;
+  @Field(() => DateTime, { nullable: true, description: "Time of publication; null if it is not published." })
+  publishedAt: string | null;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Position among the published notifications; null if it is not published.",
+  })
+  cursor: number | null;
+  @Field(() => Boolean, { description: "True if the caller has read the notification." }) readStatus: boolean;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("NotificationList")
+@ObjectType("NotificationList", { description: "Page of notifications." })
 export class NotificationListType {
-  @Field(() => [NotificationType]) entries: NotificationType[];
+  @Field(() => [NotificationType], { description: "Notifications on this page." }) entries: NotificationType[];
 }
 
-@ObjectType("MarkedNotifications")
+@ObjectType("MarkedNotifications", { description: "Number of notifications or devices." })
 export class MarkedNotificationsType {
-  @Field(() => Int) count: number;
+  @Field(() => Int, { description: "Number of items." }) count: number;
 }
 
-@ObjectType("PushDevice")
+@ObjectType("PushDevice", { description: "Device that receives Web Push messages." })
 class PushDeviceType {
-  @Field(() => Int) id: number;
-  @Field(() => String, { description: "The push service's." }) host: string;
-  @Field(() => DateTime) createdAt: string;
+  @Field(() => Int, { description: "ID of the device." }) id: number;
+  @Field(() => String, { description: "Host of the push service." }) host: string;
+  @Field(() => DateTime, { description: "Time of registration." }) createdAt: string;
 }
 
-@ObjectType("PushSubscriptions")
+@ObjectType("PushSubscriptions", { description: "Devices of the caller, and the key to register another one." })
 export class PushSubscriptionsType {
-  @Field(() => String, { description: "What a browser subscribes with, base64url." }) publicKey: string;
-  @Field(() => [PushDeviceType]) subscriptions: PushDeviceType[];
+  @Field(() => String, { description: "Public key for a browser's subscription, in base64url." }) publicKey: string;
+  @Field(() => [PushDeviceType], { description: "Devices of the caller." }) subscriptions: PushDeviceType[];
 }
 
-@ObjectType("PushSubscriptionReceipt")
+@ObjectType("PushSubscriptionReceipt", { description: "Registered device." })
 export class PushReceiptType {
-  @Field(() => Int) id: number;
+  @Field(() => Int, { description: "ID of the device." }) id: number;
 }
 
-@InputType("PushWishInput")
+@InputType("PushWishInput", { description: "Web Push message of a notification." })
 class PushWishInput {
-  @Field(() => GraphQLJSON, { nullable: true, description: "An object." }) payload?: unknown;
-  @Field(() => Float, { nullable: true, description: "Unix milliseconds." }) delayUntilTimestamp?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Object with title, body, badge and properties that the app's service worker reads.",
+  })
+  payload?: unknown;
+  @Field(() => Float, {
+    nullable: true,
+    description: "Earliest time of sending in Unix milliseconds; null to send at once.",
+  })
+  delayUntilTimestamp?: unknown;
 }
 
-@InputType("NotificationInput", { description: "Packages, Notifications." })
+@InputType("NotificationInput", {
+  description: "Properties of a notification. An update keeps the values of omitted properties.",
+})
 export class NotificationInput {
-  @Field(() => NotificationStatusEnum, { nullable: true, description: "draft unless given." }) status?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "An object." }) data?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "Merged into data." }) extendData?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) scope?: unknown;
-  @Field(() => String, { nullable: true, description: "ISO 8601." }) orderAt?: unknown;
-  @Field(() => PushWishInput, { nullable: true }) pushNotification?: unknown;
+  @Field(() => NotificationStatusEnum, {
+    nullable: true,
+    description: "Status of the notification; `draft` by default.",
+  })
+  status?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Object with title, message, navigate and properties that the app adds.",
+  })
+  data?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "Object whose properties are merged into `data`." })
+  extendData?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Filter, or list of filters, that selects users of the app; null for all users.",
+  })
+  scope?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Time when a scheduled notification is published, as ISO 8601 text.",
+  })
+  orderAt?: unknown;
+  @Field(() => PushWishInput, { nullable: true, description: "Web Push message; null for none." })
+  pushNotification?: unknown;
 }
 
-@InputType("PushKeysInput")
+@InputType("PushKeysInput", { description: "Keys of a PushSubscription." })
 class PushKeysInput {
-  @Field(() => String, { nullable: true }) p256dh?: unknown;
-  @Field(() => String, { nullable: true }) auth?: unknown;
+  @Field(() => String, { nullable: true, description: "Public key of the browser, in base64url." }) p256dh?: unknown;
+  @Field(() => String, { nullable: true, description: "Authentication secret of the browser, in base64url." })
+  auth?: unknown;
 }
 
-@InputType("PushSubscriptionInput", { description: "A browser's PushSubscription as JSON." })
+@InputType("PushSubscriptionInput", { description: "PushSubscription of a browser, as its JSON." })
 export class PushSubscriptionInput {
-  @Field(() => String, { nullable: true }) endpoint?: unknown;
-  @Field(() => PushKeysInput, { nullable: true }) keys?: unknown;
+  @Field(() => String, { nullable: true, description: "URL of the push service for this device." }) endpoint?: unknown;
+  @Field(() => PushKeysInput, { nullable: true, description: "Keys that encrypt messages for this device." })
+  keys?: unknown;
 }

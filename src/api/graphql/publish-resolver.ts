@@ -8,9 +8,9 @@ import { ActionType } from "./action-types.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
-@ObjectType("PublishedAction")
+@ObjectType("PublishedAction", { description: "Result of a publication." })
 class PublishedActionType {
-  @Field(() => ActionType, { description: "The production copy." }) action: Action;
+  @Field(() => ActionType, { description: "Live version of the action." }) action: Action;
 }
 
 @Resolver()
@@ -20,11 +20,13 @@ export class PublishResolver {
     private readonly service: Publishing,
   ) {}
 
-  @Mutation(() => PublishedActionType, { description: "Makes the production copy, or overwrites it with the master." })
+  @Mutation(() => PublishedActionType, {
+    description: "Creates the live version of an action, or replaces it with the draft.",
+  })
   async publishAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
@@ -32,11 +34,11 @@ export class PublishResolver {
     return { action: await this.service.publish(caller, target) };
   }
 
-  @Mutation(() => Boolean, { description: "Takes the production copy away; the master stays." })
+  @Mutation(() => Boolean, { description: "Deletes the live version of an action and keeps the draft; returns true." })
   async unpublishAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "unpublishAction", appId);

@@ -6,18 +6,24 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
-@ObjectType("Backlog", { description: "Runs of the app that wait." })
+@ObjectType("Backlog", { description: "Queued runs of an app." })
 class BacklogType {
-  @Field(() => Int) runs: number;
-  @Field(() => Float, { description: "Of their payloads." }) bytes: number;
-  @Field(() => DateTime, { nullable: true, description: "Since when the oldest waits; null where none does." })
+  @Field(() => Int, { description: "Number of queued runs." }) runs: number;
+  @Field(() => Float, { description: "Total size of their payloads in bytes." }) bytes: number;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time when the oldest run was queued; null if no run is queued.",
+  })
   oldestAt: string | null;
 }
 
-@ObjectType("CancelledBacklog")
+@ObjectType("CancelledBacklog", { description: "Result of cancelling queued runs." })
 class CancelledBacklogType {
-  @Field(() => Int) cancelled: number;
-  @Field(() => Boolean, { description: "Whether some are left, because it took too long: ask again." }) more: boolean;
+  @Field(() => Int, { description: "Number of cancelled runs." }) cancelled: number;
+  @Field(() => Boolean, {
+    description: "True if the operation ran out of time and queued runs remain; repeat the request.",
+  })
+  more: boolean;
 }
 
 @Resolver()
@@ -27,19 +33,23 @@ export class QueueResolver {
     private readonly service: Backlogs,
   ) {}
 
-  @Query(() => BacklogType, { description: "What waits of the app, as of a second ago." })
+  @Query(() => BacklogType, {
+    description: "Returns the number and size of the app's queued runs, at most one second old.",
+  })
   async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Backlog> {
     await this.gate.enter(context, "listRuns", appId);
     return this.service.of(appId);
   }
 
-  @Mutation(() => CancelledBacklogType, {
-    description: "Cancels all runs of the app that wait, of one action where either copy is named.",
-  })
+  @Mutation(() => CancelledBacklogType, { description: "Cancels all queued runs of the app or of one action." })
   async cancelBacklog(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int, { nullable: true }) actionId?: number | null,
+    @Arg("actionId", () => Int, {
+      nullable: true,
+      description: "ID of the action's draft or live version; null for all actions.",
+    })
+    actionId?: number | null,
   ): Promise<CancelledBacklog> {
     const caller = await this.gate.enter(context, "cancelBacklog", appId);
     return this.service.cancel(caller, appId, { actionId });

@@ -14,22 +14,24 @@ import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { DateTime } from "./leaf-types.js";
 import { By, Ref } from "./reference-arguments.js";
 
-@ObjectType("QueuedRun")
+@ObjectType("QueuedRun", { description: "Queued run." })
 export class QueuedRunType {
-  @Field(() => Int) runId: number;
+  @Field(() => Int, { description: "ID of the run." }) runId: number;
 }
 
-@ObjectType("ExecutedRun")
+@ObjectType("ExecutedRun", { description: "Completed run and its result." })
 class ExecutedRunType extends QueuedRunType {
-  @Field(() => GraphQLJSON, { nullable: true, description: "Exactly what execute returned." }) result: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "Value that execute returned; null if it returned none." })
+  result: unknown;
 }
 
-@ObjectType("ConsoleLine")
+@ObjectType("ConsoleLine", { description: "Line that a run printed to its console." })
 class ConsoleLineType {
-  @Field(() => Int, { description: "Counts from 0 within the run." }) seq: number;
-  @Field(() => String, { description: "The console's method, for example log or error." }) level: string;
-  @Field(() => DateTime) at: string;
-  @Field(() => String) text: string;
+  @Field(() => Int, { description: "Number of the line within the run, counted from 0." }) seq: number;
+  @Field(() => String, { description: "Console method that printed the line, for example log or error." })
+  level: string;
+  @Field(() => DateTime, { description: "Time of the line." }) at: string;
+  @Field(() => String, { description: "Text of the line." }) text: string;
 }
 
 /** What the subscription needs of its context: decorators know no instance. */
@@ -68,46 +70,47 @@ export class RunResolver {
     private readonly console: RunConsole,
   ) {}
 
-  @Query(() => [ConsoleLineType], { description: "What the run has printed so far." })
+  @Query(() => [ConsoleLineType], { description: "Returns the lines that a run has printed so far." })
   async runConsole(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("runId", () => Int) runId: number,
+    @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<PrintedLine[]> {
     await this.gate.enter(context, "readLogs", appId);
     return this.console.list(appId, runId);
   }
 
   @Subscription(() => ConsoleLineType, {
-    description: "What the run prints, from its first line until it has ended.",
+    description: "Emits each line that a run prints, from the first line until the run ends.",
     subscribe: async (asked) => oneByOne(await followed(asked)),
   })
   runConsoleAdded(
     @Root() line: PrintedLine,
     @AppId() _appId: number,
-    @Arg("runId", () => Int) _runId: number,
+    @Arg("runId", () => Int, { description: "ID of the run." }) _runId: number,
   ): PrintedLine {
     return line;
   }
 
   @Subscription(() => [ConsoleLineType], {
-    description: "The same, up to 500 lines a message: for runs that print much.",
+    description: "Emits the lines that a run prints in batches of up to 500, from the first line until the run ends.",
     subscribe: followed,
   })
   runConsoleLinesAdded(
     @Root() lines: PrintedLine[],
     @AppId() _appId: number,
-    @Arg("runId", () => Int) _runId: number,
+    @Arg("runId", () => Int, { description: "ID of the run." }) _runId: number,
   ): PrintedLine[] {
     return lines;
   }
 
-  @Mutation(() => QueuedRunType, { description: "Answers when the run is accepted." })
+  @Mutation(() => QueuedRunType, { description: "Queues a run and returns before it starts." })
   async runAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("nameOrId") ref: Reference,
-    @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
+    payload: unknown,
     @IdempotencyKey() key?: string | null,
     @By() _by?: ReferenceKind | null,
   ): Promise<QueuedRunType> {
@@ -117,12 +120,13 @@ export class RunResolver {
     return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
   }
 
-  @Mutation(() => ExecutedRunType, { description: "Answers when the run has ended." })
+  @Mutation(() => ExecutedRunType, { description: "Queues a run and returns its result when it ends." })
   async runActionWithResult(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("nameOrId") ref: Reference,
-    @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
+    payload: unknown,
     @IdempotencyKey() key?: string | null,
     @By() _by?: ReferenceKind | null,
   ): Promise<ExecutedRunType> {
@@ -132,11 +136,13 @@ export class RunResolver {
     return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });
   }
 
-  @Mutation(() => Boolean, { description: "Ends a queued or running run, by its starter or an editor." })
+  @Mutation(() => Boolean, {
+    description: "Cancels a queued or running run; returns true. The person who started it and editors can cancel it.",
+  })
   async cancelRun(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("runId", () => Int) runId: number,
+    @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "cancelRun", appId);
     await this.service.cancel(caller, appId, runId);

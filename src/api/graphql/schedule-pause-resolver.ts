@@ -6,11 +6,11 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
-@ObjectType("SchedulePause")
+@ObjectType("SchedulePause", { description: "State of the pause of an app's schedules." })
 class SchedulePauseType {
   @Field(() => DateTime, {
     nullable: true,
-    description: "Since when the app's schedules stand still; null: they do not.",
+    description: "Time since which all schedules of the app are paused; null if they are not paused.",
   })
   pausedAt: string | null;
 }
@@ -24,21 +24,21 @@ export class SchedulePauseResolver {
     private readonly service: SchedulePause,
   ) {}
 
-  @Query(() => SchedulePauseType)
+  @Query(() => SchedulePauseType, { description: "Returns whether the app's schedules are paused." })
   async schedulePause(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     await this.gate.enter(context, "listRuns", appId);
     return answer(await this.service.since(appId));
   }
 
   @Mutation(() => SchedulePauseType, {
-    description: "Has all schedules of the app stand still: their ticks are skipped. What is queued by then runs.",
+    description: "Pauses all schedules of the app, which skips their ticks. Queued runs still execute.",
   })
   async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
     return answer(await this.service.set(caller, appId, true));
   }
 
-  @Mutation(() => SchedulePauseType, { description: "Has them go on; nothing is caught up." })
+  @Mutation(() => SchedulePauseType, { description: "Resumes the app's schedules; skipped ticks do not run." })
   async resumeSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
     return answer(await this.service.set(caller, appId, false));

@@ -13,11 +13,19 @@ import { By, Ref } from "./reference-arguments.js";
 import { AppSessionType } from "./setting-resolver.js";
 
 @ObjectType("VerificationAnswer", {
-  description: "Without a code: until when the one holds that may have been sent. With one: the session.",
+  description: "Result of a verification: `expiresAt` if the request had no code, otherwise `session`.",
 })
 class VerificationAnswerType {
-  @Field(() => DateTime, { nullable: true }) expiresAt?: string;
-  @Field(() => AppSessionType, { nullable: true }) session?: AppSession;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time when the code expires, whether or not a message was sent; null if the request had a code.",
+  })
+  expiresAt?: string;
+  @Field(() => AppSessionType, {
+    nullable: true,
+    description: "Session after the verification; null if the request had no code.",
+  })
+  session?: AppSession;
 }
 
 @Resolver()
@@ -28,53 +36,68 @@ export class SessionResolver {
     private readonly verification: Verification,
   ) {}
 
-  @Query(() => AppSessionType, { description: "What `Svc.Session.get()` gives." })
+  @Query(() => AppSessionType, { description: "Returns the session of the page, like `Svc.Session.get()`." })
   async appSession(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
     const caller = await this.gate.enter(context, "readSession", appId);
     return this.service.session(caller, appId);
   }
 
-  @Mutation(() => AppSessionType, { description: "Signs the page's user in by an entry and its hashed column." })
+  @Mutation(() => AppSessionType, { description: "Signs in the user of a page with an entry and its hashed column." })
   async authorizeAppUser(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
-    @Arg("where", () => GraphQLJSON) where: unknown,
-    @Arg("passport", () => String, { nullable: true }) passport?: string,
+    @Arg("where", () => GraphQLJSON, { description: "Values of the entry's columns, including the hashed one." })
+    where: unknown,
+    @Arg("passport", () => String, {
+      nullable: true,
+      description: "Sign-in method; must be dataSource, which is the default.",
+    })
+    passport?: string,
     @By() _by?: ReferenceKind | null,
   ): Promise<AppSession> {
     const source = "id" in ref ? { dataSourceId: ref.id } : { dataSourceName: ref.name };
     return this.authorize(context, appId, { ...source, where, passport: passport ?? undefined });
   }
 
-  @Mutation(() => AppSessionType)
+  @Mutation(() => AppSessionType, { description: "Signs out the user of the page; returns the session." })
   async logoutAppUser(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
     return this.service.logout(caller, appId);
   }
 
-  @Mutation(() => AppSessionType, { description: "Emits session.locale.updated." })
+  @Mutation(() => AppSessionType, {
+    description: "Sets the language of the page and stores the log event session.locale.updated.",
+  })
   async setSessionLocale(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("locale", () => String) locale: unknown,
+    @Arg("locale", () => String, { description: "Language of the page, for example en-GB." }) locale: unknown,
   ): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
     return this.service.set(caller, appId, { locale });
   }
 
   @Mutation(() => VerificationAnswerType, {
-    description:
-      "Has a code sent to an address that the app's users have, or, with `code`, signs the page's user in by it.",
+    description: "Sends a code to an address of an app user, or signs in the user of the page with a code.",
   })
   async verifyAppUser(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("email", () => String, { nullable: true }) email?: string,
-    @Arg("sms", () => String, { nullable: true }) sms?: string,
-    @Arg("secondFactor", () => String, { nullable: true, description: '"sms", of who is signed in.' })
+    @Arg("email", () => String, {
+      nullable: true,
+      description: "E-mail address of an app user; null for another method.",
+    })
+    email?: string,
+    @Arg("sms", () => String, { nullable: true, description: "Phone number of an app user; null for another method." })
+    sms?: string,
+    @Arg("secondFactor", () => String, {
+      nullable: true,
+      description: "Second factor of the signed-in user; must be sms. Null for another method.",
+    })
     secondFactor?: string,
-    @Arg("code", () => String, { nullable: true }) code?: string,
+    @Arg("code", () => String, { nullable: true, description: "Code that the user received; null to send one." })
+    code?: string,
   ): Promise<VerificationAnswerType> {
     return this.verify(context, appId, { email, sms, secondFactor, code });
   }

@@ -11,78 +11,104 @@ import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 
-@ObjectType("SettingStatus", { description: "Whether a key is set, since when and by whom: never its value." })
+@ObjectType("SettingStatus", { description: "State of a setting without its value." })
 class SettingStatusType {
-  @Field(() => String) key: string;
-  @Field(() => Boolean) configured: boolean;
-  @Field(() => DateTime, { nullable: true }) updatedAt: string | null;
-  @Field(() => Int, { nullable: true }) updatedBy: number | null;
-  @Field(() => Boolean, { description: "Whether no run may let its value out." }) secret: boolean;
+  @Field(() => String, { description: "Key of the setting." }) key: string;
+  @Field(() => Boolean, { description: "True if the setting has a value." }) configured: boolean;
+  @Field(() => DateTime, { nullable: true, description: "Time of the last change; null if the setting has no value." })
+  updatedAt: string | null;
+  @Field(() => Int, { nullable: true, description: "ID of the person who changed it last; null if no person did." })
+  updatedBy: number | null;
+  @Field(() => Boolean, { description: "True if the value is removed from everything that a run returns or logs." })
+  secret: boolean;
 }
 
-@ObjectType("AppSessionUser")
+@ObjectType("AppSessionUser", { description: "Person with an account who uses a page." })
 class AppSessionUserType {
-  @Field(() => Int) id: number;
-  @Field(() => String) firstName: string;
-  @Field(() => String) lastName: string;
-  @Field(() => String) email: string;
+  @Field(() => Int, { description: "ID of the person." }) id: number;
+  @Field(() => String, { description: "First name." }) firstName: string;
+  @Field(() => String, { description: "Last name." }) lastName: string;
+  @Field(() => String, { description: "E-mail address." }) email: string;
 }
 
-@ObjectType("VerifiedAddresses", { description: "When a code has proven an address, since the sign-in." })
+@ObjectType("VerifiedAddresses", { description: "Addresses that a code verified after the sign-in." })
 class VerifiedAddressesType {
-  @Field(() => DateTime, { nullable: true }) email?: string;
-  @Field(() => DateTime, { nullable: true }) sms?: string;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time when the e-mail address was verified; null if it is not verified.",
+  })
+  email?: string;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time when the phone number was verified; null if it is not verified.",
+  })
+  sms?: string;
 }
 
-@ObjectType("AppSessionEntry", { description: "The entry by which the page's user signed in." })
+@ObjectType("AppSessionEntry", { description: "Data source entry with which the user signed in to the page." })
 class AppSessionEntryType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) dataSourceId: number;
-  @Field(() => GraphQLJSON, { description: "Without hashed columns." }) data: unknown;
-  @Field(() => VerifiedAddressesType, { nullable: true }) verified?: VerifiedAddressesType;
+  @Field(() => Int, { description: "ID of the entry." }) id: number;
+  @Field(() => Int, { description: "ID of the data source." }) dataSourceId: number;
+  @Field(() => GraphQLJSON, { description: "Values of the entry by column, without hashed columns." }) data: unknown;
+  @Field(() => VerifiedAddressesType, { nullable: true, description: "Verified addresses; null if there are none." })
+  verified?: VerifiedAddressesType;
 }
 
-@ObjectType("AppSessionEntries")
+@ObjectType("AppSessionEntries", { description: "Entries with which the user signed in to the page." })
 class AppSessionEntriesType {
-  @Field(() => AppSessionEntryType, { nullable: true }) dataSource?: AppSessionEntryType;
+  @Field(() => AppSessionEntryType, { nullable: true, description: "Entry of the app's users; null if there is none." })
+  dataSource?: AppSessionEntryType;
 }
 
-@ObjectType("AppSession", { description: "Who a page works for: what `Svc.Session.get()` gives." })
+@ObjectType("AppSession", { description: "Session of a page, like `Svc.Session.get()`." })
 export class AppSessionType {
-  @Field(() => Int) appId: number;
-  @Field(() => AppSessionUserType, { nullable: true, description: "null: a visitor without a name" })
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => AppSessionUserType, {
+    nullable: true,
+    description: "Person with an account who uses the page; null for anonymous users.",
+  })
   user: AppSessionUserType | null;
-  @Field(() => CopyEnum) environment: Copy;
-  @Field(() => AppSessionEntriesType, { nullable: true, description: "null: nobody is signed in to the page." })
+  @Field(() => CopyEnum, { description: "Drafts or live versions of actions that the page runs." }) environment: Copy;
+  @Field(() => AppSessionEntriesType, {
+    nullable: true,
+    description: "Entries with which the user signed in; null if no user is signed in.",
+  })
   entries?: AppSessionEntriesType;
-  @Field(() => String, { nullable: true, description: "secondFactor: who has signed in has still to prove it." })
+  @Field(() => String, {
+    nullable: true,
+    description: "Step that completes the sign-in: secondFactor; null if no step is missing.",
+  })
   awaits?: "secondFactor";
 }
 
-@ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })
+@ObjectType("RuntimeEnv", { description: "Environment of a page, which `env.js` assigns to `window.ENV`." })
 class RuntimeEnvType {
-  @Field(() => Int) appId: number;
-  @Field(() => String) apiUrl: string;
-  @Field(() => RuntimeEnvironmentEnum) environment: "viewer" | "live";
-  @Field(() => GraphQLJSON, { description: "Public keys alone." }) appSettings: SettingsView;
-  @Field(() => Int, { description: "Milliseconds that a client action may take." }) clientTimeoutMs: number;
-  @Field(() => AppSessionType) session: AppSession;
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => String, { description: "Base URL of the service." }) apiUrl: string;
+  @Field(() => RuntimeEnvironmentEnum, { description: "Environment in which the page runs." }) environment:
+    | "viewer"
+    | "live";
+  @Field(() => GraphQLJSON, { description: "Object of public settings." }) appSettings: SettingsView;
+  @Field(() => Int, { description: "Maximum duration of a client action in milliseconds." }) clientTimeoutMs: number;
+  @Field(() => AppSessionType, { description: "Session of the page." }) session: AppSession;
 }
 
-@ObjectType("SettingReader", { description: "An action whose code names the key." })
+@ObjectType("SettingReader", { description: "Action whose code contains a setting key." })
 class SettingReaderType {
-  @Field(() => Int) id: number;
-  @Field(() => String) name: string;
+  @Field(() => Int, { description: "ID of the action's draft." }) id: number;
+  @Field(() => String, { description: "Name of the action." }) name: string;
 }
 
-@ObjectType("SettingsUse")
+@ObjectType("SettingsUse", { description: "Size of an app's settings, and the actions that read one of them." })
 class SettingsUseType {
-  @Field(() => Int, { description: "Of all private and protected settings, as server actions are given them." })
+  @Field(() => Int, {
+    description: "Total size of private and protected settings in bytes, as server actions receive them.",
+  })
   underscoreBytes: number;
-  @Field(() => Int, { description: "Beyond it no server action runs." }) underscoreMaxBytes: number;
+  @Field(() => Int, { description: "Maximum of `underscoreBytes` in bytes; above it no server action can run." })
+  underscoreMaxBytes: number;
   @Field(() => [SettingReaderType], {
-    description:
-      "By name, 100 at most: the masters whose code has the asked key as a word; none where no key is asked about.",
+    description: "Actions whose draft contains the key as a word, by name, at most 100; empty if no key is requested.",
   })
   readers: SettingsUse["readers"];
 }
@@ -100,15 +126,16 @@ export class SettingResolver {
     private readonly service: Settings,
   ) {}
 
-  @Query(() => GraphQLJSON, { description: "Public and private settings; protected ones for nobody." })
+  @Query(() => GraphQLJSON, {
+    description: "Returns the public and private settings as an object; protected settings are never returned.",
+  })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     await this.gate.enter(context, "readSettings", appId);
     return shown(context, await this.service.httpAt(appId));
   }
 
   @Query(() => DateTime, {
-    description:
-      "The last change of any setting of the app: the `ifUpdatedAt` of a change that starts from what `settings` shows now.",
+    description: "Returns the time of the last change of any setting, for the `ifUpdatedAt` of the next change.",
   })
   async settingsUpdatedAt(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
     await this.gate.enter(context, "readSettings", appId);
@@ -116,7 +143,7 @@ export class SettingResolver {
   }
 
   @Query(() => RuntimeEnvType, {
-    description: "What an app user's page may know; editors and admins see the viewer's.",
+    description: "Returns the environment of a page; editors and administrators get that of the viewer.",
   })
   async runtimeEnv(@Ctx() context: RequestContext, @AppId() appId: number): Promise<RuntimeEnv> {
     const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
@@ -128,35 +155,44 @@ export class SettingResolver {
     return this.service.publicEnv(appId);
   }
 
-  @Query(() => SettingsUseType, { description: "How much room settings take, and which actions read one of them." })
+  @Query(() => SettingsUseType, {
+    description: "Returns the size of the settings and the actions that read one of them.",
+  })
   async settingsUse(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("key", () => String, { nullable: true }) key?: string | null,
+    @Arg("key", () => String, {
+      nullable: true,
+      description: "Key of the setting whose readers are listed; null for none.",
+    })
+    key?: string | null,
   ): Promise<SettingsUse> {
     await this.gate.enter(context, "readSettingsUse", appId);
     return this.service.use(appId, key ?? null);
   }
 
-  @Query(() => [SettingStatusType], {
-    description: "Which keys are set, never a value; all underscore keys when none are named.",
-  })
+  @Query(() => [SettingStatusType], { description: "Returns the state of settings without their values." })
   async settingsStatus(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("keys", () => [String], { nullable: true }) keys?: string[] | null,
+    @Arg("keys", () => [String], {
+      nullable: true,
+      description: "Keys of the settings; all private and protected keys by default.",
+    })
+    keys?: string[] | null,
   ): Promise<SettingStatus[]> {
     await this.gate.enter(context, "readSettingsStatus", appId);
     return this.service.status(appId, keys ?? null);
   }
 
   @Mutation(() => GraphQLJSON, {
-    description: "Sets the listed keys whole, keeps the others; answers as `settings` does.",
+    description: "Sets the given keys, keeps all other settings and returns the public and private settings.",
   })
   async setSettings(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("settings", () => GraphQLJSON) settings: unknown,
+    @Arg("settings", () => GraphQLJSON, { description: "Object of keys and values, which replace the stored values." })
+    settings: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
@@ -166,11 +202,13 @@ export class SettingResolver {
     );
   }
 
-  @Mutation(() => GraphQLJSON, { description: "Removes top-level keys; answers as `settings` does." })
+  @Mutation(() => GraphQLJSON, {
+    description: "Deletes settings by key and returns the remaining public and private settings.",
+  })
   async deleteSettings(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("keys", () => [String]) keys: unknown,
+    @Arg("keys", () => [String], { description: "Keys of the settings." }) keys: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
@@ -181,14 +219,16 @@ export class SettingResolver {
   }
 
   @Mutation(() => [SettingStatusType], {
-    description:
-      "Says of private settings whether they are secrets, which no run may let out; they are until it is said.",
+    description: "Sets whether private settings are secrets, which they are by default.",
   })
   async markSettings(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("keys", () => [String]) keys: unknown,
-    @Arg("secret", () => Boolean) secret: unknown,
+    @Arg("keys", () => [String], { description: "Keys of the private settings." }) keys: unknown,
+    @Arg("secret", () => Boolean, {
+      description: "True to remove the values from everything that a run returns or logs.",
+    })
+    secret: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingStatus[]> {
     const caller = await this.gate.enter(context, "markSettings", appId);
@@ -196,13 +236,13 @@ export class SettingResolver {
   }
 
   @Mutation(() => String, {
-    description: "Stores a secure field of the AI builder; answers with its key, `_aiartifact_…`.",
+    description: "Stores a secure field of the AI builder and returns its key, which starts with `_aiartifact_`.",
   })
   async setSecureField(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("settingKey", () => String) settingKey: unknown,
-    @Arg("value", () => GraphQLJSON) value: unknown,
+    @Arg("settingKey", () => String, { description: "Name of the field." }) settingKey: unknown,
+    @Arg("value", () => GraphQLJSON, { description: "Value of the field." }) value: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<string> {
     const caller = await this.gate.enter(context, "writeSettings", appId);

@@ -12,27 +12,30 @@ import { DateTime, TokenKindEnum } from "./leaf-types.js";
 
 const KINDS: readonly unknown[] = APP_TOKEN_KINDS;
 
-@ObjectType("Token")
+@ObjectType("Token", { description: "Access token of an app, without its secret." })
 class TokenType {
-  @Field(() => Int) id: number;
-  @Field(() => TokenKindEnum) kind: CredentialKind;
-  @Field(() => String, { nullable: true }) name: string | null;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => DateTime, { nullable: true }) expiresAt: string | null;
+  @Field(() => Int, { description: "ID of the token." }) id: number;
+  @Field(() => TokenKindEnum, { description: "Kind of token." }) kind: CredentialKind;
+  @Field(() => String, { nullable: true, description: "Label of the token; null if it has none." }) name: string | null;
+  @Field(() => Int, { nullable: true, description: "ID of the person who uses the token; null if none is set." })
+  userId: number | null;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { nullable: true, description: "Time when the token expires; null if it does not expire." })
+  expiresAt: string | null;
 }
 
-@ObjectType("NewToken")
+@ObjectType("NewToken", { description: "Created token with its secret." })
 class NewTokenType {
-  @Field(() => Int) id: number;
-  @Field(() => String, { description: "The secret, in this answer and nowhere else." }) token: string;
+  @Field(() => Int, { description: "ID of the token." }) id: number;
+  @Field(() => String, { description: "Secret of the token; returned only once." }) token: string;
 }
 
-@InputType("CreateTokenInput")
+@InputType("CreateTokenInput", { description: "Properties of a new token." })
 class CreateTokenInput {
-  @Field(() => TokenKindEnum, { nullable: true }) kind?: unknown;
-  @Field(() => String, { nullable: true, description: "A label, for the list." }) name?: unknown;
-  @Field(() => Int, { nullable: true, description: "Who uses it." }) userId?: unknown;
+  @Field(() => TokenKindEnum, { nullable: true, description: "Kind of token; required." }) kind?: unknown;
+  @Field(() => String, { nullable: true, description: "Label of the token; null for none." }) name?: unknown;
+  @Field(() => Int, { nullable: true, description: "ID of the person who uses the token; null for none." })
+  userId?: unknown;
 }
 
 @Resolver()
@@ -43,17 +46,17 @@ export class TokenResolver {
     private readonly people: People,
   ) {}
 
-  @Query(() => [TokenType])
+  @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
   async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<CredentialSummary[]> {
     await this.gate.enter(context, "manageTokens", appId);
     return this.service.list(appId);
   }
 
-  @Mutation(() => NewTokenType)
+  @Mutation(() => NewTokenType, { description: "Creates a token for the app." })
   async createToken(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("data", () => CreateTokenInput) data: unknown,
+    @Arg("data", () => CreateTokenInput, { description: "Properties of the new token." }) data: unknown,
   ): Promise<NewTokenType> {
     await this.gate.enter(context, "manageTokens", appId);
     const { kind, name, userId } = (data ?? {}) as Record<string, unknown>;
@@ -63,11 +66,11 @@ export class TokenResolver {
     return this.service.issueToApp({ kind: kind as CredentialKind, appId, name: label, personId });
   }
 
-  @Mutation(() => Boolean, { description: "Ends the token at once." })
+  @Mutation(() => Boolean, { description: "Revokes a token immediately; returns true." })
   async revokeToken(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("id", () => Int) id: number,
+    @Arg("id", () => Int, { description: "ID of the token." }) id: number,
   ): Promise<boolean> {
     await this.gate.enter(context, "manageTokens", appId);
     await this.service.revoke(id, appId);

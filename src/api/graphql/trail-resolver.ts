@@ -8,33 +8,50 @@ import { PaginationType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
-@ObjectType("AuditEntry", { description: "Who changed what and when: names of keys and fields, never values." })
+@ObjectType("AuditEntry", {
+  description: "Entry of the audit log. It contains names of keys and fields, never their values.",
+})
 class AuditEntryType {
-  @Field(() => Int) id: number;
-  @Field(() => String, { description: "What happened, for example app.settings.update." }) type: string;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => Int, { nullable: true }) credentialId: number | null;
-  @Field(() => Int, { nullable: true }) actionId: number | null;
-  @Field(() => GraphQLJSON, { description: "Names of keys and fields, ids: what the type of entry has to say." })
+  @Field(() => Int, { description: "ID of the entry." }) id: number;
+  @Field(() => String, { description: "Operation, for example app.settings.update." }) type: string;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the person who performed the operation; null if no person did.",
+  })
+  userId: number | null;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the credential that performed the operation; null if there is none.",
+  })
+  credentialId: number | null;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the action that the operation concerns; null if it concerns none.",
+  })
+  actionId: number | null;
+  @Field(() => GraphQLJSON, {
+    description: "Details of the operation, an object with names of keys, names of fields and IDs.",
+  })
   data: unknown;
-  @Field(() => DateTime) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the operation." }) createdAt: string;
 }
 
-@ObjectType("AuditPagination")
+@ObjectType("AuditPagination", { description: "Position of a page in the audit log." })
 class AuditPaginationType extends PaginationType {
   @Field(() => Boolean, {
     nullable: true,
-    description: "false where there are more than 10,000, and `total` says about how many; else null.",
+    description: "False if more than 10,000 entries match and `total` is an estimate; null otherwise.",
   })
   totalIsExact?: boolean;
-  @Field(() => String, { nullable: true, description: "What `cursor` takes for the next page; null on the last one." })
+  @Field(() => String, { nullable: true, description: "Value of `cursor` for the next page; null on the last page." })
   nextCursor?: string;
 }
 
-@ObjectType("AuditList")
+@ObjectType("AuditList", { description: "Page of the audit log." })
 class AuditListType {
-  @Field(() => [AuditEntryType]) entries: AuditEntry[];
-  @Field(() => AuditPaginationType) pagination: AuditPaginationType;
+  @Field(() => [AuditEntryType], { description: "Entries on this page." }) entries: AuditEntry[];
+  @Field(() => AuditPaginationType, { description: "Position of this page in the log." })
+  pagination: AuditPaginationType;
 }
 
 @Resolver()
@@ -44,14 +61,22 @@ export class TrailResolver {
     private readonly trail: Trail,
   ) {}
 
-  @Query(() => AuditListType, { description: "The app's trail, most recent first; of one action where it is named." })
+  @Query(() => AuditListType, { description: "Lists the audit log of the app, newest first." })
   async audit(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int, { nullable: true }) actionId?: number | null,
+    @Arg("actionId", () => Int, {
+      nullable: true,
+      description: "ID of the action whose entries to return; all entries by default.",
+    })
+    actionId?: number | null,
     @Limit() limit?: number | null,
     @Offset() offset?: number | null,
-    @Arg("cursor", () => String, { nullable: true }) cursor?: string | null,
+    @Arg("cursor", () => String, {
+      nullable: true,
+      description: "Cursor of the page: `nextCursor` of the previous page.",
+    })
+    cursor?: string | null,
   ): Promise<AuditListType> {
     await this.gate.enter(context, "readTrail", appId);
     return this.trail(appId, { actionId, limit, offset, cursor }, context.answer?.reserve);

@@ -9,33 +9,38 @@ import { ActionConfigurationType } from "./action-types.js";
 import { AppId } from "./arguments.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 
-@ObjectType("ExportDocument", { description: "An app's master actions by name, without ids and times." })
+@ObjectType("ExportDocument", { description: "Drafts of an app's actions by name, without IDs and times." })
 class ExportDocumentType {
-  @Field(() => String) format: string;
-  @Field(() => [ActionConfigurationType]) actions: ActionInput[];
+  @Field(() => String, { description: "Format of the document: svc-app-actions/1." }) format: string;
+  @Field(() => [ActionConfigurationType], { description: "Configurations of the actions." }) actions: ActionInput[];
 }
 
-@ObjectType("ImportedUpdate")
+@ObjectType("ImportedUpdate", { description: "Action that an import updates." })
 class ImportedUpdateType {
-  @Field(() => String) name: string;
-  @Field(() => [ActionFieldEnum], { description: "Those that change." }) fields: string[];
+  @Field(() => String, { description: "Name of the action." }) name: string;
+  @Field(() => [ActionFieldEnum], { description: "Properties that change." }) fields: string[];
 }
 
-@ObjectType("ImportFault")
+@ObjectType("ImportFault", { description: "Action that cannot be imported." })
 class ImportFaultType {
-  @Field(() => Int, { description: "Its place in the document, from 0." }) index: number;
-  @Field(() => String, { nullable: true }) name: string | null;
-  @Field(() => String, { description: "A status of the catalogue of errors." }) status: string;
-  @Field(() => String) error: string;
+  @Field(() => Int, { description: "Index of the action in the document, counted from 0." }) index: number;
+  @Field(() => String, { nullable: true, description: "Name of the action; null if it has no valid name." }) name:
+    | string
+    | null;
+  @Field(() => String, { description: "Status code of the error." }) status: string;
+  @Field(() => String, { description: "Message of the error." }) error: string;
 }
 
-@ObjectType("ImportReport", { description: "What an import did or, in a dry run, would do; actions by name." })
+@ObjectType("ImportReport", { description: "Result of an import, or of its dry run." })
 class ImportReportType {
-  @Field(() => Boolean) dryRun: boolean;
-  @Field(() => [String]) created: string[];
-  @Field(() => [ImportedUpdateType]) updated: ImportedUpdateType[];
-  @Field(() => [String]) unchanged: string[];
-  @Field(() => [ImportFaultType], { description: "Of a dry run; else a fault refuses all." }) faults: ImportFault[];
+  @Field(() => Boolean, { description: "True if nothing was written." }) dryRun: boolean;
+  @Field(() => [String], { description: "Names of the created actions." }) created: string[];
+  @Field(() => [ImportedUpdateType], { description: "Updated actions." }) updated: ImportedUpdateType[];
+  @Field(() => [String], { description: "Names of the unchanged actions." }) unchanged: string[];
+  @Field(() => [ImportFaultType], {
+    description: "Actions that cannot be imported, for a dry run; other imports are rejected instead.",
+  })
+  faults: ImportFault[];
 }
 
 @Resolver()
@@ -45,20 +50,29 @@ export class TransferResolver {
     private readonly service: Transfer,
   ) {}
 
-  @Query(() => ExportDocumentType)
+  @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })
   async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TransferDocument> {
     await this.gate.enter(context, "exportActions", appId);
     return this.service.export(appId, context.answer?.reserve);
   }
 
   @Mutation(() => ImportReportType, {
-    description: "Creates and updates actions by name: the whole document, or nothing where one action is at fault.",
+    description:
+      "Creates and updates actions by name in one transaction; one invalid action rejects the whole document.",
   })
   async importActions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("document", () => ImportDocumentInput, { nullable: true }) document: unknown,
-    @Arg("dryRun", () => Boolean, { defaultValue: false }) dryRun: boolean,
+    @Arg("document", () => ImportDocumentInput, {
+      nullable: true,
+      description: "Document that `exportActions` returned.",
+    })
+    document: unknown,
+    @Arg("dryRun", () => Boolean, {
+      defaultValue: false,
+      description: "True to report the changes without writing them; false by default.",
+    })
+    dryRun: boolean,
   ): Promise<ImportReportType> {
     const caller = await this.gate.enter(context, "importActions", appId);
     return this.service.import(caller, appId, document, dryRun);

@@ -16,17 +16,17 @@ import { WeekType } from "./week-types.js";
 const PREVIEW_DEFAULT = 5;
 const PREVIEW_MAX = 100;
 
-@ObjectType("Tick")
+@ObjectType("Tick", { description: "Scheduled time of an action." })
 class TickType {
-  @Field(() => DateTime) utc: string;
-  @Field(() => String, { description: "On the zone's wall clock, with its offset." }) local: string;
+  @Field(() => DateTime, { description: "Time in UTC." }) utc: string;
+  @Field(() => String, { description: "Time in the schedule's time zone, with its UTC offset." }) local: string;
 }
 
-@ObjectType("SchedulePreview")
+@ObjectType("SchedulePreview", { description: "Next ticks of a schedule." })
 class SchedulePreviewType {
-  @Field(() => String, { description: "The frequency as a plain sentence." }) description: string;
-  @Field(() => String, { description: "The zone asked for, or the server's default." }) timezone: string;
-  @Field(() => [TickType]) ticks: TickType[];
+  @Field(() => String, { description: "Frequency as an English sentence." }) description: string;
+  @Field(() => String, { description: "IANA name of the time zone of the schedule." }) timezone: string;
+  @Field(() => [TickType], { description: "Next ticks, soonest first." }) ticks: TickType[];
 }
 
 @Resolver()
@@ -36,35 +36,38 @@ export class TriggerResolver {
     private readonly services: { events: LogEvents; schedule: Schedule; week: ScheduleWeek; backtest: Backtest },
   ) {}
 
-  @Mutation(() => LogEventType, { description: "Stores the event and starts the actions whose trigger matches it." })
+  @Mutation(() => LogEventType, { description: "Stores a log event and starts the actions whose triggers match it." })
   async addLogEvent(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("event", () => LogEventInput) event: unknown,
+    @Arg("event", () => LogEventInput, { description: "Log event to store." }) event: unknown,
   ): Promise<LogEvent> {
     const caller = await this.gate.enter(context, "addLogEvent", appId);
     return this.services.events.add(caller, appId, event);
   }
 
-  @Query(() => BacktestType, {
-    description: "Which of the last 1000 events a log trigger's `where` would have matched.",
-  })
+  @Query(() => BacktestType, { description: "Tests the filter of a log trigger against the last 1000 events." })
   async backtestTrigger(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("where", () => TriggerWhereInput) where: unknown,
+    @Arg("where", () => TriggerWhereInput, { description: "Filter of the trigger." }) where: unknown,
   ): Promise<BacktestResult> {
     await this.gate.enter(context, "backtestTrigger", appId);
     return this.services.backtest(appId, where);
   }
 
-  @Query(() => SchedulePreviewType, { description: "The next ticks of a frequency, and what it says in words." })
+  @Query(() => SchedulePreviewType, { description: "Returns the next ticks of a schedule and its description." })
   async nextRuns(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("frequency", () => String) frequency: string,
-    @Arg("timezone", () => String, { nullable: true }) timezone?: string,
-    @Arg("count", () => Int, { nullable: true }) count = PREVIEW_DEFAULT,
+    @Arg("frequency", () => String, { description: "Schedule as a cron expression of five fields." }) frequency: string,
+    @Arg("timezone", () => String, {
+      nullable: true,
+      description: "IANA name of the time zone; the server's time zone by default.",
+    })
+    timezone?: string,
+    @Arg("count", () => Int, { nullable: true, description: "Number of ticks to return, 1 to 100; 5 by default." })
+    count = PREVIEW_DEFAULT,
   ): Promise<Preview> {
     await this.gate.enter(context, "previewSchedule", appId);
     if (count < 1 || count > PREVIEW_MAX) {
@@ -74,7 +77,8 @@ export class TriggerResolver {
   }
 
   @Query(() => WeekType, {
-    description: "What will run in the coming week, and what was skipped or failed in the past one.",
+    description:
+      "Returns the scheduled runs of the next seven days, and the skipped and failed ticks of the last seven days.",
   })
   async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Week> {
     await this.gate.enter(context, "previewSchedule", appId);

@@ -18,11 +18,11 @@ export class VersionResolver {
     private readonly services: { versions: Versions; restoring: Restoring; comparison: Comparing },
   ) {}
 
-  @Query(() => VersionListType, { description: "Most recent first; 50 unless asked, 100 at most." })
+  @Query(() => VersionListType, { description: "Lists the versions of an action, newest first." })
   async actionVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number,
     @Offset() offset?: number,
   ): Promise<VersionListType> {
@@ -30,25 +30,25 @@ export class VersionResolver {
     return this.services.versions.list(appId, actionId, { limit, offset });
   }
 
-  @Query(() => VersionType)
+  @Query(() => VersionType, { description: "Returns a version of an action with its configuration." })
   async actionVersion(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
-    @Arg("versionId", () => Int) versionId: number,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
+    @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
   ): Promise<Version> {
     await this.gate.enter(context, "getVersion", appId);
     return this.services.versions.get(appId, actionId, versionId);
   }
 
   @Mutation(() => RestoredType, {
-    description: "Brings the master to the snapshot; restoring preRestoreVersionId undoes it.",
+    description: "Restores the draft from a version and stores the current state as another version first.",
   })
   async restoreActionVersion(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
-    @Arg("versionId", () => Int) versionId: number,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
+    @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Restored> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
@@ -56,30 +56,37 @@ export class VersionResolver {
     return this.services.restoring.restore(caller, target, versionId);
   }
 
-  @Query(() => ActionDiffType, { description: "What changed from the version to what it is compared with." })
+  @Query(() => ActionDiffType, {
+    description: "Compares a version with the draft, the live version or another version.",
+  })
   async actionVersionDiff(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
-    @Arg("versionId", () => Int) versionId: number,
-    @Arg("against", () => ID, { nullable: true, description: "master (default), production, or a version's id" })
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
+    @Arg("versionId", () => Int, { description: "ID of the version from which the comparison starts." })
+    versionId: number,
+    @Arg("against", () => ID, {
+      nullable: true,
+      description:
+        "State to compare with: master for the draft, production for the live version, or the ID of a version; master by default.",
+    })
     against?: string | null,
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);
     return this.services.comparison.versions(appId, actionId, versionId, against ?? "master");
   }
 
-  @Query(() => ActionDiffType, { description: "What publishing would change: from the production copy to its master." })
+  @Query(() => ActionDiffType, { description: "Compares the live version of an action with its draft." })
   async actionDiff(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("actionId", () => Int) actionId: number,
+    @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);
     return this.services.comparison.copies(appId, actionId);
   }
 
-  @FieldResolver(() => [ActionFieldEnum], { description: "Those but code that differ." })
+  @FieldResolver(() => [ActionFieldEnum], { description: "Properties that differ, without `code`." })
   fields(@Root() { changes }: Comparison): string[] {
     return changes.map(({ field }) => field);
   }

@@ -8,94 +8,131 @@ import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
 import { DateTime, EnvironmentEnum } from "./leaf-types.js";
 
-@ObjectType("VersionUser", { description: "Who caused it." })
+@ObjectType("VersionUser", { description: "Person who caused a change." })
 export class VersionUserType {
-  @Field(() => Int) id: number;
-  @Field(() => String) firstName: string;
-  @Field(() => String) lastName: string;
-  @Field(() => String) email: string;
+  @Field(() => Int, { description: "ID of the person." }) id: number;
+  @Field(() => String, { description: "First name." }) firstName: string;
+  @Field(() => String, { description: "Last name." }) lastName: string;
+  @Field(() => String, { description: "E-mail address." }) email: string;
 }
 
-@ObjectType("VersionHead")
+@ObjectType("VersionHead", { description: "Common fields of a version in a list and of a full version." })
 abstract class VersionHeadType {
-  @Field(() => Int) id: number;
-  @Field(() => DateTime) createdAt: string;
-  @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => VersionUserType, { nullable: true }) user: Person | null;
+  @Field(() => Int, { description: "ID of the version." }) id: number;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => Int, { nullable: true, description: "ID of the person who caused the version; null if no person did." })
+  userId: number | null;
+  @Field(() => VersionUserType, {
+    nullable: true,
+    description: "Person who caused the version; null if no person did.",
+  })
+  user: Person | null;
 }
 
-@ObjectType("ActionVersionSummary", { description: "Specification, Version snapshot: list summary." })
+@ObjectType("ActionVersionSummary", { description: "Version of an action in a list." })
 class VersionSummaryType extends VersionHeadType {
-  @Field(() => String, { description: "create, update or pre-restore" }) action: string;
-  @Field(() => String) name: string;
-  @Field(() => String, { nullable: true }) description: string | null;
-  @Field(() => Boolean) active: boolean;
-  @Field(() => EnvironmentEnum) environment: Environment;
-  @Field(() => String, { nullable: true }) frequency: string | null;
+  @Field(() => String, { description: "Operation that stored the version: create, update or pre-restore." })
+  action: string;
+  @Field(() => String, { description: "Name of the action at the time." }) name: string;
+  @Field(() => String, { nullable: true, description: "Description of the action at the time; null if it had none." })
+  description: string | null;
+  @Field(() => Boolean, { description: "True if the action could run." }) active: boolean;
+  @Field(() => EnvironmentEnum, { description: "Environment in which the action ran." }) environment: Environment;
+  @Field(() => String, {
+    nullable: true,
+    description: "Schedule as a cron expression of five fields; null if it had none.",
+  })
+  frequency: string | null;
 }
 
-@ObjectType("ActionSnapshot", { description: "Specification, Version snapshot: the full configuration." })
+@ObjectType("ActionSnapshot", { description: "Configuration of an action in a version." })
 class SnapshotType extends ActionConfigurationType {
-  @Field(() => String, { description: "create, update or pre-restore" }) action: string;
-  @Field(() => [String], { description: "always empty" }) functions: string[];
-  @Field(() => [AssetType]) assets: Asset[];
-  @Field(() => [Int], { description: "always empty" }) widgetInstanceIds: number[];
-  @Field(() => Int, { nullable: true }) masterTaskId: number | null;
-  @Field(() => Int, { nullable: true }) productionTaskId: number | null;
-  @Field(() => String, { description: "always v3" }) actionVersion: string;
+  @Field(() => String, { description: "Operation that stored the version: create, update or pre-restore." })
+  action: string;
+  @Field(() => [String], { description: "Always empty." }) functions: string[];
+  @Field(() => [AssetType], { description: "Files that the dependencies load." }) assets: Asset[];
+  @Field(() => [Int], { description: "Always empty." }) widgetInstanceIds: number[];
+  @Field(() => Int, { nullable: true, description: "ID of the action's draft; null for a draft." }) masterTaskId:
+    | number
+    | null;
+  @Field(() => Int, { nullable: true, description: "ID of the action's live version; null if it had none." })
+  productionTaskId: number | null;
+  @Field(() => String, { description: "Version of the action format; always v3." }) actionVersion: string;
 }
 
-@ObjectType("ActionVersion", { description: "Specification, Version snapshot: full version." })
+@ObjectType("ActionVersion", { description: "Version of an action with its configuration." })
 export class VersionType extends VersionHeadType {
-  @Field(() => SnapshotType) data: Snapshot;
+  @Field(() => SnapshotType, { description: "Configuration of the action." }) data: Snapshot;
 }
 
-@ObjectType("VersionPagination", { description: "Specification, Pagination object: of version lists." })
+@ObjectType("VersionPagination", { description: "Position of a page in a list of versions." })
 export class VersionPaginationType {
-  @Field(() => Int) limit: number;
-  @Field(() => Int) offset: number;
-  @Field(() => Int) total: number;
-  @Field(() => Boolean) hasMore: boolean;
+  @Field(() => Int, { description: "Maximum number of versions on this page." }) limit: number;
+  @Field(() => Int, { description: "Number of versions before this page." }) offset: number;
+  @Field(() => Int, { description: "Number of versions on all pages." }) total: number;
+  @Field(() => Boolean, { description: "True if versions follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("ActionVersionList")
+@ObjectType("ActionVersionList", { description: "Page of versions." })
 export class VersionListType {
-  @Field(() => [VersionSummaryType]) versions: VersionSummary[];
-  @Field(() => VersionPaginationType) pagination: VersionPaginationType;
+  @Field(() => [VersionSummaryType], { description: "Versions on this page." }) versions: VersionSummary[];
+  @Field(() => VersionPaginationType, { description: "Position of this page in the list." })
+  pagination: VersionPaginationType;
 }
 
-@ObjectType("RestoredActionState")
+@ObjectType("RestoredActionState", { description: "Draft of an action after a restore." })
 class RestoredActionType extends ActionType {
-  @Field(() => Boolean) isPublished: boolean;
+  @Field(() => Boolean, { description: "True if the action has a live version." }) isPublished: boolean;
 }
 
-@ObjectType("RestoredAction")
+@ObjectType("RestoredAction", { description: "Result of a restore." })
 export class RestoredType {
-  @Field(() => RestoredActionType) action: RestoredActionType;
-  @Field(() => Int) restoredFromVersionId: number;
-  @Field(() => Int, { nullable: true, description: "Restoring it undoes this; null when no snapshot could be taken." })
+  @Field(() => RestoredActionType, { description: "Draft after the restore." }) action: RestoredActionType;
+  @Field(() => Int, { description: "ID of the version that was restored." }) restoredFromVersionId: number;
+  @Field(() => Int, {
+    nullable: true,
+    description:
+      "ID of the version with the state before the restore, which undoes it; null if it could not be stored.",
+  })
   preRestoreVersionId: number | null;
 }
 
-@ObjectType("ActionDiff", { description: "How two states of one action differ." })
+@ObjectType("ActionDiff", { description: "Difference between two states of an action." })
 export class ActionDiffType {
-  @Field(() => ID, { description: "master, production, or a version's id" }) from: Side;
-  @Field(() => ID, { description: "master, production, or a version's id" }) to: Side;
-  @Field(() => ActionConfigurationType, { description: "The whole of the first state." }) before: ActionInput;
-  @Field(() => ActionConfigurationType, { description: "The whole of the second." }) after: ActionInput;
-  @Field(() => String, { nullable: true, description: "A unified diff of the code; null when it is the same." })
+  @Field(() => ID, {
+    description: "First state: master for the draft, production for the live version, or the ID of a version.",
+  })
+  from: Side;
+  @Field(() => ID, {
+    description: "Second state: master for the draft, production for the live version, or the ID of a version.",
+  })
+  to: Side;
+  @Field(() => ActionConfigurationType, { description: "Configuration in the first state." }) before: ActionInput;
+  @Field(() => ActionConfigurationType, { description: "Configuration in the second state." }) after: ActionInput;
+  @Field(() => String, { nullable: true, description: "Unified diff of the code; null if it is equal." })
   code: string | null;
 }
 
-@ObjectType("ActionChange", { description: "A change of a master or of its production copy." })
+@ObjectType("ActionChange", { description: "Change of an action's draft or live version." })
 export class ActionChangeType {
-  @Field(() => Boolean, { description: "At first, and after a gap: read anew what you show. All else is empty then." })
+  @Field(() => Boolean, {
+    description:
+      "True at the start and after a gap: the client must read the actions again, and all other fields are empty.",
+  })
   reset: boolean;
-  @Field(() => Int, { nullable: true, description: "The master's." }) id: number | null;
-  @Field(() => Boolean) removed: boolean;
-  @Field(() => DateTime, { nullable: true, description: "The master's as it stands now." }) updatedAt: string | null;
-  @Field(() => String, { nullable: true, description: "The trail's word for it, such as appAction.v3.update." })
+  @Field(() => Int, { nullable: true, description: "ID of the action's draft; null for a reset." }) id: number | null;
+  @Field(() => Boolean, { description: "True if the action was deleted." }) removed: boolean;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Current `updatedAt` of the draft; null for a reset or a deleted action.",
+  })
+  updatedAt: string | null;
+  @Field(() => String, {
+    nullable: true,
+    description: "Operation in the audit log, for example appAction.v3.update; null for a reset.",
+  })
   type: string | null;
-  @Field(() => [String], { description: "Those that an update changed." }) fields: string[];
-  @Field(() => VersionUserType, { nullable: true }) user: VersionUserType | null;
+  @Field(() => [String], { description: "Names of the properties that an update changed." }) fields: string[];
+  @Field(() => VersionUserType, { nullable: true, description: "Person who made the change; null if no person did." })
+  user: VersionUserType | null;
 }

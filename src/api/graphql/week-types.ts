@@ -3,39 +3,45 @@ import { Field, Int, ObjectType } from "type-graphql";
 import type { Missed, ScheduledAction, Week } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";
 
-@ObjectType("ScheduledAction", {
-  description: "A production copy that a schedule runs, with its ticks of the coming week.",
-})
+@ObjectType("ScheduledAction", { description: "Live version with a schedule, and its ticks in the next seven days." })
 class ScheduledActionType implements ScheduledAction {
-  @Field(() => Int, { description: "The production copy's id." }) actionId: number;
-  @Field(() => Int) masterId: number;
-  @Field(() => String) name: string;
-  @Field(() => String) frequency: string;
-  @Field(() => String) timezone: string;
-  @Field(() => String, { description: "The frequency as a sentence." }) description: string;
-  @Field(() => [DateTime], { description: "The first of the week." }) ticks: string[];
-  @Field(() => Boolean, { description: "Whether the week has more than these." }) hasMore: boolean;
+  @Field(() => Int, { description: "ID of the live version." }) actionId: number;
+  @Field(() => Int, { description: "ID of the action's draft." }) masterId: number;
+  @Field(() => String, { description: "Name of the action." }) name: string;
+  @Field(() => String, { description: "Schedule as a cron expression of five fields." }) frequency: string;
+  @Field(() => String, { description: "IANA name of the time zone of the schedule." }) timezone: string;
+  @Field(() => String, { description: "Frequency as an English sentence." }) description: string;
+  @Field(() => [DateTime], { description: "First ticks of the week, soonest first." }) ticks: string[];
+  @Field(() => Boolean, { description: "True if the week has more ticks than `ticks`." }) hasMore: boolean;
 }
 
 @ObjectType("MissedTicks", {
-  description: "Ticks of one action on one day that were skipped for one reason, or failed.",
+  description: "Ticks of one action on one day that were skipped for the same reason or failed.",
 })
 class MissedType implements Missed {
-  @Field(() => Int) actionId: number;
-  @Field(() => String, { nullable: true, description: "null of an action that is gone." }) name: string | null;
-  @Field(() => RunStateEnum) state: "skipped" | "failed";
-  @Field(() => String, { nullable: true, description: "Why they were skipped." }) reason: string | null;
-  @Field(() => DateTime) from: string;
-  @Field(() => DateTime) to: string;
-  @Field(() => Int) count: number;
-  @Field(() => Int, { description: "The last of the runs." }) runId: number;
+  @Field(() => Int, { description: "ID of the action's live version." }) actionId: number;
+  @Field(() => String, { nullable: true, description: "Name of the action; null if the action is deleted." }) name:
+    | string
+    | null;
+  @Field(() => RunStateEnum, { description: "Outcome of the ticks: skipped or failed." }) state: "skipped" | "failed";
+  @Field(() => String, { nullable: true, description: "Reason why the ticks were skipped; null for failed runs." })
+  reason: string | null;
+  @Field(() => DateTime, { description: "Time of the first tick." }) from: string;
+  @Field(() => DateTime, { description: "Time of the last tick." }) to: string;
+  @Field(() => Int, { description: "Number of ticks." }) count: number;
+  @Field(() => Int, { description: "ID of the last run." }) runId: number;
 }
 
-@ObjectType("ScheduleWeek")
+@ObjectType("ScheduleWeek", {
+  description: "Schedules of an app: the next seven days, and the problems of the last seven days.",
+})
 export class WeekType implements Week {
-  @Field(() => DateTime) from: string;
-  @Field(() => DateTime) to: string;
-  @Field(() => [ScheduledActionType], { description: "By their next tick, 200 at most." }) scheduled: ScheduledAction[];
-  @Field(() => Boolean, { description: "Whether more actions are scheduled than these." }) hasMore: boolean;
-  @Field(() => [MissedType], { description: "Of the past week, most recent first." }) missed: Missed[];
+  @Field(() => DateTime, { description: "Start of the next seven days." }) from: string;
+  @Field(() => DateTime, { description: "End of the next seven days." }) to: string;
+  @Field(() => [ScheduledActionType], { description: "Scheduled actions by their next tick, at most 200." })
+  scheduled: ScheduledAction[];
+  @Field(() => Boolean, { description: "True if the app has more scheduled actions than `scheduled`." })
+  hasMore: boolean;
+  @Field(() => [MissedType], { description: "Skipped and failed ticks of the last seven days, newest first." })
+  missed: Missed[];
 }

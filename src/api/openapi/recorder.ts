@@ -36,7 +36,7 @@ const DEPTH_MAX = 3;
 
 const BY: Schema = {
   ...{ type: "string", enum: REFERENCE_KINDS },
-  description: "Says whether the path has an id or a name. Without it digits alone are an id.",
+  description: "Meaning of the reference in the path; by default digits only are an ID and other text is a name.",
 };
 
 const ANY_NAME = "*";

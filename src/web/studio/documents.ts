@@ -282,20 +282,23 @@ export const ReadBacklog: Document<ReadBacklogQuery, ReadBacklogQueryVariables> 
 
 export const CancelBacklog: Document<CancelBacklogMutation, CancelBacklogMutationVariables> =
   "mutation CancelBacklog($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
+/** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
-  /** The kept ones unless given. */
+  /** Access rules to evaluate; the stored rules by default. */
   accessRules?: unknown;
-  /** null: nobody. */
+  /** User of the app; null for an anonymous caller. */
   user?: AccessTrialUserInput | null | undefined;
-  /** What the rules ask for unless given. */
+  /** Filter of the evaluated query; the filter that the rules require by default. */
   where?: unknown;
 };
 
-/** An entry, or one that is not there: its data. */
+/** User of an evaluation: an existing entry, or the data of a hypothetical one. */
 export type AccessTrialUserInput = {
+  /** Data of a hypothetical entry by column. */
   data?: unknown;
-  /** Its id or its name. */
+  /** ID or name of the data source of the users. */
   dataSourceId?: string | number | null | undefined;
+  /** ID of an existing entry. */
   entryId?: number | null | undefined;
 };
 
@@ -326,26 +329,31 @@ export type ActionField =
   /** Triggers that start the action. */
   | 'triggers';
 
+/** Filter for the data of execution log entries. */
 export type ActionLogsDataInput = {
-  /** The copy's id. */
+  /** ID of the draft or live version that ran; all by default. */
   taskId?: number | null | undefined;
 };
 
-/** Specification, getLogs. */
+/** Filter and page of execution log entries. */
 export type ActionLogsInput = {
-  /** The `nextCursor` of a page: what follows it, at the same cost however far down. */
+  /** Cursor of the page: `nextCursor` of the previous page. Each page takes the same time to read. */
   cursor?: string | null | undefined;
-  /** One action's copy; all of the app unless given. */
+  /** ID of the draft or live version whose entries to return; all by default. */
   id?: number | null | undefined;
-  /** 50 unless given. */
+  /** Maximum number of items to return; 50 by default. Values above 1000 are reduced to 1000. */
   limit?: number | null | undefined;
+  /** Number of items to skip; 0 by default. */
   offset?: number | null | undefined;
+  /** Filter for the entries; all entries by default. */
   where?: ActionLogsWhereInput | null | undefined;
 };
 
+/** Filter for execution log entries. */
 export type ActionLogsWhereInput = {
+  /** Filter for the data of the entries. */
   data?: ActionLogsDataInput | null | undefined;
-  /** app.task.completed or app.task.failed */
+  /** Outcome of the run: app.task.completed or app.task.failed; both by default. */
   type?: string | null | undefined;
 };
 
@@ -466,23 +474,31 @@ export type CreateAppInput = {
   organizationId?: number | null | undefined;
 };
 
+/** Properties of a new data source. */
 export type CreateDataSourceInput = {
+  /** Rules that grant access to the users of pages. */
   accessRules?: unknown;
+  /** Names of the columns. */
   columns?: Array<string> | null | undefined;
-  /** The data of its first entries. */
+  /** Data of the first entries. */
   entries?: Array<unknown> | null | undefined;
+  /** Operations and messages that run when entries change. */
   hooks?: unknown;
+  /** Indexes of the entries. */
   indexes?: unknown;
-  /** Only editors can change it; it needs a hashed column. */
+  /** True if the entries are the app's users; requires a hashed column and the role of an editor. */
   isUsers?: boolean | null | undefined;
+  /** Name of the data source, unique in the app; required. */
   name?: string | null | undefined;
 };
 
+/** Properties of a new token. */
 export type CreateTokenInput = {
+  /** Kind of token; required. */
   kind?: TokenKind | null | undefined;
-  /** A label, for the list. */
+  /** Label of the token; null for none. */
   name?: string | null | undefined;
-  /** Who uses it. */
+  /** ID of the person who uses the token; null for none. */
   userId?: number | null | undefined;
 };
 
@@ -498,19 +514,25 @@ export type CreateUserInput = {
   organizationId?: number | null | undefined;
 };
 
-/** What REST's query takes. */
+/** Query of entries, with the same properties as in the REST API. */
 export type DataSourceQueryInput = {
+  /** Aggregation whose results are returned as `documents` instead of entries. */
   aggregate?: unknown;
+  /** Names of the columns to return; all columns by default. */
   attributes?: Array<string> | null | undefined;
-  /** first for the first page, then what `cursor.next` gives. */
+  /** Cursor of a page: first for the first page, then `cursor.next` of the previous answer. */
   cursor?: string | null | undefined;
+  /** True to return `pagination`. */
   includePagination?: boolean | null | undefined;
+  /** Joins with other data sources. */
   join?: unknown;
-  /** 1,000 unless given, 10,000 at most. */
+  /** Maximum number of entries to return, at most 10,000; 1,000 by default. */
   limit?: number | null | undefined;
+  /** Number of entries to skip; 0 by default. */
   offset?: number | null | undefined;
-  /** [["data.Name", "ASC"]] */
+  /** Sort order as pairs of field and direction, for example [["data.Name", "ASC"]]. */
   order?: Array<Array<string>> | null | undefined;
+  /** Filter that the entries must match; all entries by default. */
   where?: unknown;
 };
 
@@ -576,17 +598,19 @@ export type MessageStatus =
   /** Possibly sent; the service does not retry it until a person decides. */
   | 'unknown';
 
-/** Packages, Notifications. */
+/** Properties of a notification. An update keeps the values of omitted properties. */
 export type NotificationInput = {
-  /** An object. */
+  /** Object with title, message, navigate and properties that the app adds. */
   data?: unknown;
-  /** Merged into data. */
+  /** Object whose properties are merged into `data`. */
   extendData?: unknown;
-  /** ISO 8601. */
+  /** Time when a scheduled notification is published, as ISO 8601 text. */
   orderAt?: string | null | undefined;
+  /** Web Push message; null for none. */
   pushNotification?: PushWishInput | null | undefined;
+  /** Filter, or list of filters, that selects users of the app; null for all users. */
   scope?: unknown;
-  /** draft unless given. */
+  /** Status of the notification; `draft` by default. */
   status?: NotificationStatus | null | undefined;
 };
 
@@ -606,10 +630,11 @@ export type PeriodLength =
   /** One hour. */
   | 'hour';
 
+/** Web Push message of a notification. */
 export type PushWishInput = {
-  /** Unix milliseconds. */
+  /** Earliest time of sending in Unix milliseconds; null to send at once. */
   delayUntilTimestamp?: number | null | undefined;
-  /** An object. */
+  /** Object with title, body, badge and properties that the app's service worker reads. */
   payload?: unknown;
 };
 
@@ -665,7 +690,7 @@ export type TokenKind =
 export type TriggerInput = {
   /** Kind of trigger; required. */
   trigger?: TriggerType | null | undefined;
-  /** Filter for events; required for `log` and `analytics`, not allowed for other kinds. */
+  /** Filter for events; required for `log` and `analytics`, ignored for other kinds. */
   where?: TriggerWhereInput | null | undefined;
 };
 
@@ -738,13 +763,19 @@ export type UpdateAppInput = {
   startingPageId?: number | null | undefined;
 };
 
+/** Changes to a data source; omitted properties keep their values. */
 export type UpdateDataSourceInput = {
+  /** Rules that grant access to the users of pages. */
   accessRules?: unknown;
+  /** Names of the columns. */
   columns?: Array<string> | null | undefined;
+  /** Operations and messages that run when entries change. */
   hooks?: unknown;
+  /** Indexes of the entries. */
   indexes?: unknown;
-  /** Only editors can change it; it needs a hashed column. */
+  /** True if the entries are the app's users; requires a hashed column and the role of an editor. */
   isUsers?: boolean | null | undefined;
+  /** Name of the data source, unique in the app. */
   name?: string | null | undefined;
 };
 

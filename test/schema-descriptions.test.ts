@@ -1,0 +1,66 @@
+/** Lints the descriptions of the GraphQL schema: every type, field, argument, input field and enum value has one, in plain English. */
+import { expect } from "chai";
+import { introspectionFromSchema } from "graphql";
+import { createSchema, type Resolvers } from "../src/api/graphql/schema.js";
+
+interface Described {
+  path: string;
+  description?: string | null | undefined;
+}
+
+interface Named {
+  name: string;
+  description?: string | null | undefined;
+}
+
+/** A type as introspection returns it: null for the members that its kind does not have. */
+interface Members extends Named {
+  fields?: readonly (Named & { args: readonly Named[] })[] | null;
+  inputFields?: readonly Named[] | null;
+  enumValues?: readonly Named[] | null;
+}
+
+/** The type, its fields with their arguments, its input fields and its enum values. */
+function partsOf({ name, description, fields, inputFields, enumValues }: Members): Described[] {
+  const members = [...(fields ?? []), ...(inputFields ?? []), ...(enumValues ?? [])];
+  const given = (fields ?? []).flatMap((field) =>
+    field.args.map((argument) => ({ ...argument, path: `${name}.${field.name}(${argument.name})` })),
+  );
+  return [
+    { path: name, description },
+    ...members.map((member) => ({ ...member, path: `${name}.${member.name}` })),
+    ...given,
+  ];
+}
+
+/** Openings of a clause instead of a sentence, and words that are not plain English. */
+const NOT_PLAIN =
+  /^(what|who|whom|whether|how|where|of|when)\b|\b(whoever|whomever|whom|nobody|somebody|anew|hence|thereof|unless given|told|alone)\b/i;
+
+describe("descriptions of the GraphQL schema", () => {
+  let parts: Described[];
+
+  before(async () => {
+    const { __schema } = introspectionFromSchema(await createSchema({} as Resolvers));
+    parts = __schema.types.filter(({ name }) => !name.startsWith("__")).flatMap(partsOf);
+  });
+
+  const failing = (test: (description: string) => boolean) =>
+    parts
+      .filter(({ description }) => !test(description ?? ""))
+      .map(({ path, description }) => `${path}: ${description}`);
+
+  it("exist for every type, field, argument, input field and enum value", () => {
+    const kinds = [/^\w+$/, /^Action\.name$/, /^Query\.action\(id\)$/, /^TriggerInput\.where$/, /^RunState\.queued$/];
+    for (const kind of kinds) expect(parts.some(({ path }) => kind.test(path))).to.equal(true);
+    expect(failing((description) => description.trim() !== "")).to.deep.equal([]);
+  });
+
+  it("are sentences: they start with a capital letter, a digit or code and end with a period", () => {
+    expect(failing((description) => /^[A-Z0-9{`].*\.$/s.test(description))).to.deep.equal([]);
+  });
+
+  it("are plain English", () => {
+    expect(failing((description) => !NOT_PLAIN.test(description))).to.deep.equal([]);
+  });
+});
