@@ -26,7 +26,10 @@ describe("A package that names what its uses never touch", () => {
   async function runsByMode(): Promise<Record<string, number>> {
     const text = await (await fetch(`${service.url}/metrics`)).text();
     const found = [...text.matchAll(/^svc_runs_total\{[^}]*mode="([\w-]+)"[^}]*\} (\d+)$/gm)];
-    return Object.fromEntries(found.map(([, mode, count]) => [mode, Number(count)]));
+    const sums: Record<string, number> = {};
+    // One line for each outcome.
+    for (const [, mode, runs] of found) sums[mode!] = (sums[mode!] ?? 0) + Number(runs);
+    return sums;
   }
 
   let count = 0;
