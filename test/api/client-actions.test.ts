@@ -2,16 +2,13 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { type Kind, startTestService, type TestService } from "../harness/service.js";
-import { until } from "../harness/until.js";
+import { clientActions, code, ON_PAGE_VIEW } from "./client-actions.js";
 
 interface Change {
   reset: boolean;
   removed: number[];
   actions: { id: number; integrity: string; triggers: object[]; assets: object[] }[];
 }
-
-const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
-const code = (value: string) => `async function execute() { return ${JSON.stringify(value)}; }`;
 
 describe("Client actions", () => {
   let service: TestService;
@@ -23,34 +20,7 @@ describe("Client actions", () => {
   afterEach(() => Promise.all(clients.splice(0).map((client) => client.dispose())));
   after(() => service.stop());
 
-  const actions = () => `/v3/apps/${service.appId}/actions`;
-  let names = 0;
-
-  async function create(more: object = {}): Promise<number> {
-    const body = {
-      name: `action-${++names}`,
-      code: code("one"),
-      active: true,
-      environment: "client",
-      triggers: ON_PAGE_VIEW,
-      ...more,
-    };
-    const created = await service.rest("POST", actions(), { body });
-    expect(created.http).to.equal(201);
-    return created.body.action.id;
-  }
-
-  const update = (id: number, body: object) => service.rest("PUT", `${actions()}/${id}`, { body });
-
-  /** As publishing writes it. */
-  async function publish(id: number): Promise<number> {
-    const [row] = await service.db.query(
-      `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)
-       SELECT app_id, id, name, code, active, environment, triggers, assets FROM action WHERE id = $1 RETURNING id`,
-      [id],
-    );
-    return row.id;
-  }
+  const { actions, create, update, publish } = clientActions(() => service);
 
   /** Follows as that caller; `next` gives each change in turn, `known` what the client holds by now. */
   function follow(as: Kind | (string & {}), appId = service.appId) {
@@ -242,167 +212,6 @@ describe("Client actions", () => {
       expect(page.headers.get("content-security-policy")).to.match(/^sandbox (?!.*allow-same-origin)/);
       expect(page.headers.get("cache-control")).to.equal("no-store");
       expect((await compile(id, "viewer", "?html")).http).to.equal(403);
-    });
-  });
-
-  describe("that ran in a browser", () => {
-    const report = (id: number, as: Kind | null, body: unknown, headers = {}) =>
-      service.rest("POST", `${actions()}/${id}/clientRuns`, { as, body, headers });
-
-    async function entries(id: number) {
-      return (await service.rest("POST", `${actions()}/logs`, { body: { id } })).body.logs;
-    }
-
-    it("leave one log entry with runOn client and mode on-demand, once for one idempotency key", async () => {
-      const id = await create();
-      const body = { payload: { type: "analytics.pageView" }, result: { a: 1 }, duration: 12.4 };
-      const first = await report(id, "viewer", body, { "Idempotency-Key": "k1" });
-      const again = await report(id, "viewer", body, { "Idempotency-Key": "k1" });
-      expect(first.http).to.equal(201);
-      expect(first.body).to.deep.equal({ status: "RUN_RECORDED", runId: first.body.runId });
-      expect(again.body).to.deep.equal(first.body);
-      const [entry, ...others] = await entries(id);
-      expect(others).to.deep.equal([]);
-      expect(entry.type).to.equal("app.task.completed");
-      expect(entry.data).to.deep.equal({
-        mode: "on-demand",
-        runOn: "client",
-        taskId: id,
-        payload: { type: "analytics.pageView" },
-        duration: 12,
-        actionVersion: "v3",
-        result: { data: { a: 1 }, success: true },
-      });
-    });
-
-    const start = (id: number, key: string, body: object = {}) =>
-      service.rest("POST", `${actions()}/${id}/clientRuns/started`, {
-        as: "viewer",
-        body,
-        headers: { "Idempotency-Key": key },
-      });
-    const stateOf = async (runId: number) =>
-      (await service.db.query("SELECT state FROM run WHERE id = $1", [runId]))[0].state;
-
-    it("are on record from their start, and end by the report of the same key, whatever became of their action", async () => {
-      const id = await create();
-      const { http, body } = await start(id, "s1", { payload: { n: 1 } });
-      expect([http, body.status, await stateOf(body.runId)]).to.deep.equal([201, "RUN_STARTED", "running"]);
-      expect((await start(id, "s1", { payload: { n: 1 } })).body.runId).to.equal(body.runId);
-      expect(await entries(id)).to.deep.equal([]);
-      await update(id, { active: false });
-      const ended = await report(id, "viewer", { result: 2, duration: 3 }, { "Idempotency-Key": "s1" });
-      expect([ended.http, ended.body.runId]).to.deep.equal([201, body.runId]);
-      await report(id, "viewer", { result: 9, duration: 9 }, { "Idempotency-Key": "s1" });
-      const logged = await entries(id);
-      expect(logged.map(({ data }: { data: object }) => data)).to.deep.equal([
-        {
-          ...{ mode: "on-demand", runOn: "client", taskId: id, payload: { n: 1 }, duration: 3, actionVersion: "v3" },
-          result: { data: 2, success: true },
-        },
-      ]);
-      expect((await start(id, "s1")).body.status).to.equal("ACTION_INACTIVE");
-    });
-
-    it("need a key to start, by which they end", async () => {
-      const id = await create();
-      const answer = await service.rest("POST", `${actions()}/${id}/clientRuns/started`, { as: "viewer", body: {} });
-      expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
-    });
-
-    it("fail when their page reports no end within the limit, and no sooner", async () => {
-      const id = await create();
-      const early = (await start(id, "early")).body.runId;
-      const { runId } = (await start(id, "lost", { payload: { n: 2 } })).body;
-      await service.db.query("UPDATE run SET started_at = now() - interval '36 seconds' WHERE id = $1", [runId]);
-      const [entry, ...others] = await until(async () => {
-        const found = await entries(id);
-        return found.length > 0 && found;
-      });
-      expect(others).to.deep.equal([]);
-      expect([entry.type, entry.data.runOn, entry.data.payload, entry.data.error.name]).to.deep.equal([
-        ...["app.task.failed", "client", { n: 2 }, "TimeoutError"],
-      ]);
-      expect(await stateOf(early)).to.equal("running");
-      await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "lost" });
-      expect(await entries(id)).to.have.length(1);
-      await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "early" });
-    });
-
-    it("have results of up to 6 MB, and fail with larger ones", async () => {
-      const id = await create();
-      const sizes = [1, 5.9, 6.1].map((megabytes) => Math.round(megabytes * 2 ** 20));
-      for (const size of sizes) {
-        const answer = await report(id, "viewer", { payload: {}, result: "x".repeat(size), duration: 1 });
-        expect([size, answer.http]).to.deep.equal([size, 201]);
-      }
-      const logged = (await entries(id)).reverse();
-      expect(logged.map(({ data }: { data: { result: { data?: string } } }) => data.result.data?.length)).to.deep.equal(
-        [...[sizes[0], sizes[1], undefined]],
-      );
-      expect(logged[2].data.error).to.include({ name: "ResultError", message: "the result is larger than 6 MB" });
-    });
-
-    it("fail with the error that the browser tells, cut to bounded lengths", async () => {
-      const id = await create();
-      const error = { name: "TypeError", message: "m".repeat(20_000), stack: "s".repeat(200_000) };
-      expect((await report(id, "viewer", { payload: {}, error, duration: 1 })).http).to.equal(201);
-      const [entry] = await entries(id);
-      expect(entry.type).to.equal("app.task.failed");
-      expect(entry.data.error.name).to.equal("TypeError");
-      expect(entry.data.error.message).to.have.length(10_000);
-      expect(entry.data.error.stack).to.have.length(50_000);
-    });
-
-    it("fail as timed out past the limit, whatever the browser says", async () => {
-      const id = await create();
-      await report(id, "viewer", { payload: {}, result: "late", duration: 36_000 });
-      const [entry] = await entries(id);
-      expect(entry.type).to.equal("app.task.failed");
-      expect(entry.data.error).to.include({
-        name: "TimeoutError",
-        message: "the action ran longer than the limit of 30 seconds",
-      });
-    });
-
-    it("are taken from those alone who may run them", async () => {
-      const master = await create();
-      const production = await publish(master);
-      const body = { payload: {}, duration: 1 };
-      for (const [id, as, status] of [
-        [production, "viewer", "ACTION_NOT_FOUND"],
-        [master, "live", "ACTION_NOT_FOUND"],
-        [await create({ active: false }), "viewer", "ACTION_INACTIVE"],
-        [await create({ environment: "server", triggers: [{ trigger: "manual" }] }), "viewer", "TRIGGER_NOT_ALLOWED"],
-        [await create({ triggers: [] }), "viewer", "TRIGGER_NOT_ALLOWED"],
-        [master, "api", "FORBIDDEN"],
-        [master, null, "UNAUTHORIZED"],
-      ] as const) {
-        expect((await report(id, as, body)).body.status, `${id} as ${as}`).to.equal(status);
-      }
-      expect((await report(production, "live", body)).http).to.equal(201);
-      expect(await entries(master)).to.deep.equal([]);
-    });
-
-    it("are refused with the faulty field's name", async () => {
-      const id = await create();
-      for (const [body, status] of [
-        [[], "REQUEST_INVALID"],
-        [{ payload: [], duration: 1 }, "PAYLOAD_INVALID"],
-        [{ payload: {} }, "REQUEST_INVALID"],
-        [{ payload: {}, duration: -1 }, "REQUEST_INVALID"],
-        [{ payload: {}, duration: 1, error: "text" }, "REQUEST_INVALID"],
-        [{ payload: {}, duration: 1, error: { name: 1 } }, "REQUEST_INVALID"],
-        [{ payload: {}, duration: 1, error: {}, result: 1 }, "REQUEST_INVALID"],
-      ] as const) {
-        expect((await report(id, "viewer", body)).body.status, JSON.stringify(body)).to.equal(status);
-      }
-    });
-
-    it("cannot be run from the server", async () => {
-      const id = await create({ triggers: [{ trigger: "manual" }] });
-      const run = await service.rest("POST", `${actions()}/${id}/runWithResult`, { as: "viewer", body: {} });
-      expect(run.body.status).to.equal("CLIENT_ACTION_NOT_RUNNABLE");
     });
   });
 

@@ -1,0 +1,43 @@
+/** Client actions of a test's app: made, changed and published. */
+import { expect } from "chai";
+import type { TestService } from "../harness/service.js";
+
+export const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
+export const code = (value: string) => `async function execute() { return ${JSON.stringify(value)}; }`;
+
+let names = 0;
+
+/** @param running returns the service, once it has started */
+export function clientActions(running: () => TestService) {
+  const actions = () => `/v3/apps/${running().appId}/actions`;
+
+  return {
+    actions,
+
+    async create(more: object = {}): Promise<number> {
+      const body = {
+        name: `action-${++names}`,
+        code: code("one"),
+        active: true,
+        environment: "client",
+        triggers: ON_PAGE_VIEW,
+        ...more,
+      };
+      const created = await running().rest("POST", actions(), { body });
+      expect(created.http).to.equal(201);
+      return created.body.action.id;
+    },
+
+    update: (id: number, body: object) => running().rest("PUT", `${actions()}/${id}`, { body }),
+
+    /** Publishes without a request: copies the row as the service does. */
+    async publish(id: number): Promise<number> {
+      const [row] = await running().db.query(
+        `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)
+         SELECT app_id, id, name, code, active, environment, triggers, assets FROM action WHERE id = $1 RETURNING id`,
+        [id],
+      );
+      return row.id;
+    },
+  };
+}
