@@ -3,6 +3,7 @@
  * its sender's turn where it is large. Knows no route.
  */
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
@@ -43,7 +44,40 @@ function announced(request: FastifyRequest): number {
   if (headers["transfer-encoding"] !== undefined) return limit;
   const bytes = Number(headers["content-length"] ?? 0);
   if (bytes <= limit || request.routeOptions.config.streamed) return Math.min(bytes, limit);
-  throw new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
+  throw tooLarge(limit);
+}
+
+const tooLarge = (limit: number): ActionError =>
+  new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
+
+/**
+ * Reads a whole body. Fastify only compares it with the limit of the route, and a chunked body has no length to check beforehand.
+ * @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID
+ */
+function readBytes(body: Readable, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const stop = () => {
+      body.off("data", add).off("end", finish).off("error", fail);
+    };
+    const add = (chunk: Buffer) => {
+      length += chunk.length;
+      chunks.push(chunk);
+      if (length <= limit) return;
+      stop();
+      reject(tooLarge(limit));
+    };
+    const finish = () => {
+      stop();
+      resolve(Buffer.concat(chunks, length));
+    };
+    const fail = () => {
+      stop();
+      reject(new ActionError("REQUEST_INVALID", "the connection ended before the whole body was received"));
+    };
+    body.on("data", add).on("end", finish).on("error", fail);
+  });
 }
 
 /**
@@ -104,7 +138,8 @@ function parseText(text: string): unknown {
   }
 }
 
-async function refuseOther(request: FastifyRequest, body: Buffer): Promise<undefined> {
+async function refuseOther(request: FastifyRequest, payload: Readable): Promise<undefined> {
+  const body = await readBytes(payload, limitOf(request));
   if (body.length === 0) return undefined;
   const type = request.headers["content-type"] ?? "none";
   throw new ActionError(
@@ -151,7 +186,8 @@ export function registerBodies(
   });
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (request: FastifyRequest, body: Buffer) => {
+  app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
+    const body = await readBytes(payload, limitOf(request));
     if (body.length <= SMALL_BODY_BYTES) return parse(body, request);
     const sender = senderOf(request.context);
     try {
@@ -163,5 +199,5 @@ export function registerBodies(
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);
     }
   });
-  app.addContentTypeParser("*", { parseAs: "buffer" }, refuseOther);
+  app.addContentTypeParser("*", refuseOther);
 }

@@ -6,6 +6,32 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const MB = 1024 * 1024;
 
+/** Sends a whole body, even after an early answer, then a second request. @returns everything the server sent, or the socket's error */
+function send(url: string, head: string, body: Buffer): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connect(Number(port), hostname);
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(`${error.code}`));
+    socket.on("close", () => resolve(text));
+    socket.on("data", (data) => {
+      text += data;
+      if (text.includes('{"status":"LIVE"}')) socket.end();
+    });
+    socket.write(`${head}\r\n\r\n`);
+    const write = async () => {
+      for (let at = 0; at < body.length; at += 64 * 1024) {
+        if (!socket.write(body.subarray(at, at + 64 * 1024))) await delay(1);
+      }
+      socket.write("GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+    };
+    void write();
+  });
+}
+
+const chunked = (body: Buffer) =>
+  Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from("\r\n0\r\n\r\n")]);
+
 describe("a request that is refused before its body has arrived", () => {
   let service: TestService;
   let base: string;
@@ -15,32 +41,6 @@ describe("a request that is refused before its body has arrived", () => {
     await service.rest("POST", base, { body: { name: "List" } });
   });
   after(() => service.stop());
-
-  /** Sends all of a body however early the answer comes, then a second request. @returns all that was answered, or the socket's error */
-  function send(head: string, body: Buffer): Promise<string> {
-    const { hostname, port } = new URL(service.url);
-    return new Promise((resolve) => {
-      let text = "";
-      const socket = connect(Number(port), hostname);
-      socket.on("error", (error: NodeJS.ErrnoException) => resolve(`${error.code}`));
-      socket.on("close", () => resolve(text));
-      socket.on("data", (data) => {
-        text += data;
-        if (text.includes('{"status":"LIVE"}')) socket.end();
-      });
-      socket.write(`${head}\r\n\r\n`);
-      const write = async () => {
-        for (let at = 0; at < body.length; at += 64 * 1024) {
-          if (!socket.write(body.subarray(at, at + 64 * 1024))) await delay(1);
-        }
-        socket.write("GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
-      };
-      void write();
-    });
-  }
-
-  const chunked = (body: Buffer) =>
-    Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from("\r\n0\r\n\r\n")]);
 
   const JSON_TYPE = "Content-Type: application/json";
   for (const [what, path, status, headers] of [
@@ -70,7 +70,7 @@ describe("a request that is refused before its body has arrived", () => {
         const token = status === "401" ? "" : `\r\nAuth-Token: ${service.tokens.editor}`;
         const length = sending === "in chunks" ? "Transfer-Encoding: chunked" : `Content-Length: ${body.length}`;
         const head = `POST ${path()} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${length}${token}`;
-        const answer = await send(head, sending === "in chunks" ? chunked(body) : body);
+        const answer = await send(service.url, head, sending === "in chunks" ? chunked(body) : body);
         expect(answer).to.match(new RegExp(`^HTTP/1\\.1 ${status} `));
         expect(answer).to.match(/HTTP\/1\.1 200 OK\r\n[\s\S]*\{"status":"LIVE"\}/);
       });
@@ -120,6 +120,30 @@ describe("commits and imports", () => {
     const imported = await service.rest("POST", `${base}/List/import?by=name&append=true`, { body: json });
     expect(imported.http).to.be.oneOf([400, 413]);
   }).timeout(60_000);
+
+  for (const type of ["application/json", "text/plain"]) {
+    it(`count the bytes of a chunked body against the same limits, with the type ${type}`, async () => {
+      const head = (token: string) =>
+        [
+          `POST ${base}/List/commit?by=name HTTP/1.1`,
+          `Host: x\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked${token && `\r\nAuth-Token: ${token}`}`,
+        ].join("\r\n");
+      const before = await count();
+      const body = chunked(Buffer.from(JSON.stringify({ entries: entries(3_000, 400) })));
+      for (const token of ["", service.tokens.live]) {
+        const answer = await send(service.url, head(token), body);
+        expect(answer).to.match(/^HTTP\/1\.1 413 [\s\S]*the request is larger than 1 MB/);
+        expect(answer).to.match(/HTTP\/1\.1 200 OK\r\n[\s\S]*\{"status":"LIVE"\}/);
+      }
+      const small = chunked(Buffer.from(JSON.stringify({ entries: entries(1_000, 400), append: true })));
+      const visitor = await send(service.url, head(service.tokens.live), small);
+      const editor = await send(service.url, head(service.tokens.editor), body);
+      const passes = type === "application/json" ? /^HTTP\/1\.1 200 [\s\S]*"inserted":/ : /^HTTP\/1\.1 400 /;
+      expect(visitor).to.match(passes);
+      expect(editor).to.match(passes);
+      if (type !== "application/json") expect(await count()).to.equal(before);
+    }).timeout(60_000);
+  }
 
   it("of CSV have no limit in bytes", async () => {
     const csv = `text\n${`${"x".repeat(1_000)}\n`.repeat(70_000)}`;
