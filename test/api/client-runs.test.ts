@@ -72,6 +72,21 @@ describe("Client actions that ran in a browser", () => {
     expect((await start(id, "s1")).body.status).to.equal("ACTION_INACTIVE");
   });
 
+  it("are cancelled at once, and a later report changes nothing", async () => {
+    const id = await create();
+    const { runId } = (await start(id, "c1")).body;
+    const cancelled = await service.rest("POST", `/v3/apps/${service.appId}/runs/${runId}/cancel`);
+    expect([cancelled.http, cancelled.body.status, await stateOf(runId)]).to.deep.equal([
+      200,
+      "RUN_CANCELLED",
+      "cancelled",
+    ]);
+    await report(id, "viewer", { result: 9, duration: 9 }, { "Idempotency-Key": "c1" });
+    const logged = await entries(id);
+    expect(logged).to.have.length(1);
+    expect([logged[0].data.runOn, logged[0].data.error.name]).to.deep.equal(["client", "CancelledError"]);
+  });
+
   it("need a key to start, by which they end", async () => {
     const id = await create();
     const answer = await service.rest("POST", `${actions()}/${id}/clientRuns/started`, { as: "viewer", body: {} });

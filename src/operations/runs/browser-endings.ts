@@ -27,6 +27,21 @@ export function timedOut(message: string): RunOutcome {
   return { ok: false, error: { name: "TimeoutError", message, stack: `TimeoutError: ${message}` } };
 }
 
+const CANCELLED: RunOutcome = {
+  ok: false,
+  error: {
+    name: "CancelledError",
+    message: "the run was cancelled",
+    stack: "CancelledError: the run was cancelled",
+  },
+};
+
+/** The end of a run in a browser that was cancelled. The page is not stopped, and its report changes nothing any more. */
+export function cancelledInBrowser(run: HeldRun): Ending {
+  const durationMs = run.startedAt ? Date.now() - run.startedAt.getTime() : 0;
+  return { ...browserEnding({ ...run, durationMs }, CANCELLED), state: "cancelled" };
+}
+
 /** The end of a run whose page has not reported one in time: it was closed, or its code runs on. */
 export function overdueEnding(run: HeldRun, timeoutMs: number): Ending {
   const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;

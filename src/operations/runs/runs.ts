@@ -23,8 +23,9 @@ import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
 import type { AskedRun } from "./acceptance.js";
+import { cancelledInBrowser } from "./browser-endings.js";
 import { Cancellation, cancelledEnding, type Execution, heldUpEnding } from "./execution.js";
-import type { Ledger } from "./ledger.js";
+import { BROWSER_HOLDER, type Ledger } from "./ledger.js";
 import type { Place } from "./places.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
 import type { RunTraces } from "./run-traces.js";
@@ -328,6 +329,7 @@ export function createRuns(options: {
       if (run.state === "queued" && (await ledger.end(runId, null, cancelledEnding(run)))) return;
       const { state } = (await ledger.find(appId, runId)) ?? run;
       if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
+      if (await ledger.end(runId, BROWSER_HOLDER, cancelledInBrowser(run))) return;
       await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
       const { data } = await entryOfRun({ logs, notifications }, runId);
       const { name } = errorIn(data);
