@@ -123,6 +123,15 @@ describe("Choices of npm packages", () => {
     const { http, body } = await create(["same-name", "@other/same-name"]);
     expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
     expect(body.error).to.match(/"@other\/same-name" has the global name sameName, as "same-name" has/);
+    const one = (await create(["same-name"])).body.action;
+    const path = `/v3/apps/${service.appId}/actions/${one.id}`;
+    for (const dependencies of [
+      ["same-name", "@other/same-name"],
+      ["@other/same-name", "same-name"],
+    ]) {
+      const refused = await service.rest("PUT", path, { body: { dependencies } });
+      expect(refused.body.error, dependencies.join()).to.match(/"@other\/same-name" has the global name sameName/);
+    }
   });
 
   const UNLOADABLE: [string, string, RegExp][] = [

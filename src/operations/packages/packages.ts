@@ -131,8 +131,9 @@ function refuseSameGlobal(assets: Map<string, StoredAsset>, before: readonly Sto
     byGlobal.set(global, dependency);
     // Two that an action has already stay, so that it can still be saved.
     if (other === undefined || (known.has(other) && known.has(dependency))) continue;
-    assets.delete(dependency);
-    throw unresolved(dependency, `has the global name ${global}, as ${described(other)} has; list only one of them`);
+    const [added, present] = known.has(dependency) ? [other, dependency] : [dependency, other];
+    assets.delete(added);
+    throw unresolved(added, `has the global name ${global}, as ${described(present)} has; list only one of them`);
   }
 }
 
