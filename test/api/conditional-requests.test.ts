@@ -217,6 +217,11 @@ describe("conditional requests", function () {
     expect([read.http, read.body.dataSource.columns]).to.deep.equal([200, ["n", "another"]]);
   });
 
+  it("a faulty If-None-Match is refused without the tag of the resource", async () => {
+    const refused = await service.rest("GET", "/v1/apps/1/settings", { headers: { "if-none-match": "no tag" } });
+    expect([refused.http, refused.headers.get("etag")]).to.deep.equal([400, null]);
+  });
+
   it("settings: a change of any key, protected ones and deletions too, makes a state stale", async () => {
     const path = "/v1/apps/1/settings";
     const read = async () => (await service.rest("GET", path)).headers.get("etag")!;

@@ -87,6 +87,12 @@ describe("failures, as their callers see them", () => {
     expectFailure(await service.rest("GET", "/v3/apps/1/actions/%E0%A4%A"), "REQUEST_INVALID");
   });
 
+  it("are none for a limit beyond every list's: it is taken as the maximum", async () => {
+    for (const limit of ["1000000", "9".repeat(15), "9".repeat(16), "9".repeat(40)]) {
+      expect((await service.rest("GET", `/v3/apps/1/actions?limit=${limit}`)).http, limit).to.equal(200);
+    }
+  });
+
   it("say what was expected and what came, and of a body that is no JSON where, without a word of it", async () => {
     const headers = { "Content-Type": "application/json" };
     const wrong: [string, string, string | undefined, string][] = [

@@ -81,6 +81,7 @@ describe("values at the edges", () => {
       const { body } = await service.rest("GET", `${source}/indexes/${encodeURIComponent(column)}`);
       expect(body).to.deep.equal({ [column]: [`of ${column}`] });
     }
+    expect((await service.rest("GET", `${source}/indexes/plain/`)).body).to.deep.equal({ plain: ["of plain"] });
     const all = await service.rest("GET", `${source}/indexes/${columns.map(encodeURIComponent).join(",")}`);
     expect(all.body).to.deep.equal(Object.fromEntries(columns.map((column) => [column, [`of ${column}`]])));
   });

@@ -62,10 +62,11 @@ export function registerRest(
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));
+        // Judged before the tag is sent: a refusal has none.
+        const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
         // Depends on who asks, and holds what caches may not keep.
         reply.header("Cache-Control", "no-store");
-        const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (isKnown) return reply.code(304).send();
         return reply.code(http).type("application/json; charset=utf-8").send(written(parts, reply));
       },

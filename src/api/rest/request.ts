@@ -47,6 +47,7 @@ function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string
   return (
     url
       .split("?")[0]!
+      .replace(/\/$/, "")
       .split("/")
       .at(pattern.indexOf(`:${name}`) - pattern.length) ?? ""
   );
@@ -105,7 +106,7 @@ export function restRequest(
       deferring(() => {
         const text = query[name];
         if (text === undefined) return undefined;
-        if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
+        if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
         throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0; ${described(text)} came`);
       }, undefined),
     text: (name) => deferring(() => single(name), undefined),
