@@ -144,4 +144,42 @@ describe("an unknown token", () => {
       expect(await statusOf(credentials.resolve(token, "203.0.113.4"))).to.equal("known");
     }
   });
+
+  it("does not count before the database has answered: known tokens are resolved however many lookups are in flight", async () => {
+    const { credentials } = counted();
+    const elsewhere = createCredentials({ db, notifications });
+    const tokens: string[] = [];
+    for (let made = 0; made < UNKNOWN_TOKENS_PER_ADDRESS + 50; made += 1) {
+      tokens.push((await elsewhere.issue({ kind: "live", appId: 1 })).token);
+    }
+    const statuses = await Promise.all(tokens.map((token) => statusOf(credentials.resolve(token, "203.0.113.5"))));
+    expect(new Set(statuses)).to.deep.equal(new Set(["known"]));
+  });
+
+  it("does not count when the query fails", async () => {
+    let isAway = true;
+    const failing = {
+      query: (sql: string, values: unknown[]) => {
+        if (isAway) throw new Error("the database is away");
+        return db.query(sql, values);
+      },
+    };
+    const credentials = createCredentials({ db: failing as unknown as DataSource, notifications });
+    const { token } = await createCredentials({ db, notifications }).issue({ kind: "live", appId: 1 });
+    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS * 2; sent += 1) {
+      const failure = await credentials.resolve(token, "203.0.113.6").catch((error: Error) => error);
+      expect((failure as Error).message).to.equal("the database is away");
+    }
+    isAway = false;
+    expect(await statusOf(credentials.resolve(token, "203.0.113.6"))).to.equal("known");
+  });
+
+  it("counts when lookups of many unknown ones were in flight together", async () => {
+    const { credentials, queries } = counted();
+    const flood = () => statusOf(credentials.resolve(newToken("live"), "203.0.113.7"));
+    await Promise.all(Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS * 2 }, flood));
+    const before = queries();
+    expect(await flood()).to.equal("RATE_LIMIT_EXCEEDED");
+    expect(queries()).to.equal(before);
+  });
 });

@@ -110,12 +110,12 @@ function toCaller(row: FoundRow): Caller {
 
 const keyOf = (token: string): string => hash("sha256", token, "base64");
 
-/** Tokens that turned out to be unknown: remembered for a moment, and counted by the address that sent them. */
+/** Rate limiter and cache for unknown tokens: stores them briefly and counts them by the address that sent them. */
 function createUnknownTokens() {
   const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
-  /** Tokens that were valid here once: a flood of unknown ones from the same address does not get them refused. */
+  /** Tokens that were valid in this process before: they are never rejected because of unknown tokens from the same address. */
   const once = new LRUCache<string, true>({ max: CACHE_MAX });
-  const lookups = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  const misses = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
     has: (key: string): boolean => lately.has(key),
     add(key: string): void {
@@ -126,13 +126,15 @@ function createUnknownTokens() {
     },
     clear: () => lately.clear(),
 
-    /** Counts a lookup. @returns a function that takes the count back @throws RATE_LIMIT_EXCEEDED */
-    count(key: string, address: string | undefined): () => void {
-      if (address === undefined || once.has(key)) return () => undefined;
-      const sender = addressBlock(address);
-      const retryAfter = lookups.take(sender);
+    /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens and this one was never valid here */
+    checkRate(key: string, address: string | undefined): void {
+      if (address === undefined || once.has(key)) return;
+      const retryAfter = misses.take(addressBlock(address), 0);
       if (retryAfter > 0) throw tooOften("too many unknown tokens from this address", retryAfter);
-      return () => lookups.charge(sender, -1);
+    },
+    /** Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid. */
+    countMiss(key: string, address: string | undefined): void {
+      if (address !== undefined && !once.has(key)) misses.charge(addressBlock(address), 1);
     },
   };
 }
@@ -221,14 +223,14 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const hit = known.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       if (unknown.has(key) && notifications.healthy()) return null;
-      const refund = unknown.count(key, address);
+      unknown.checkRate(key, address);
       const asked = epoch;
       const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token)]);
       if (!row) {
+        unknown.countMiss(key, address);
         if (asked === epoch) unknown.add(key);
         return null;
       }
-      refund();
       unknown.found(key);
       const caller = toCaller(row);
       // A run's token dies with it: only who issued it hears of that at once.
