@@ -9,7 +9,7 @@ import { SMALL_BODY_BYTES } from "../../limits.js";
 import { Operations } from "./operations.js";
 import { createOutbox, type Outbox } from "./outbox.js";
 
-/** A peer must answer a ping before the next one. */
+/** A peer must answer a ping, or send a message, before the next ping. */
 const PING_MS = 10_000;
 const INTERNAL_ERROR = 4500;
 const TRY_AGAIN_LATER = 1013;
@@ -38,17 +38,21 @@ export interface Pace<Held> {
 
 export type Parameters = Record<string, unknown> | undefined;
 
-/** Ends sockets whose peer is gone without a word, or reads too slowly. */
-function watch(socket: WebSocket, outbox: Outbox): () => void {
+/** Terminates sockets whose peer is unreachable or reads too slowly. */
+function watch(socket: WebSocket, outbox: Outbox, pingMs: number): () => void {
   let answered = true;
-  socket.on("pong", () => {
+  const recordAnswer = () => {
     answered = true;
-  });
+  };
+  socket.on("pong", recordAnswer).on("message", recordAnswer);
   const timer = setInterval(() => {
-    if (!answered || outbox.isStalled(Date.now())) return socket.terminate();
+    if (outbox.isStalled(Date.now())) return socket.terminate();
+    // The rate limiter paused the socket, so that a pong cannot be read.
+    if (socket.isPaused) return recordAnswer();
+    if (!answered) return socket.terminate();
     answered = false;
     socket.ping();
-  }, PING_MS);
+  }, pingMs);
   return () => clearInterval(timer);
 }
 
@@ -97,6 +101,7 @@ export function createTransport<Held extends object>(
   options: ServerOptions<Parameters, Link & Held>,
   pace: Pace<Held>,
   log: Logger,
+  pingMs = PING_MS,
 ) {
   const protocol = makeServer<Parameters, Link & Held>(options);
 
@@ -104,7 +109,7 @@ export function createTransport<Held extends object>(
     const outbox = createOutbox(socket, request.socket, () =>
       log.warn("cut off a socket that did not read what was sent to it"),
     );
-    const unwatch = watch(socket, outbox);
+    const unwatch = watch(socket, outbox, pingMs);
     const operations = new Operations();
     const link = { ...held, socket, request, outbox, operations, admit: boundUntilAdmitted(socket, request.socket) };
     const receive = createInbox(link, pace);
