@@ -1,11 +1,13 @@
 /** Who gets at an app's media: every caller, every right, every form of rule; and signed links. */
 import { expect } from "chai";
 import type { CredentialKind } from "../../src/data/credential.js";
-import { rows } from "../../src/data/database.js";
+import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { lockApp } from "../../src/operations/settings/settings.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { taskToken } from "../harness/task-token.js";
+import { until } from "../harness/until.js";
 import { type Media, mediaOf } from "./support.js";
 
 type Who = CredentialKind | "visitor without a name" | "nobody";
@@ -215,6 +217,24 @@ describe("media: who may", () => {
         expect((await caller(who).rest("GET", path)).http).to.equal(refused(who));
         expect((await caller(who).rest("PUT", path, [])).http).to.equal(refused(who));
       }
+    }
+  });
+
+  it("changes rules from the state that If-Match names while more requests wait than the pool has connections", async () => {
+    const { folderId, fileId } = await folderWith([]);
+    for (const path of [`/folders/${folderId}/accessRules`, `/files/${fileId}/accessRules`]) {
+      const tag = (await editor.rest("GET", path)).headers.get("etag")!;
+      const put = () =>
+        service.rest("PUT", editor.root + path, { body: { accessRules: [] }, headers: { "if-match": tag } });
+      const answers = await service.db.transaction(async (manager) => {
+        await lockApp(manager, service.appId);
+        const sent = Array.from({ length: POOL_CONNECTIONS }, put);
+        const waiting = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+        await until(async () => (await rows<{ count: number }>(service.db, waiting))[0]!.count === POOL_CONNECTIONS);
+        return sent;
+      });
+      const statuses = (await Promise.all(answers)).map(({ http }) => http).sort();
+      expect(statuses).to.deep.equal([200, ...Array.from({ length: POOL_CONNECTIONS - 1 }, () => 409)]);
     }
   });
 

@@ -1,6 +1,6 @@
 /** The access rules of folders and files: read and written by the app itself, never by those whom they are about. */
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
@@ -9,7 +9,7 @@ import type { Admission } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
-import type { MediaCallers, MediaRules } from "./media-callers.js";
+import type { Grants, MediaCallers, MediaRules } from "./media-callers.js";
 import type { MediaTarget } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
@@ -31,26 +31,35 @@ export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
 export function createRulesOfMedia(options: { db: DataSource; callers: MediaCallers; files: Files; folders: Folders }) {
   const { db, callers, files, folders } = options;
 
-  async function find(admission: Admission, kind: RuledKind, { appId, id }: MediaTarget): Promise<OwnRules> {
+  /** @throws UNAUTHORIZED or FORBIDDEN if the caller is not the app itself */
+  async function trustedGrants(admission: Admission): Promise<Grants> {
     const grants = await callers.of(admission);
     if (!grants.isTrusted) throw grants.refusal();
+    return grants;
+  }
+
+  async function read(grants: Grants, kind: RuledKind, { appId, id }: MediaTarget, executor?: Executor) {
     const { known } = kind === "file" ? files : folders;
-    const { ownRules, updatedAt } = await known(grants, appId, id);
+    const { ownRules, updatedAt } = await known(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
   }
 
   return {
-    get: find,
+    async get(admission: Admission, kind: RuledKind, target: MediaTarget): Promise<OwnRules> {
+      return read(await trustedGrants(admission), kind, target);
+    },
 
     /** Replaces them. @throws REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
     async set(admission: Admission, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
       const { appId, id, precondition } = target;
-      await find(admission, kind, target);
+      const grants = await trustedGrants(admission);
+      await read(grants, kind, target);
       const accessRules = parseMediaRules(rulesIn(body));
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        if (precondition) mustBeAt(await find(admission, kind, target), precondition);
+        // With the transaction's own connection: a second one from the pool could be the one that waits for this lock.
+        if (precondition) mustBeAt(await read(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
         const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
