@@ -1,8 +1,9 @@
-/** That the list of migrations holds what the folder holds: one that is forgotten there is never run, and nothing else says so. */
-import { readdirSync } from "node:fs";
+/** Checks that the list of migrations is complete, and that migrations add indexes without blocking writes. */
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { MIGRATIONS } from "../../src/data/database.js";
+import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { emptyDatabase } from "../harness/postgres.js";
 
 const FOLDER = fileURLToPath(new URL("../../../migrations/", import.meta.url));
 
@@ -12,4 +13,42 @@ it("every migration of the folder is in the list, in the order of their times", 
   // Some files hold more than one.
   expect(inList).to.include.members(inFolder);
   expect(inList).to.deep.equal([...inList].sort());
+});
+
+/** Earlier migrations create the tables of the first release. */
+const FIRST_UPGRADE = "1764000400000";
+
+it("every index that an upgrade adds to a table that is there is built concurrently, outside a transaction", () => {
+  const names = readdirSync(FOLDER).filter((name) => name >= FIRST_UPGRADE && name.endsWith(".ts"));
+  expect(names).to.not.deep.equal([]);
+  const blocking = names.filter((name) => {
+    const text = readFileSync(FOLDER + name, "utf8");
+    const indexes = [...text.matchAll(/CREATE (?:UNIQUE )?INDEX (CONCURRENTLY )?.*? ON (\w+)/g)];
+    return indexes.some(
+      ([, concurrently, table]) =>
+        !text.includes(`CREATE TABLE ${table} `) && !(concurrently && text.includes("transaction = false")),
+    );
+  });
+  expect(blocking).to.deep.equal([]);
+});
+
+it("the upgrade that indexes the credentials of people replaces the index of an interrupted attempt", async () => {
+  const database = await emptyDatabase();
+  try {
+    const upgrade = MIGRATIONS.findIndex(({ name }) => name === "CredentialsOfPeople1764000410000");
+    await bringSchema(database.url, MIGRATIONS.slice(0, upgrade));
+    const db = await openDatabase(database.url, 1);
+    try {
+      await db.query("CREATE INDEX credential_person ON credential (id)");
+      await migrate(database.url);
+      const sql = "SELECT indisvalid AS valid, pg_get_indexdef(indexrelid) AS text FROM pg_index";
+      const [index] = await db.query(`${sql} WHERE indexrelid = 'credential_person'::regclass`);
+      expect(index.valid).to.equal(true);
+      expect(index.text).to.contain("(person_id, app_id) WHERE (person_id IS NOT NULL)");
+    } finally {
+      await db.destroy();
+    }
+  } finally {
+    await database.drop();
+  }
 });
