@@ -1,7 +1,8 @@
 /** Data sources and their entries as a backend of the app writes them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 describe("data sources", () => {
   let service: TestService;
@@ -85,6 +86,42 @@ describe("data sources", () => {
     expect(refusal(await service.rest("GET", `${base}/Gone`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
     const left = await rows(service.db, "SELECT FROM data_source_entry WHERE data_source_id = $1", [id]);
     expect(left).to.deep.equal([]);
+  });
+
+  describe("removed while an update of an entry adds a column", () => {
+    /** @returns the answer to a removal that waits for the entry before the update reaches the data source */
+    async function removeBehindUpdate(name: string, readTag: (path: string) => Promise<string>): Promise<Answer> {
+      await make(name, { entries: [{ a: 1 }] });
+      const path = `${base}/${name}`;
+      const headers = { "if-match": await readTag(path) };
+      const answer = await service.db.transaction(async (manager) => {
+        const its = "SELECT id FROM data_source WHERE name = $1";
+        await manager.query(`SELECT FROM data_source_entry WHERE data_source_id = (${its}) FOR UPDATE`, [name]);
+        const removal = service.rest("DELETE", path, { headers });
+        const waiting =
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1";
+        await until(async () => (await rows(service.db, waiting)).length > 0);
+        await manager.query("UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1", [
+          name,
+        ]);
+        return [removal];
+      });
+      return answer[0]!;
+    }
+
+    it("go once the update is stored, without a deadlock", async () => {
+      const { http, body } = await removeBehindUpdate("Behind", async () => "*");
+      expect([http, body.status]).to.deep.equal([200, "DATA_SOURCE_DELETED"]);
+      expect(refusal(await service.rest("GET", `${base}/Behind`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
+    });
+
+    it("stay with their entries if If-Match names the state before the update", async () => {
+      const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
+      expect(refusal(await removeBehindUpdate("Ahead", tagOf))).to.equal("409 RESOURCE_CHANGED");
+      const { id } = (await service.rest("GET", `${base}/Ahead`)).body.dataSource;
+      const left = await rows(service.db, "SELECT data FROM data_source_entry WHERE data_source_id = $1", [id]);
+      expect(left).to.deep.equal([{ data: { a: 1 } }]);
+    });
   });
 
   describe("entries", () => {

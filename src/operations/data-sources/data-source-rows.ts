@@ -51,18 +51,26 @@ export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: Store
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 
+type SourceCheck = (executor: Executor, appId: number, id: number, precondition: Precondition) => Promise<void>;
+
+const sourceCheck =
+  (sql: string): SourceCheck =>
+  async (executor, appId, id, precondition) => {
+    const [row] = await rows<StoredDataSource>(executor, sql, [appId, id]);
+    if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+    mustBeAt(viewOf(row), precondition);
+  };
+
+const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
+
+/** Checks the precondition without a lock. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+export const checkSource = sourceCheck(BY_ID);
+
 /** Locks the data source's row until the transaction ends. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
-export async function lockSource(
-  executor: Executor,
-  appId: number,
-  id: number,
-  precondition: Precondition,
-): Promise<void> {
-  const locked = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`;
-  const [row] = await rows<StoredDataSource>(executor, locked, [appId, id]);
-  if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-  mustBeAt(viewOf(row), precondition);
-}
+export const lockSource = sourceCheck(`${BY_ID} FOR NO KEY UPDATE`);
+
+/** Deletes the data source's row. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+export const deleteSource = sourceCheck(`DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`);
 
 export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
 

@@ -22,8 +22,10 @@ import type { Reference } from "../../rules/reference.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import {
+  checkSource,
   type DataSourceRows,
   type DataSourceView,
+  deleteSource,
   FIELDS,
   lockSource,
   type StoredDataSource,
@@ -226,10 +228,11 @@ export function createDataSources(options: {
     async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
-        await lockSource(manager, appId, source.id, precondition);
-        // In parts: no statement takes as long as millions of entries.
+        await checkSource(manager, appId, source.id, precondition);
+        // In batches: one statement for millions of entries would exceed the statement timeout.
         await removeOthers(manager, source, []);
-        await rows(manager, "DELETE FROM data_source WHERE app_id = $1 AND id = $2", [appId, source.id]);
+        // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
+        await deleteSource(manager, appId, source.id, precondition);
         await audit(manager, caller, { appId, type: "dataSource.delete", data: { id: source.id, name: source.name } });
         await sources.announce(manager, appId);
       });
