@@ -1,8 +1,9 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * A data source says whether it holds the app's users. Marks those with a hashed column that pages have signed in by, and writes a line
- * in the audit log for each. Sign-ins by any other data source count no more.
+ * Adds `isUsers` to data sources: pages can sign in only by data sources that have it. Sets it where a hashed column and a live sign-in of a
+ * page exist. Sign-ins live 12 hours, so apps without recent visitors have none: their data sources with a hashed column stay unmarked. The
+ * audit log gets an entry for each marked data source and for each that has a hashed column and stays unmarked.
  */
 export class AppUsers1764000400000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -17,6 +18,10 @@ export class AppUsers1764000400000 implements MigrationInterface {
       INSERT INTO audit_entry (app_id, type, data)
       SELECT app_id, 'dataSource.update', json_build_object('id', id, 'name', name, 'fields', json_build_array('isUsers'), 'by', 'upgrade')
         FROM marked ORDER BY app_id, id;
+      INSERT INTO audit_entry (app_id, type, data)
+      SELECT app_id, 'dataSource.notUsers', json_build_object('id', id, 'name', name, 'by', 'upgrade', 'note',
+             'has a hashed column and is not isUsers: pages cannot sign in by it until an editor sets isUsers')
+        FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY app_id, id;
     `);
   }
 

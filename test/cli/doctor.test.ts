@@ -181,6 +181,30 @@ describe("npm run doctor", function () {
     }
   });
 
+  it("lists the data sources of users, and those with a hashed column that pages cannot sign in by", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      expect((await doctor(environment)).stdout).to.match(/^ok {5}app users: no data source holds any \(isUsers\)$/m);
+      await client.query("INSERT INTO organization (id, name) OVERRIDING SYSTEM VALUE VALUES (900, 'of users')");
+      await client.query("INSERT INTO app (id, organization_id, name) OVERRIDING SYSTEM VALUE VALUES (900, 900, 'a')");
+      await client.query(
+        `INSERT INTO data_source (app_id, organization_id, name, hashed_columns, is_users)
+         SELECT app.id, organization_id, given.name, hashed::jsonb, users FROM app,
+                (VALUES ('members', '["Password"]', true), ('quiet', '["Password"]', false), ('feedback', '[]', false))
+                AS given (name, hashed, users)`,
+      );
+      const { code, stdout } = await doctor(environment);
+      expect(code, stdout).to.equal(0);
+      expect(stdout).to.match(
+        /^ok {5}app users: in "members" of app \d+; "quiet" of app \d+ has a hashed column and is not isUsers: pages cannot sign in until an editor sets isUsers$/m,
+      );
+    } finally {
+      await client.query("DELETE FROM organization");
+      await client.end();
+    }
+  });
+
   it("knows keys that are not the database's, a schema that is newer, and a scheduler that is dead", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();

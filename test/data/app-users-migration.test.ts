@@ -24,7 +24,7 @@ describe("the upgrade of app users", () => {
     await database.drop();
   });
 
-  it("marks the data sources with a hashed column that pages were signed in by, each with a line in the audit log", async () => {
+  it("marks the data sources with a hashed column that pages were signed in by, and writes to the audit log which ones it marks and which not", async () => {
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) SELECT id, 'a' FROM organization");
     const sources: [name: string, hashed: string, isSignedInBy: boolean][] = [
@@ -49,9 +49,15 @@ describe("the upgrade of app users", () => {
     await migrate(database.url);
     const marked = await db.query("SELECT name FROM data_source WHERE is_users");
     expect(marked).to.deep.equal([{ name: "users" }]);
-    const lines = (await db.query("SELECT type, data FROM audit_entry")) as { type: string; data: object }[];
-    expect(lines).to.have.length(1);
-    expect(lines[0]).to.have.property("type", "dataSource.update");
+    const lines = (await db.query("SELECT type, data FROM audit_entry ORDER BY id")) as {
+      type: string;
+      data: object;
+    }[];
+    expect(lines.map(({ type }) => type)).to.deep.equal(["dataSource.update", "dataSource.notUsers"]);
     expect(lines[0]!.data).to.deep.include({ name: "users", fields: ["isUsers"], by: "upgrade" });
+    expect(lines[1]!.data).to.deep.include({
+      ...{ name: "unused", by: "upgrade" },
+      note: "has a hashed column and is not isUsers: pages cannot sign in by it until an editor sets isUsers",
+    });
   });
 });

@@ -168,14 +168,22 @@ const APP_USERS = `
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
-/** The data sources that pages sign in by. An upgrade marked those that had been used so: an operator reviews them. */
+/* A hashed column is a sign of users, not a proof: it may also hold a secret that no page signs in by. */
+const NOT_USERS = `
+  SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
+
+const named = ({ appId, name }: { appId: number; name: string }): string => `${JSON.stringify(name)} of app ${appId}`;
+
+/** Lists the data sources that pages can sign in by, and those with a hashed column that pages cannot sign in by. */
 async function ofAppUsers(client: Client): Promise<Finding> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
-  const named = rows.map(
-    ({ appId, name, byUpgrade }) =>
-      `${JSON.stringify(name)} of app ${appId}${byUpgrade ? " (marked by an upgrade)" : ""}`,
-  );
-  return well("app users", named.length === 0 ? "no data source holds any (isUsers)" : `in ${named.join(", ")}`);
+  const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
+  const users = rows.map((source) => named(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
+  const says = users.length === 0 ? "no data source holds any (isUsers)" : `in ${users.join(", ")}`;
+  if (unmarked.rows.length === 0) return well("app users", says);
+  const others = unmarked.rows.map(named).join(", ");
+  const has = unmarked.rows.length === 1 ? "has a hashed column and is" : "have a hashed column and are";
+  return well("app users", `${says}; ${others} ${has} not isUsers: pages cannot sign in until an editor sets isUsers`);
 }
 
 async function hasColumn(client: Client, table: string, column: string): Promise<boolean> {
