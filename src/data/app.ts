@@ -37,8 +37,8 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
-  /** Time of the last change of any setting; null if none was ever written. */
-  @Column("timestamptz", { name: "settings_updated_at", nullable: true })
+  /** Time of the last change of any setting; null if none was ever written. No part of the app resource, so reads leave it out. */
+  @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;
 
   /** The number of the last change of an underscore setting; kept by the database itself. */
