@@ -2,8 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
-import { createLogs, LOG_CHANNEL, type LogEntry } from "../../src/operations/records/execution-logs.js";
-import { createLogTail } from "../../src/operations/records/log-tail.js";
+import type { ActionError } from "../../src/errors.js";
+import { createLogs, LOG_CHANNEL, type LogEntry, type Logs } from "../../src/operations/records/execution-logs.js";
+import { createLogTail, type TailFilter } from "../../src/operations/records/log-tail.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -175,6 +176,154 @@ describe("following execution logs over gaps", () => {
     } finally {
       await notifications.stop();
       await stop();
+    }
+  });
+});
+
+describe("a follower of execution logs", () => {
+  /** A tail over two apps, whose readings `over` replaces. */
+  async function tailOver(over: (logs: Logs) => Partial<Logs>, readAttempts?: number) {
+    const { db, url, stop } = await connectedDatabase(8);
+    const log = pino({ level: "silent" });
+    const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
+    await notifications.start();
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
+    /** Writes entries of the app and sends the notice of the last; returns their ids. */
+    const write = async (appId: number, count = 1): Promise<number[]> => {
+      const sql = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+        SELECT $1, 1, run, 'app.task.completed', '{}' FROM generate_series(1, $2) AS run RETURNING id`;
+      const ids: number[] = (await db.query(sql, [appId, count])).map(({ id }: { id: number }) => id);
+      await db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${appId}:${ids.at(-1)}:1`]);
+      return ids;
+    };
+    const logs = createLogs(db);
+    const options = { logs: { ...logs, ...over(logs) }, notifications, log };
+    const tail = createLogTail(readAttempts === undefined ? options : { ...options, readAttempts });
+    const follow = (filter: TailFilter) => {
+      const seen: number[] = [];
+      const ended = Promise.withResolvers<ActionError>();
+      const end = tail.follow(filter).listen(({ id }) => seen.push(id), ended.resolve);
+      return { seen, end, ended: ended.promise };
+    };
+    const close = async () => {
+      await notifications.stop();
+      await stop();
+    };
+    return { write, follow, close };
+  }
+
+  it("that resumes receives at most the newest 1,000 entries of its app, then those that follow", async () => {
+    const { write, follow, close } = await tailOver(() => ({}));
+    try {
+      const ids = await write(1, 1_010);
+      await write(2, 10);
+      const { seen, end } = follow({ appId: 1, after: 0 });
+      await until(() => seen.includes(ids.at(-1)!));
+      const next = await write(1);
+      await until(() => seen.includes(next[0]!));
+      expect(seen).to.deep.equal([...ids.slice(10), ...next]);
+      end();
+    } finally {
+      await close();
+    }
+  });
+
+  it("does not wait for another app's follower that resumes", async () => {
+    const release = Promise.withResolvers<void>();
+    const { write, follow, close } = await tailOver((logs) => ({
+      async idsOfApp(appId, after, upTo) {
+        if (appId === 2) await release.promise;
+        return logs.idsOfApp(appId, after, upTo);
+      },
+    }));
+    try {
+      const others = await write(2, 10);
+      const live = follow({ appId: 1, after: 0 });
+      const resumed = follow({ appId: 2, after: 0 });
+      const [id] = await write(1);
+      await until(() => live.seen.includes(id!));
+      // Entries that are written during the catch-up follow it, once and in order.
+      others.push(...(await write(2, 3)));
+      const [later] = await write(1);
+      await until(() => live.seen.includes(later!));
+      expect(resumed.seen).to.deep.equal([]);
+      release.resolve();
+      await until(() => resumed.seen.includes(others.at(-1)!));
+      expect(resumed.seen).to.deep.equal(others);
+      live.end();
+      resumed.end();
+    } finally {
+      release.resolve();
+      await close();
+    }
+  });
+
+  it("that ends while it resumes receives nothing more, and nothing more is read for it", async () => {
+    const reading = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const read: number[] = [];
+    const { write, follow, close } = await tailOver((logs) => ({
+      async findSome(ids) {
+        read.push(...ids);
+        reading.resolve();
+        await release.promise;
+        return logs.findSome(ids);
+      },
+    }));
+    try {
+      const ids = await write(1, 200);
+      const gone = follow({ appId: 1, after: 0 });
+      await reading.promise;
+      gone.end();
+      release.resolve();
+      // Catch-ups of one app run one after the other: the second one ends after the first.
+      const next = follow({ appId: 1, after: ids.at(-2)! });
+      await until(() => next.seen.includes(ids.at(-1)!));
+      expect(gone.seen).to.deep.equal([]);
+      expect(read).to.deep.equal([...ids.slice(0, 25), ids.at(-1)]);
+      next.end();
+    } finally {
+      release.resolve();
+      await close();
+    }
+  });
+
+  for (const [how, after, failing] of [
+    ["begins", undefined, "newestId"],
+    ["resumes", 0, "idsOfApp"],
+  ] as const) {
+    it(`whose reading still fails after all attempts as it ${how} ends with an error`, async () => {
+      const fail = () => Promise.reject(new Error("the database is away"));
+      const { write, follow, close } = await tailOver(() => ({ [failing]: fail }), 1);
+      try {
+        await write(1);
+        const { ended, end } = follow({ appId: 1, after });
+        expect((await ended).status).to.equal("INTERNAL_ERROR");
+        end();
+      } finally {
+        await close();
+      }
+    });
+  }
+
+  it("of a quiet app does not wait for what other apps wrote since its last entry", async () => {
+    const settled: number[] = [];
+    const { write, follow, close } = await tailOver((logs) => ({
+      idsAfter(id) {
+        settled.push(id);
+        return logs.idsAfter(id);
+      },
+    }));
+    try {
+      const quiet = follow({ appId: 1, after: 0 });
+      const [first] = await write(1);
+      await until(() => quiet.seen.includes(first!));
+      const others = await write(2, 10);
+      await until(() => settled.includes(others.at(-1)!));
+      quiet.end();
+    } finally {
+      await close();
     }
   });
 });

@@ -72,7 +72,8 @@ export class LogResolver {
     _type?: string,
     @Arg("after", () => Int, {
       nullable: true,
-      description: "ID of the last received entry, after which the subscription resumes; from now on by default.",
+      description:
+        "ID of the last received entry, after which the subscription resumes with at most the newest 1,000 entries; from now on by default.",
     })
     _after?: number | null,
   ): LogEntry {

@@ -253,6 +253,13 @@ export function createLogs(db: DataSource) {
       return (await rows<{ id: number }>(db, sql, [appId, after, upTo])).map((row) => row.id);
     },
 
+    /** The id before the app's `count` newest entries up to `upTo`; `after` if there are no more than these after it. */
+    async beforeNewestOfApp(appId: number, count: number, after: number, upTo: number): Promise<number> {
+      const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
+        ORDER BY id DESC OFFSET $4 LIMIT 1`;
+      return (await rows<{ id: number }>(db, sql, [appId, after, upTo, count]))[0]?.id ?? after;
+    },
+
     /** The transactions under way that have written entries, or may: they hold this lock before they take an id. */
     async writers(): Promise<string[]> {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks

@@ -1,10 +1,12 @@
 /**
  * Live execution logs, in the order of their ids. Ids are given before their transactions commit, so a higher one can become visible first:
- * an entry is delivered once every lower id is delivered, or its transaction has ended. A follower resumes after the last id that it got.
+ * an entry is delivered once every lower id is delivered, or its transaction has ended. A follower resumes after the last id that it got,
+ * with a bounded number of entries.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Notifications } from "../../engine/notifications.js";
+import { ActionError } from "../../errors.js";
 import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 
@@ -18,6 +20,10 @@ const UNDER_WAY_IDS = 1_000;
 /** Ids whose transactions are under way are looked for this often, and for this long: then the entries above them go first. */
 const UNDER_WAY_LOOK_MS = 20;
 const UNDER_WAY_MAX_MS = 5_000;
+/** Maximum entries of the app, the newest, that a follower receives from before it resumed. */
+const RESUMED_MAX = 1_000;
+/** Minimum interval between reads that only notices of apps without followers cause. */
+const OTHERS_MS = 1_000;
 
 export interface TailFilter {
   appId: number;
@@ -29,6 +35,8 @@ export interface TailFilter {
 
 interface Follower extends TailFilter {
   push: (entry: LogEntry) => void;
+  end: (reason: ActionError) => void;
+  isOpen: boolean;
 }
 
 export interface LogTail {
@@ -39,8 +47,13 @@ export interface LogTail {
 const fits = ({ actionId, type, after }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
   (actionId == null || taskId === actionId) && (type == null || entry.type === type) && entry.id > (after ?? 0);
 
-export function createLogTail(options: { logs: Logs; notifications: Notifications; log: Logger }): LogTail {
-  const { logs, notifications, log } = options;
+export function createLogTail(options: {
+  logs: Logs;
+  notifications: Notifications;
+  log: Logger;
+  readAttempts?: number;
+}): LogTail {
+  const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<Follower>>();
   /** Every id up to this one is delivered, or never will be written; null while nobody follows. */
   let settled: number | null = null;
@@ -49,15 +62,30 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
   let open = 0;
   let unfollow = () => {};
   let order: Promise<void> = Promise.resolve();
+  /** Catch-ups of each app, one after the other: an app that resumes often delays only its own followers. */
+  const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
+  let planning: NodeJS.Timeout | undefined;
 
   /** One after the other. */
-  function inOrder(work: () => Promise<void>): void {
+  function inOrder(work: () => Promise<void>): Promise<void> {
     order = order.then(work).catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
+    return order;
+  }
+
+  /** Runs the work while the follower is open, and ends the follower if the work fails. */
+  async function workFor(follower: Follower, work: () => Promise<void>): Promise<void> {
+    if (!follower.isOpen) return;
+    try {
+      await work();
+    } catch (error) {
+      log.warn({ err: error, appId: follower.appId }, "a subscription to log entries could not start");
+      if (follower.isOpen) follower.end(new ActionError("INTERNAL_ERROR"));
+    }
   }
 
   async function reading<T>(read: () => Promise<T>): Promise<T> {
-    for (let left = READ_ATTEMPTS - 1; left > 0 && open > 0; left -= 1) {
+    for (let left = readAttempts - 1; left > 0 && open > 0; left -= 1) {
       try {
         return await read();
       } catch (error) {
@@ -68,8 +96,12 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     return read();
   }
 
-  async function readEach(ids: readonly number[], take: (one: FollowedEntry) => void): Promise<void> {
-    for (let rest = ids; rest.length > 0; ) {
+  async function readEach(
+    ids: readonly number[],
+    take: (one: FollowedEntry) => void,
+    isWanted = () => true,
+  ): Promise<void> {
+    for (let rest = ids; rest.length > 0 && isWanted(); ) {
       const { found, left } = await reading(() => logs.findSome(rest.slice(0, READ_TOGETHER)));
       for (const one of found) take(one);
       rest = [...left, ...rest.slice(READ_TOGETHER)];
@@ -127,8 +159,15 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     inOrder(advance);
   }
 
+  /** Notices of other apps move `settled` too: a follower of a quiet app would wait for all that lies between. */
   function hear(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
+    else if (followers.size > 0 && !planning) {
+      planning = setTimeout(() => {
+        planning = undefined;
+        if (open > 0) planAdvance();
+      }, OTHERS_MS).unref();
+    }
   }
 
   /** @param since entries written before it are past */
@@ -140,46 +179,74 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     settled = from;
   }
 
-  /** Delivers to one follower what lies between its last id and the others'. */
-  async function catchUp(follower: Follower): Promise<void> {
-    for (let after = follower.after!; after < settled!; ) {
-      const ids = await reading(() => logs.idsOfApp(follower.appId, after, settled!));
-      await readEach(ids, (one) => fits(follower, one) && follower.push(one.entry));
-      after = ids.at(-1) ?? settled!;
+  /** Delivers to one follower the entries after `from` and up to `upTo`, as long as it is open. */
+  async function catchUp(follower: Follower, from: number, upTo: number): Promise<void> {
+    const take = (one: FollowedEntry) => follower.isOpen && fits(follower, one) && follower.push(one.entry);
+    for (let after = from; after < upTo && follower.isOpen; ) {
+      const ids = await reading(() => logs.idsOfApp(follower.appId, after, upTo));
+      await readEach(ids, take, () => follower.isOpen);
+      after = ids.at(-1) ?? upTo;
     }
   }
 
-  async function join(follower: Follower, since: Date, isOpen: () => boolean): Promise<void> {
-    if (settled === null) await begin(since);
-    if (follower.after != null) {
-      // The others first, so that everything up to `settled` is in order.
-      await advance();
-      await catchUp(follower);
-    }
-    if (!isOpen()) return;
+  function add(follower: Follower): void {
+    if (!follower.isOpen) return;
     const set = followers.get(follower.appId) ?? new Set();
     followers.set(follower.appId, set.add(follower));
     planAdvance();
   }
 
+  /** Catches up outside the common order, which waits only for the entries that were settled in the meantime. */
+  async function resume(follower: Follower, after: number): Promise<void> {
+    const upTo = settled!;
+    const { appId } = follower;
+    const from = await reading(() => logs.beforeNewestOfApp(appId, RESUMED_MAX, after, upTo));
+    await catchUp(follower, from, upTo);
+    const join = async () => {
+      await catchUp(follower, upTo, settled!);
+      add(follower);
+    };
+    await inOrder(() => workFor(follower, join));
+  }
+
+  function planResume(follower: Follower, after: number): void {
+    const { appId } = follower;
+    const before = catchUps.get(appId) ?? Promise.resolve();
+    const done = before
+      .then(() => workFor(follower, () => resume(follower, after)))
+      .then(() => {
+        if (catchUps.get(appId) === done) catchUps.delete(appId);
+      });
+    catchUps.set(appId, done);
+  }
+
+  async function join(follower: Follower, since: Date): Promise<void> {
+    if (settled === null) await begin(since);
+    if (follower.after == null) return add(follower);
+    // The others first, so that everything up to `settled` is in order.
+    await advance();
+    planResume(follower, follower.after);
+  }
+
   return {
     follow(filter) {
       const { appId } = filter;
-      return liveSource<LogEntry>(appId, (push) => {
-        const follower: Follower = { ...filter, push };
-        let isOpen = true;
+      return liveSource<LogEntry>(appId, (push, end) => {
+        const follower: Follower = { ...filter, push, end, isOpen: true };
         open += 1;
         if (open === 1) unfollow = notifications.follow(LOG_CHANNEL, hear, planAdvance);
         const since = new Date();
-        inOrder(() => join(follower, since, () => isOpen));
+        inOrder(() => workFor(follower, () => join(follower, since)));
         return () => {
-          if (!isOpen) return;
-          isOpen = false;
+          if (!follower.isOpen) return;
+          follower.isOpen = false;
           open -= 1;
           const set = followers.get(appId);
           if (set?.delete(follower) && set.size === 0) followers.delete(appId);
           if (open > 0) return;
           unfollow();
+          clearTimeout(planning);
+          planning = undefined;
           inOrder(async () => {
             if (open === 0) settled = null;
           });
