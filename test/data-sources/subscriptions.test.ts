@@ -107,6 +107,36 @@ describe("a subscription to a data source", () => {
     expect([...seen.values()].every((count) => count === 1)).to.equal(true);
   });
 
+  it("begins though the first attempt to begin fails", async () => {
+    const path = await make();
+    // The first read of the tally fails; a sequence counts the reads, as no rollback takes its steps back.
+    await service.db.query(`
+      CREATE SEQUENCE tally_reads;
+      CREATE FUNCTION check_tally_read() RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+          IF nextval('tally_reads') = 1 THEN RAISE 'the first read fails'; END IF;
+          RETURN true;
+        END $$;
+      ALTER TABLE data_source_tally RENAME TO data_source_tally_away;
+      CREATE VIEW data_source_tally AS SELECT * FROM data_source_tally_away WHERE check_tally_read();
+      INSERT INTO data_source_tally_away (app_id, data_source_id) VALUES (${service.appId}, '${path.split("/").at(-1)}')
+        ON CONFLICT DO NOTHING`);
+    try {
+      const next = follow(path);
+      expect(what(await next())).to.deep.equal(nothing);
+    } finally {
+      await service.db.query(`
+        DROP VIEW data_source_tally;
+        ALTER TABLE data_source_tally_away RENAME TO data_source_tally;
+        DROP FUNCTION check_tally_read;
+        DROP SEQUENCE tally_reads`);
+    }
+    const next = follow(path);
+    await next();
+    const { id } = await insert(path, { n: 1 });
+    expect((await next()).inserted.map((one) => one.id)).to.deep.equal([id]);
+  });
+
   it("from a position that is forgotten begins with a reset", async () => {
     const path = await make();
     const { position } = await follow(path)();

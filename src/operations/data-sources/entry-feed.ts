@@ -162,6 +162,11 @@ export function createEntryFeed(options: {
     if (!resumes) follower.push(newsOf(room, follower, follower.since ? null : NOTHING));
   }
 
+  /** Begins the followers that have not begun, also those whose beginning failed before. */
+  async function beginWaiting(room: Room): Promise<void> {
+    for (const follower of [...room.followers]) if (follower.position === null) await begin(room, follower);
+  }
+
   /** Followers with the same rights, as these are now, the same where and the same position. */
   async function groups(followers: readonly Follower[]): Promise<Iterable<Group>> {
     const found = new Map<string, Group>();
@@ -234,6 +239,7 @@ export function createEntryFeed(options: {
       const source = await sourceOf(room);
       if (!source) return;
       for (const follower of begun(room).filter(whom)) await examine(room, source, follower);
+      await beginWaiting(room);
       await advance(room);
     });
   }
@@ -301,7 +307,7 @@ export function createEntryFeed(options: {
         room.followers.add(follower);
         roomOfFollower.set(follower, room);
         inOrder(room, async () => {
-          if (room.followers.has(follower)) await begin(room, follower);
+          await beginWaiting(room);
           await advance(room);
         });
         return () => {
