@@ -88,39 +88,69 @@ describe("data sources", () => {
     expect(left).to.deep.equal([]);
   });
 
-  describe("removed while an update of an entry adds a column", () => {
-    /** @returns the answer to a removal that waits for the entry before the update reaches the data source */
-    async function removeBehindUpdate(name: string, readTag: (path: string) => Promise<string>): Promise<Answer> {
-      await make(name, { entries: [{ a: 1 }] });
-      const path = `${base}/${name}`;
-      const headers = { "if-match": await readTag(path) };
-      const answer = await service.db.transaction(async (manager) => {
-        const its = "SELECT id FROM data_source WHERE name = $1";
-        await manager.query(`SELECT FROM data_source_entry WHERE data_source_id = (${its}) FOR UPDATE`, [name]);
-        const removal = service.rest("DELETE", path, { headers });
-        const waiting =
-          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1";
-        await until(async () => (await rows(service.db, waiting)).length > 0);
-        await manager.query("UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1", [
-          name,
-        ]);
-        return [removal];
+  describe("with an entry that another transaction has locked", () => {
+    const WAITING =
+      "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    const TOUCH = "UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1";
+    const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
+    const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
+
+    /** Sends the requests one after another, each once those before it wait for a lock. */
+    async function whileLocked(name: string, requests: (() => Promise<Answer>)[], last?: string): Promise<Answer[]> {
+      const sent = await service.db.transaction(async (manager) => {
+        const source = "SELECT id FROM data_source WHERE name = $1";
+        await manager.query(`SELECT FROM data_source_entry WHERE data_source_id = (${source}) FOR UPDATE`, [name]);
+        const begun: Promise<Answer>[] = [];
+        for (const send of requests) {
+          begun.push(send());
+          await until(async () => (await rows<{ count: number }>(service.db, WAITING))[0]!.count >= begun.length);
+        }
+        if (last !== undefined) await manager.query(last, [name]);
+        return begun;
       });
-      return answer[0]!;
+      return Promise.all(sent);
     }
 
-    it("go once the update is stored, without a deadlock", async () => {
-      const { http, body } = await removeBehindUpdate("Behind", async () => "*");
-      expect([http, body.status]).to.deep.equal([200, "DATA_SOURCE_DELETED"]);
+    /** @returns a request that restores the data source's only version */
+    async function restoreOf(name: string): Promise<() => Promise<Answer>> {
+      await make(name, { entries: [{ a: 1 }] });
+      const commit = { append: false, entries: [{ data: { a: 2 } }] };
+      expect((await service.rest("POST", `${base}/${name}/commit`, { body: commit })).http).to.equal(200);
+      const { versions } = (await service.rest("GET", `${base}/${name}/versions`)).body;
+      return () => service.rest("POST", `${base}/${name}/versions/${versions[0].id}/restore`);
+    }
+
+    it("are removed behind an update that adds a column, without a deadlock", async () => {
+      await make("Behind", { entries: [{ a: 1 }] });
+      const [removed] = await whileLocked("Behind", [() => remove(`${base}/Behind`)], TOUCH);
+      expect([removed!.http, removed!.body.status]).to.deep.equal([200, "DATA_SOURCE_DELETED"]);
       expect(refusal(await service.rest("GET", `${base}/Behind`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
     });
 
-    it("stay with their entries if If-Match names the state before the update", async () => {
-      const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
-      expect(refusal(await removeBehindUpdate("Ahead", tagOf))).to.equal("409 RESOURCE_CHANGED");
-      const { id } = (await service.rest("GET", `${base}/Ahead`)).body.dataSource;
+    it("stay with their entries if If-Match of the removal names the state before the update", async () => {
+      const { id } = await make("Ahead", { entries: [{ a: 1 }] });
+      const tag = await tagOf(`${base}/Ahead`);
+      const [removed] = await whileLocked("Ahead", [() => remove(`${base}/Ahead`, tag)], TOUCH);
+      expect(refusal(removed!)).to.equal("409 RESOURCE_CHANGED");
       const left = await rows(service.db, "SELECT data FROM data_source_entry WHERE data_source_id = $1", [id]);
       expect(left).to.deep.equal([{ data: { a: 1 } }]);
+    });
+
+    it("are restored behind an update that adds a column, without a deadlock", async () => {
+      const [restored] = await whileLocked("Restored", [await restoreOf("Restored")], TOUCH);
+      expect(restored!.http, JSON.stringify(restored!.body)).to.equal(200);
+    });
+
+    it("are removed before a restore that arrives later, without a deadlock", async () => {
+      const restore = await restoreOf("Removed first");
+      const [removed, restored] = await whileLocked("Removed first", [() => remove(`${base}/Removed first`), restore]);
+      expect([removed!.http, refusal(restored!)]).to.deep.equal([200, "404 VERSION_NOT_FOUND"]);
+    });
+
+    it("are restored twice, one after the other", async () => {
+      const restore = await restoreOf("Twice");
+      const answers = await whileLocked("Twice", [restore, restore]);
+      expect(answers.map(({ http }) => http)).to.deep.equal([200, 200]);
     });
   });
 

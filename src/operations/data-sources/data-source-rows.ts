@@ -63,6 +63,16 @@ const sourceCheck =
 
 const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
 
+/**
+ * Lets one removal or restore of all entries run at a time, until the transaction ends. Taken before every row lock: both lock entries
+ * before the data source, as an update of an entry does, so that none of them deadlocks.
+ */
+export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
+  const sql =
+    "SELECT pg_advisory_xact_lock(hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0))";
+  await rows(executor, sql, [appId, id]);
+}
+
 /** Checks the precondition without a lock. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
 export const checkSource = sourceCheck(BY_ID);
 

@@ -28,6 +28,7 @@ import {
   deleteSource,
   FIELDS,
   lockSource,
+  lockWholeSource,
   type StoredDataSource,
   viewOf,
 } from "./data-source-rows.js";
@@ -228,6 +229,7 @@ export function createDataSources(options: {
     async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
+        await lockWholeSource(manager, appId, source.id);
         await checkSource(manager, appId, source.id, precondition);
         // In batches: one statement for millions of entries would exceed the statement timeout.
         await removeOthers(manager, source, []);

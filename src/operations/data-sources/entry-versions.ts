@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { Precondition } from "../../rules/precondition.js";
-import { lockSource, type StoredDataSource } from "./data-source-rows.js";
+import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, Writer } from "./entry-changes.js";
 import { newestId, removeOthers } from "./entry-statements.js";
 
@@ -136,6 +136,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
+        // Two restores at once would insert the same ids.
+        await lockWholeSource(executor, source.appId, source.id);
         const parts = await rows<{ part: number }>(
           executor,
           `SELECT part FROM data_source_version JOIN data_source_version_part USING (app_id)
@@ -143,9 +145,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
           [source.appId, source.id, versionId],
         );
         if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
+        await checkSource(executor, source.appId, source.id, precondition);
         change.operation = "restore";
-        // What restores twice at once would find the other's ids; the data source's row makes one wait.
-        await lockSource(executor, source.appId, source.id, precondition);
         await keep(change, writer, "restore");
         const gone = await removeOthers(executor, source, []);
         change.addCounted({ deleted: gone.count }, -gone.bytes);
@@ -155,6 +156,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
           change.addCounted({ inserted: made!.count }, made!.bytes);
         }
         await prune(change);
+        // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
+        await lockSource(executor, source.appId, source.id, precondition);
         return change.counts.inserted;
       });
     },
