@@ -1,0 +1,18 @@
+/** Every subscription whose caller loses the right to it ends within a second. Runs the matrix of test/service with that bound. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect } from "chai";
+
+const MATRIX = "dist/test/service/subscription-ends.test.js";
+
+describe("a subscription that loses its right", () => {
+  it("ends within a second, whichever it is and however the right is lost", async () => {
+    const flags = ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js"];
+    const mocha = spawn(process.execPath, [...flags, MATRIX], {
+      env: { ...process.env, ENDS_WITHIN_MS: "1000" },
+      stdio: "inherit",
+    });
+    const [code] = await once(mocha, "close");
+    expect(code).to.equal(0);
+  });
+});
