@@ -227,6 +227,9 @@ describe("the websocket", () => {
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
       const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
       await until(async () => (await manager.query(waits)).length > 0);
+      // Messages are handled in order: all operations have begun when the pong comes.
+      send({ type: "ping" });
+      expect((await next()).type).to.equal("pong");
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "complete" });
       send({ id: "more", type: "subscribe", payload: { query: "{ __typename }" } });
       const { type, id, payload } = await next();
