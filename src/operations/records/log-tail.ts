@@ -3,8 +3,10 @@
  * an entry is delivered once every lower id is delivered, or its transaction has ended. A follower resumes after the last id that it got,
  * with a bounded number of entries.
  */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
+import { runInBackground } from "../../background.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
@@ -156,7 +158,7 @@ export function createLogTail(options: {
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
-    inOrder(advance);
+    runInBackground(inOrder(advance));
   }
 
   /** Notices of other apps move `settled` too: a follower of a quiet app would wait for all that lies between. */
@@ -236,7 +238,7 @@ export function createLogTail(options: {
         open += 1;
         if (open === 1) unfollow = notifications.follow(LOG_CHANNEL, hear, planAdvance);
         const since = new Date();
-        inOrder(() => workFor(follower, () => join(follower, since)));
+        runInBackground(inOrder(() => workFor(follower, () => join(follower, since))));
         return () => {
           if (!follower.isOpen) return;
           follower.isOpen = false;
@@ -247,9 +249,11 @@ export function createLogTail(options: {
           unfollow();
           clearTimeout(planning);
           planning = undefined;
-          inOrder(async () => {
-            if (open === 0) settled = null;
-          });
+          runInBackground(
+            inOrder(async () => {
+              if (open === 0) settled = null;
+            }),
+          );
         };
       });
     },
