@@ -48,7 +48,9 @@ export function createRecheck<Holder extends Held>(options: {
       return;
     }
     for (const holder of those) {
-      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || (caller?.expiresAt ?? 0) <= Date.now();
+      // A timer may fire a millisecond early: what is about to expire gets another one.
+      const left = (caller?.expiresAt ?? 0) - Date.now();
+      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || left <= CLOCKS_APART_MS;
       holder.caller = caller;
       if (caller && isDue && holders.has(holder)) watchExpiry(holder);
       onResolved(holder);
