@@ -81,8 +81,8 @@ function readBytes(body: Readable, limit: number): Promise<Buffer> {
 }
 
 /**
- * Ends a request whose sender is too slow, as the server ends those whose headers do not arrive. While the service itself does not read,
- * nobody is late.
+ * Ends a request whose sender is too slow, as the server ends those whose headers do not arrive. Time in which the service itself does
+ * not read does not count.
  */
 function endLate(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;

@@ -18,7 +18,7 @@ const invalid = (place: number) =>
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Parses the bytes; what the parser says may quote a secret, so only the place is told. */
+/** Parses the bytes. The parser's message may quote a secret, so the error contains only the position. */
 function parsed(before: string, bytes: Buffer, after: string, place: number): unknown {
   try {
     return JSON.parse(before + utf8.decode(bytes) + after);

@@ -53,7 +53,7 @@ interface Endless {
 /** An iterable without values: the results take the short way. `onEnd` is called when its reader leaves, or it fails. */
 function endless(onEnd: () => void): Endless {
   const ended = Promise.withResolvers<IteratorResult<never, void>>();
-  // Nobody may be reading yet when it fails.
+  // It may fail before any reader awaits it.
   ended.promise.catch(() => undefined);
   const end = async () => {
     onEnd();

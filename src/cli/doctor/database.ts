@@ -128,9 +128,9 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   const isSame = mediaBucket === null ? own === identity : identity === bucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
   if (isSame) return [well("media store", `${where} has the files of this database`)];
-  const says = `${where} is not the one that has the files of this database`;
-  const mend = "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL";
-  return [ill("media store", says, mend)];
+  const problem = `${where} is not the one that has the files of this database`;
+  const remedy = "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL";
+  return [ill("media store", problem, remedy)];
 }
 
 /** Processes that live and ignore what a proxy says of its visitors. */
