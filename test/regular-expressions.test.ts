@@ -2,40 +2,29 @@
  * Proves every regular expression of src/ linear: one that backtracks over text from outside stops the process for all apps. Read it when
  * it names an expression: write a parser or a scan instead, or one that cannot match the same characters in two ways.
  */
-import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type AnyNode, type Program, parse } from "acorn";
 import { full } from "acorn-walk";
 import { expect } from "chai";
 import { stop, transformSync } from "esbuild";
+import { faultOfExpression, PROVEN_FILE, type ProvenExpressions, VERSION, type Written } from "./harness/recheck.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Expressions that were proven once, with the checker's version: the proof of all takes half a minute of two cores. */
-const CACHE = join(ROOT, "node_modules/.cache/regular-expressions.json");
-const { version } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
-// In this process: its other ways leave processes behind. Read when the module is loaded.
-process.env["RECHECK_BACKEND"] = "pure";
-const { checkSync } = await import("recheck");
-/** The verdict is not to depend on how busy the machine is: no step has a time limit, and no attack is timed. */
-const TIMELESS = {
-  ...{ timeout: null, attackTimeout: null, incubationTimeout: null, mutationTimeout: null, seedingTimeout: null },
-  recallTimeout: -1,
-};
+/** Proves all expressions again, and writes the list of proven ones anew. */
+const PROVES_ALL = process.env["PROVE_ALL"] === "1";
 /** Stands for each value that a template puts into an expression. */
 const SAMPLE = "sample";
 
 /** Expressions that are not proven, each with the reason why they may stay. Empty; see the head of this file before you add to it. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {};
 
-interface Expression {
-  source: string;
-  flags: string;
+interface Expression extends Written {
   file: string;
 }
 
-const written = ({ source, flags }: Pick<Expression, "source" | "flags">): string => `/${source}/${flags}`;
+const written = ({ source, flags }: Written): string => `/${source}/${flags}`;
 
 function programOf(file: string): Program {
   const tsconfigRaw = { compilerOptions: { experimentalDecorators: true, jsx: "react-jsx" as const } };
@@ -76,20 +65,9 @@ function expressionsOf(file: string): { found: Expression[]; unreadable: string[
   return { found, unreadable };
 }
 
-function readCache(): Set<string> {
-  try {
-    const kept = JSON.parse(readFileSync(CACHE, "utf8")) as { version: string; linear: string[] };
-    return new Set(kept.version === version ? kept.linear : []);
-  } catch {
-    return new Set();
-  }
-}
-
-/** null for a proof that it is linear, else the checker's verdict. */
-function faultOf({ source, flags }: Pick<Expression, "source" | "flags">): string | null {
-  const verdict = checkSync(source, flags, TIMELESS);
-  if (verdict.status === "safe") return null;
-  return verdict.status === "vulnerable" ? verdict.complexity.summary : `not proven: ${verdict.error.kind}`;
+function readProven(): Set<string> {
+  const known = JSON.parse(readFileSync(PROVEN_FILE, "utf8")) as ProvenExpressions;
+  return new Set(known.version === VERSION && !PROVES_ALL ? known.linear : []);
 }
 
 describe("regular expressions", () => {
@@ -105,17 +83,16 @@ describe("regular expressions", () => {
   });
 
   it("take time in proportion to the text", () => {
-    const cache = readCache();
+    const proven = readProven();
     const faults: string[] = [];
     for (const [text, expression] of expressions) {
-      if (cache.has(text) || text in EXCEPTIONS) continue;
-      const fault = faultOf(expression);
-      if (fault === null) cache.add(text);
+      if (proven.has(text) || text in EXCEPTIONS) continue;
+      const fault = faultOfExpression(expression);
+      if (fault === null) proven.add(text);
       else faults.push(`${expression.file}: ${text} is ${fault}`);
     }
-    mkdirSync(dirname(CACHE), { recursive: true });
-    const linear = [...cache].filter((text) => expressions.has(text)).sort();
-    writeFileSync(CACHE, JSON.stringify({ version, linear }));
+    const linear = [...proven].filter((text) => expressions.has(text)).sort();
+    if (PROVES_ALL) writeFileSync(PROVEN_FILE, `${JSON.stringify({ version: VERSION, linear }, null, 2)}\n`);
     expect(faults).to.deep.equal([]);
   }).timeout(600_000);
 
@@ -125,7 +102,7 @@ describe("regular expressions", () => {
 
   it("are refused where they are quadratic or worse", () => {
     for (const source of ["=+$", "^(?:a|\\s)*\\s*<b", "^(a+)+$", "\\s*,\\s*"]) {
-      expect(faultOf({ source, flags: "" }), source).not.to.equal(null);
+      expect(faultOfExpression({ source, flags: "" }), source).not.to.equal(null);
     }
   }).timeout(120_000);
 });

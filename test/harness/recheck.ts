@@ -1,0 +1,35 @@
+/** Proves a regular expression linear, and knows the list of those that were proven before. */
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+/** Expressions that were proven before: proving all of them takes a minute. test/long/proven-expressions.test.ts proves the list itself. */
+export const PROVEN_FILE = fileURLToPath(new URL("../../../test/proven-expressions.json", import.meta.url));
+/** Of the checker: another one proves all expressions again. */
+export const { version: VERSION } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
+
+// The checker's other ways leave processes behind. It reads this variable when its module is loaded.
+process.env["RECHECK_BACKEND"] = "pure";
+const { checkSync } = await import("recheck");
+/** The verdict must not depend on how busy the machine is: no step has a time limit, and no attack is timed. */
+const TIMELESS = {
+  ...{ timeout: null, attackTimeout: null, incubationTimeout: null, mutationTimeout: null, seedingTimeout: null },
+  recallTimeout: -1,
+};
+
+export interface ProvenExpressions {
+  version: string;
+  /** As they are written in the source, with slashes and flags. */
+  linear: string[];
+}
+
+export interface Written {
+  source: string;
+  flags: string;
+}
+
+/** null if the expression is proven linear, else the checker's verdict. */
+export function faultOfExpression({ source, flags }: Written): string | null {
+  const verdict = checkSync(source, flags, TIMELESS);
+  if (verdict.status === "safe") return null;
+  return verdict.status === "vulnerable" ? verdict.complexity.summary : `not proven: ${verdict.error.kind}`;
+}
