@@ -21,6 +21,7 @@ CREATE TABLE action (
   concurrency json,
   debounce json,
   timeout_ms integer,
+  integration_origins json DEFAULT '[]'::json NOT NULL,
   CONSTRAINT action_pkey PRIMARY KEY (id),
   CONSTRAINT action_master_id_key UNIQUE (master_id),
   CONSTRAINT action_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,

@@ -25,6 +25,10 @@ export const STATUS = {
   TRIGGER_TYPE_INVALID: { http: 400, message: "trigger must be manual, schedule, log or analytics" },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "the trigger is not allowed here" },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
+  INTEGRATION_ORIGINS_INVALID: {
+    http: 400,
+    message: "integrationOrigins must be an array of at most 20 https origins",
+  },
   DEPENDENCY_UNRESOLVED: { http: 400, message: "a dependency cannot be resolved" },
   ACTION_NOT_V3: { http: 400, message: "the action is a legacy V2 action" },
   SETTINGS_INVALID: { http: 400, message: "the settings are not acceptable" },

@@ -113,6 +113,9 @@ export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
 export const TIMEOUT_MIN_MS = 100;
 
+/** Origins that one action may send requests to. */
+export const INTEGRATION_ORIGINS_MAX = 20;
+
 /** How many runs may have caused one another before log triggers are held to be a recursion. */
 export const CHAIN_DEPTH_MAX = 8;
 /** Runs that one chain of causes may start in a minute. */

@@ -58,6 +58,10 @@ export class ActionRow {
   @Column("integer", { name: "timeout_ms", nullable: true })
   timeoutMs: number | null;
 
+  /** Origins that the code may send requests to. */
+  @Column("json", { name: "integration_origins" })
+  integrationOrigins: string[];
+
   @Column("timestamptz", { name: "last_run_at", nullable: true })
   lastRunAt: Date | null;
 

@@ -60,6 +60,7 @@ import { SettingsState1764000500000 } from "../../migrations/1764000500000-setti
 import { MediaStoreIdentity1764000700000 } from "../../migrations/1764000700000-media-store-identity.js";
 import { IgnoredProxy1764000750000 } from "../../migrations/1764000750000-ignored-proxy.js";
 import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sandbox.js";
+import { IntegrationOrigins1764001000000 } from "../../migrations/1764001000000-integration-origins.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -124,6 +125,7 @@ export const MIGRATIONS = [
   MediaStoreIdentity1764000700000,
   IgnoredProxy1764000750000,
   RunSandbox1764000900000,
+  IntegrationOrigins1764001000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -125,7 +125,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
-  const { clientTimeoutMs, serverTimeoutMs, defaultTimezone } = config;
+  const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const people = createPeople({ db, credentials });
   const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
@@ -141,7 +141,8 @@ export async function createOperations(surroundings: Surroundings) {
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const { check: checkCode } = createIsolateCheck();
-  const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, log });
+  const measure = { serverTimeoutMs, allowPrivateNetwork };
+  const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, ...measure, log });
   const scans = createSecretScans();
   const { scripts: keptScripts } = packages;
   const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };

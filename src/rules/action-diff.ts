@@ -27,6 +27,7 @@ const FIELDS = [
   "concurrency",
   "debounce",
   "timeoutMs",
+  "integrationOrigins",
 ] as const satisfies readonly FieldChange["field"][];
 
 const CONTEXT_LINES = 3;

@@ -9,6 +9,7 @@ import { SERVER_TIMEOUT_MS } from "../limits.js";
 import * as fields from "./action-fields.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
+import { integrationOriginsFault, storedIntegrationOrigins } from "./integration-origins.js";
 import { concurrencyFault, debounceFault, keptConcurrency, keptDebounce, timeoutFault } from "./run-limits.js";
 import {
   keptTriggers,
@@ -31,6 +32,8 @@ export interface ActionInput extends RunLimits {
   dependencies: string[];
   frequency: string | null;
   timezone: string | null;
+  /** Origins that the action may send requests to, in normal form. */
+  integrationOrigins: string[];
 }
 
 /** What an author sets of how an action runs, none of it. */
@@ -66,20 +69,23 @@ function Rule(status: Status, fault: Fault): PropertyDecorator {
   );
 }
 
-/** What input is judged by beside the rules: what is wrong with code, and how long the operator lets a run take. */
+/** Facts that the rules depend on: the verdict on code, the operator's time limit, and whether private networks are allowed. */
 export interface Measure {
   judge?: fields.CodeJudge;
   serverTimeoutMs?: number;
+  allowPrivateNetwork?: boolean;
 }
 
 /** The whole of an action, as given or as it would be after an update; the initial values are create's defaults. */
 class ActionBody {
   readonly #judge: fields.CodeJudge;
   readonly #serverTimeoutMs: number;
+  readonly #allowPrivateNetwork: boolean;
 
-  constructor({ judge = codeFault, serverTimeoutMs = SERVER_TIMEOUT_MS }: Measure) {
+  constructor({ judge = codeFault, serverTimeoutMs = SERVER_TIMEOUT_MS, allowPrivateNetwork = false }: Measure) {
     this.#judge = judge;
     this.#serverTimeoutMs = serverTimeoutMs;
+    this.#allowPrivateNetwork = allowPrivateNetwork;
   }
 
   get judge(): fields.CodeJudge {
@@ -88,6 +94,10 @@ class ActionBody {
 
   get serverTimeoutMs(): number {
     return this.#serverTimeoutMs;
+  }
+
+  get allowPrivateNetwork(): boolean {
+    return this.#allowPrivateNetwork;
   }
 
   @Rule("NAME_REQUIRED", fields.nameMissing)
@@ -134,6 +144,9 @@ class ActionBody {
 
   @Rule("REQUEST_INVALID", (timeoutMs, body) => timeoutFault(timeoutMs, body.environment, body.serverTimeoutMs))
   timeoutMs: unknown = null;
+
+  @Rule("INTEGRATION_ORIGINS_INVALID", (origins, body) => integrationOriginsFault(origins, body.environment, body))
+  integrationOrigins: unknown = [];
 }
 
 /** The fields that an author gives. */
@@ -199,6 +212,7 @@ function checked(body: ActionBody): ActionInput {
     dependencies: [...(body.dependencies as string[])],
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
+    integrationOrigins: storedIntegrationOrigins(body.integrationOrigins),
     ...givenLimits({
       concurrency: keptConcurrency(body.concurrency),
       debounce: keptDebounce(body.debounce),

@@ -20,6 +20,8 @@ const VALIDATION_TABLE: readonly Status[] = [
   "TRIGGER_TYPE_INVALID",
   "TRIGGER_NOT_ALLOWED",
   "DEPENDENCIES_INVALID",
+  // Beyond the specification (contract, section 4).
+  "INTEGRATION_ORIGINS_INVALID",
 ];
 
 /** The row of a status; one that is not in the table comes after all that are. */

@@ -39,6 +39,7 @@ for (const [name, exitOf] of EXITS) {
         assets: [],
         frequency: null,
         timezone: null,
+        integrationOrigins: [],
         lastRunAt: null,
       });
       expect(action).to.not.have.property("masterId");

@@ -17,6 +17,7 @@ const nightly = {
   dependencies: ["svc-csv"],
   frequency: "0 3 * * *",
   timezone: "Europe/Paris",
+  integrationOrigins: [],
   ...NO_LIMITS,
 };
 const plain = {
@@ -29,6 +30,7 @@ const plain = {
   dependencies: [],
   frequency: null,
   timezone: null,
+  integrationOrigins: [],
   ...NO_LIMITS,
 };
 

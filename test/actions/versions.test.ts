@@ -61,6 +61,7 @@ for (const [name, exitOf] of EXITS) {
         environment: "any",
         dependencies: ["svc-csv"],
         timezone: "Europe/Paris",
+        integrationOrigins: [],
       };
       const action = await make(exit, changes);
       const published = await exit.publish(action.id);

@@ -16,6 +16,7 @@ const action: ActionInput = {
   dependencies: [],
   frequency: null,
   timezone: null,
+  integrationOrigins: [],
 };
 
 describe("the difference of two actions", () => {

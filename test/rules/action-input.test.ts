@@ -100,6 +100,14 @@ const ROWS: [Status, string, Record<string, unknown>][] = [
     "dependencies with a number, with code that needs a package",
     { code: SESSION_CODE, dependencies: [1] },
   ],
+  ["INTEGRATION_ORIGINS_INVALID", "origins a string", { integrationOrigins: "https://api.example.com" }],
+  ["INTEGRATION_ORIGINS_INVALID", "an origin that is a number", { integrationOrigins: [1] }],
+  ["INTEGRATION_ORIGINS_INVALID", "an http origin", { integrationOrigins: ["http://api.example.com"] }],
+  [
+    "INTEGRATION_ORIGINS_INVALID",
+    "origins of an action that also runs on clients",
+    { environment: "any", integrationOrigins: ["https://api.example.com"] },
+  ],
   ["REQUEST_INVALID", "active no boolean", { active: "true" }],
   ["REQUEST_INVALID", "active null", { active: null }],
 ];
@@ -120,7 +128,7 @@ describe("action input: the validation table", () => {
 
   it("covers every status of the table that needs no database", () => {
     const all = Object.keys(STATUS) as Status[];
-    const table = all.slice(0, all.indexOf("DEPENDENCIES_INVALID") + 1);
+    const table = all.slice(0, all.indexOf("INTEGRATION_ORIGINS_INVALID") + 1);
     expect(table.filter((status) => status !== "NAME_ALREADY_EXISTS")).to.deep.equal(
       TABLE.filter((status) => status !== "REQUEST_INVALID"),
     );
@@ -175,6 +183,7 @@ describe("action input: what is accepted", () => {
       dependencies: [],
       frequency: null,
       timezone: null,
+      integrationOrigins: [],
     });
   });
 

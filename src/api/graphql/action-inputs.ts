@@ -127,6 +127,12 @@ export class CreateActionInput implements Given<ActionInput> {
     description: "Maximum duration of a run in milliseconds; null for the operator's limit.",
   })
   timeoutMs?: unknown;
+  @Field(() => [String], {
+    nullable: "itemsAndList",
+    description:
+      "Origins that the code may send requests to, such as https://api.example.com; at most 20, on server actions only.",
+  })
+  integrationOrigins?: unknown;
 }
 
 @InputType("UpdateActionInput", {

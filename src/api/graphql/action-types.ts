@@ -136,6 +136,8 @@ export class ActionConfigurationType {
     description: "Maximum duration of a run in milliseconds; null for the operator's limit.",
   })
   timeoutMs?: number;
+  @Field(() => [String], { description: "Origins that the code may send requests to." })
+  integrationOrigins: string[];
 }
 
 @ObjectType("Action", { description: "Draft or live version of an action." })

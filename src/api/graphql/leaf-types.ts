@@ -130,6 +130,7 @@ export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Propert
   concurrency: "Limit on concurrent runs.",
   debounce: "Debounce settings.",
   timeoutMs: "Maximum duration of a run in milliseconds.",
+  integrationOrigins: "Origins that the code may send requests to.",
 });
 
 /** Serializes times as the services do: ISO 8601, UTC, with milliseconds. */

@@ -23,6 +23,7 @@ export interface Action extends RunLimits {
   assets: Asset[];
   frequency: string | null;
   timezone: string | null;
+  integrationOrigins: string[];
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
@@ -152,7 +153,7 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const plain = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
-  return { ...plain, ...givenLimits(row) };
+  return { ...plain, integrationOrigins: row.integrationOrigins, ...givenLimits(row) };
 }
 
 /** Gives a row an author's fields: what is not set of them is not set there either. */

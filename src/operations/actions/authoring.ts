@@ -26,15 +26,17 @@ export interface Authoring {
   triggerIndex: TriggerIndex;
   /** How long the operator lets a run take. */
   serverTimeoutMs: number;
+  /** True if actions may list http and loopback origins. */
+  allowPrivateNetwork: boolean;
   log: Logger;
 }
 
 export function createAuthoring(options: Authoring) {
-  const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, log } = options;
+  const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, log } = options;
   const show = createShowAction(addressed);
   const lockMaster = createLockMaster(show);
   const codeReadings = createCodeReadings(checkCode);
-  const judgement = createJudgement({ codeReadings, packages, serverTimeoutMs });
+  const judgement = createJudgement({ codeReadings, packages, serverTimeoutMs, allowPrivateNetwork });
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),

@@ -30,8 +30,14 @@ function propertyOf(data: unknown, key: string): unknown {
 
 export type Judgement = ReturnType<typeof createJudgement>;
 
-export function createJudgement(options: { codeReadings: CodeReadings; packages: Packages; serverTimeoutMs: number }) {
-  const { codeReadings, packages, serverTimeoutMs } = options;
+export function createJudgement(options: {
+  codeReadings: CodeReadings;
+  packages: Packages;
+  serverTimeoutMs: number;
+  allowPrivateNetwork: boolean;
+}) {
+  const { codeReadings, packages, serverTimeoutMs, allowPrivateNetwork } = options;
+  const measure = { serverTimeoutMs, allowPrivateNetwork };
 
   /** @param parse applies the rules, given what is wrong with the code @param compiled code that needs no compile check */
   async function inputBy(
@@ -47,11 +53,11 @@ export function createJudgement(options: { codeReadings: CodeReadings; packages:
   }
 
   const createdInput = (appId: number, data: unknown) =>
-    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, serverTimeoutMs }), null);
+    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...measure }), null);
 
   function updatedInput(current: ActionRow, data: unknown): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
-    const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), { judge, serverTimeoutMs });
+    const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), { judge, ...measure });
     return inputBy(current.appId, code, parse, current.code);
   }
 

@@ -140,7 +140,8 @@ export async function findVersion(executor: Executor, actionId: number, versionI
     ? await rows<FoundHead & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!found) throw new ActionError("VERSION_NOT_FOUND");
-  return { ...headOf(found), data: found.data };
+  // Snapshots of releases without origins allow none.
+  return { ...headOf(found), data: { ...found.data, integrationOrigins: found.data.integrationOrigins ?? [] } };
 }
 
 export type Versions = ReturnType<typeof createVersions>;

@@ -18,6 +18,8 @@ export interface Action extends RunLimits {
   frequency: string | null;
   /** IANA name. */
   timezone: string | null;
+  /** Origins that the code may send requests to. */
+  integrationOrigins: string[];
   /** ISO 8601. */
   lastRunAt: string | null;
   createdAt: string;
@@ -34,6 +36,8 @@ export interface CreateData extends LimitData {
   dependencies?: string[];
   frequency?: string | null;
   timezone?: string | null;
+  /** Origins that the code may send requests to, such as `https://api.example.com`; at most 20, on server actions only. */
+  integrationOrigins?: string[];
 }
 
 export interface LogEntry {

@@ -28,6 +28,7 @@ export interface Draft {
   /** Without a delay there is none. */
   debounce: { delayMs: string; maxWaitMs: string; manual: boolean };
   timeoutMs: string;
+  integrationOrigins: string[];
 }
 
 const FIRST_CODE = `/**
@@ -69,13 +70,14 @@ export function newDraft(): Draft {
     concurrency: { policy: "", limit: "", key: "" },
     debounce: { delayMs: "", maxWaitMs: "", manual: false },
     timeoutMs: "",
+    integrationOrigins: [],
   };
 }
 
 export function draftOf(action: Action): Draft {
-  const { name, code, active, environment, dependencies } = action;
+  const { name, code, active, environment, dependencies, integrationOrigins } = action;
   return {
-    ...{ name, code, active, environment, dependencies },
+    ...{ name, code, active, environment, dependencies, integrationOrigins },
     description: action.description ?? "",
     triggers: action.triggers.map(({ trigger, where }) => triggerDraft(trigger, where)),
     frequency: action.frequency ?? "",

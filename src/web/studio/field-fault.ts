@@ -22,6 +22,7 @@ const FIELDS: [prefix: string, field: Field][] = [
   ["TIMEZONE_", "timezone"],
   ["TRIGGER", "triggers"],
   ["DEPENDENC", "dependencies"],
+  ["INTEGRATION_ORIGINS_", "integrationOrigins"],
 ];
 
 /** Fields without a status of their own: their refusals begin with their names. */

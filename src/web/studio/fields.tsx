@@ -6,6 +6,7 @@ import { Field } from "./field.js";
 import type { FieldFault } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
 import { LimitFields } from "./limit-fields.js";
+import { OriginFields } from "./origin-fields.js";
 import { ScheduleFields } from "./schedule-fields.js";
 import { TriggerFields } from "./trigger-fields.js";
 
@@ -92,6 +93,7 @@ export function Fields(props: FieldsProps) {
       <TriggerFields {...props} />
       <ScheduleFields {...props} />
       <DependencyFields {...props} />
+      <OriginFields {...props} />
       <LimitFields {...props} />
     </>
   );

@@ -1,0 +1,83 @@
+/**
+ * Origins that an action may send requests to (`integrationOrigins`): validation, and the one normal form in which they are stored and
+ * compared. Opens no connection.
+ */
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import { INTEGRATION_ORIGINS_MAX } from "../limits.js";
+import { described } from "./described.js";
+
+const ORIGIN_MAX_CHARACTERS = 300;
+const HOST_MAX_CHARACTERS = 253;
+/** Labels of a host name after IDNA; the URL parser also lets `*` and other marks pass. */
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const SCHEME = /^https?:\/\//i;
+const LOOPBACK_NAME = /(?:^|\.)localhost$/;
+const PRIVATE_RANGES: ReadonlySet<string> = new Set(["loopback", "private", "linkLocal", "uniqueLocal", "unspecified"]);
+
+interface OriginRules {
+  /** True if http and loopback origins are valid (ALLOW_PRIVATE_NETWORK). */
+  allowPrivateNetwork: boolean;
+}
+
+function isPrivateHost(host: string): boolean {
+  if (LOOPBACK_NAME.test(host)) return true;
+  const address = host.replace(/^\[(.*)\]$/, "$1");
+  return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
+}
+
+/** Host in its normal form: lower case, IDNA, without the root's trailing dot; null for a name that no host can have. */
+export function normalHost(hostname: string): string | null {
+  const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
+  if (host.startsWith("[")) return host;
+  const isName = host.length <= HOST_MAX_CHARACTERS && host.split(".").every((label) => LABEL.test(label));
+  return isName ? host : null;
+}
+
+/** Origin of a parsed URL in its normal form; null if it has none. A default port is left out. */
+export function normalOrigin({ protocol, hostname, port }: URL): string | null {
+  const host = normalHost(hostname);
+  if (host === null || (protocol !== "https:" && protocol !== "http:")) return null;
+  return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
+}
+
+/** The normal form of one origin, or the condition that it fails. */
+function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
+  const schemes = allowPrivateNetwork ? "an https or http origin" : "an https origin";
+  const expected = `${schemes} such as "https://api.example.com"`;
+  if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !SCHEME.test(value)) return { expected };
+  // The URL parser would drop these, or read them as slashes.
+  if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
+  const url = URL.parse(value);
+  const origin = url && normalOrigin(url);
+  if (!url || !origin || url.port === "0") return { expected };
+  if (url.pathname !== "/" || value.replace(SCHEME, "").replace(/\/$/, "").includes("/")) {
+    return { expected: `${expected} without a path` };
+  }
+  if (!allowPrivateNetwork && url.protocol !== "https:") return { expected };
+  if (!allowPrivateNetwork && isPrivateHost(normalHost(url.hostname)!)) {
+    return { expected: `${expected} of a public host` };
+  }
+  return { origin };
+}
+
+/** Describes the first fault of `integrationOrigins`; null if it is valid. */
+export function integrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
+  if (value === null) return null;
+  if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${described(value)})`;
+  if (value.length > INTEGRATION_ORIGINS_MAX) {
+    return `integrationOrigins must have at most ${INTEGRATION_ORIGINS_MAX} origins (got ${value.length})`;
+  }
+  for (const [index, item] of value.entries()) {
+    const read = readOrigin(item, rules);
+    if ("expected" in read) return `integrationOrigins[${index}] must be ${read.expected} (got ${described(item)})`;
+  }
+  if (value.length === 0 || environment === "server") return null;
+  return `integrationOrigins must be empty unless environment is "server" (got ${described(environment)})`;
+}
+
+/** Origins that {@link integrationOriginsFault} accepted, in normal form, each once. */
+export function storedIntegrationOrigins(value: unknown): string[] {
+  const given = Array.isArray(value) ? (value as string[]) : [];
+  return [...new Set(given.map((origin) => normalOrigin(new URL(origin))!))];
+}

@@ -1,0 +1,81 @@
+/** Origins that an action may list: which are valid, and the one form in which they are stored. */
+import { expect } from "chai";
+import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
+import { integrationOriginsFault, storedIntegrationOrigins } from "../../src/rules/integration-origins.js";
+
+const PUBLIC = { allowPrivateNetwork: false };
+const PRIVATE = { allowPrivateNetwork: true };
+const fault = (origin: unknown, rules = PUBLIC) => integrationOriginsFault([origin], "server", rules);
+
+describe("the origins of an action", () => {
+  for (const [given, stored] of [
+    ["https://api.stripe.com", "https://api.stripe.com"],
+    ["https://api.stripe.com/", "https://api.stripe.com"],
+    ["HTTPS://API.Stripe.COM:443", "https://api.stripe.com"],
+    ["https://api.stripe.com.", "https://api.stripe.com"],
+    ["https://api.stripe.com.:8443/", "https://api.stripe.com:8443"],
+    ["https://bücher.example", "https://xn--bcher-kva.example"],
+    ["https://ＡＰＩ.example", "https://api.example"],
+    ["https://api。example", "https://api.example"],
+    ["https://93.184.216.34", "https://93.184.216.34"],
+    ["https://0x5db8d822", "https://93.184.216.34"],
+    ["https://[2606:2800:0220:0001::1]:443", "https://[2606:2800:220:1::1]"],
+  ] as const) {
+    it(`store ${given} as ${stored}`, () => {
+      expect(fault(given)).to.equal(null);
+      expect(storedIntegrationOrigins([given])).to.deep.equal([stored]);
+    });
+  }
+
+  for (const origin of [
+    ...["", "api.stripe.com", "https:", "https://", "https:api.stripe.com", "ftp://a.example", "wss://a.example"],
+    ...["https://a.example/v1", "https://a.example//", "https:///a.example", "https://a.example/."],
+    ...["https://a.example?", "https://a.example?x=1", "https://a.example#x", "https://a.example#"],
+    ...["https://u@a.example", "https://u:p@a.example", "https://:@a.example", "https://@a.example"],
+    ...["https://*.example", "https://a b.example", "https://a..example", "https://.example", "https://-a.example"],
+    ...["https://a.example:0", "https://a.example:65536", "https://a.example:x", "https://a.example\\b", "https://."],
+    ...[" https://a.example", "https://a.example\n", "https://a\t.example", `https://${"a".repeat(64)}.example`],
+    ...["http://a.example", "http://localhost", "https://localhost", "https://a.localhost.", "https://127.0.0.1"],
+    ...[
+      "https://2130706433",
+      "https://10.1.2.3",
+      "https://169.254.169.254",
+      "https://[::1]",
+      "https://[::ffff:7f00:1]",
+    ],
+    ...[
+      "https://[fd00::1]",
+      "https://0.0.0.0",
+      null,
+      1,
+      {},
+      ["https://a.example"],
+      `https://${"a.".repeat(200)}example`,
+    ],
+  ]) {
+    it(`reject ${JSON.stringify(origin)}`, () => {
+      expect(fault(origin)).to.match(/^integrationOrigins\[0\] must be .* \(got /);
+    });
+  }
+
+  it("may be http and loopback where private networks are allowed, and still no other scheme", () => {
+    for (const origin of ["http://localhost:8080", "http://127.0.0.1:1", "https://[::1]", "http://api.internal:80"]) {
+      expect(fault(origin, PRIVATE), origin).to.equal(null);
+    }
+    expect(storedIntegrationOrigins(["http://LOCALHOST:80"])).to.deep.equal(["http://localhost"]);
+    for (const origin of ["ws://localhost", "file:///etc", "http://localhost/x"]) {
+      expect(fault(origin, PRIVATE), origin).to.be.a("string");
+    }
+  });
+
+  it("are at most 20, each stored once, and only of server actions", () => {
+    const many = Array.from({ length: INTEGRATION_ORIGINS_MAX + 1 }, (_, index) => `https://a${index}.example`);
+    expect(integrationOriginsFault(many.slice(1), "server", PUBLIC)).to.equal(null);
+    expect(integrationOriginsFault(many, "server", PUBLIC)).to.include("at most 20");
+    expect(storedIntegrationOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);
+    expect(integrationOriginsFault(many.slice(1), "client", PUBLIC)).to.include('unless environment is "server"');
+    expect(integrationOriginsFault([], "client", PUBLIC)).to.equal(null);
+    expect(integrationOriginsFault(null, "any", PUBLIC)).to.equal(null);
+    expect(storedIntegrationOrigins(null)).to.deep.equal([]);
+  });
+});
