@@ -157,6 +157,19 @@ CREATE TABLE app_editor (
 
 CREATE INDEX app_editor_person ON public.app_editor USING btree (person_id);
 
+CREATE TABLE app_member (
+  app_id bigint NOT NULL,
+  person_id bigint NOT NULL,
+  role text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT app_member_pkey PRIMARY KEY (app_id, person_id),
+  CONSTRAINT app_member_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_member_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
+  CONSTRAINT app_member_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'operator'::text, 'reader'::text])))
+);
+
+CREATE INDEX app_member_person ON public.app_member USING btree (person_id);
+
 CREATE TABLE app_user_failure (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   subject bytea NOT NULL,
@@ -259,6 +272,7 @@ CREATE TABLE credential (
   page_session boolean DEFAULT false NOT NULL,
   parent_id bigint,
   action_id bigint,
+  scopes text[],
   CONSTRAINT credential_pkey PRIMARY KEY (id),
   CONSTRAINT credential_hash_key UNIQUE (hash),
   CONSTRAINT credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -659,6 +673,19 @@ CREATE TABLE organization (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT organization_pkey PRIMARY KEY (id)
 );
+
+CREATE TABLE organization_member (
+  organization_id bigint NOT NULL,
+  person_id bigint NOT NULL,
+  role text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT organization_member_pkey PRIMARY KEY (organization_id, person_id),
+  CONSTRAINT organization_member_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  CONSTRAINT organization_member_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
+  CONSTRAINT organization_member_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'editor'::text, 'operator'::text, 'reader'::text])))
+);
+
+CREATE INDEX organization_member_person ON public.organization_member USING btree (person_id);
 
 CREATE TABLE package_choice (
   registry text NOT NULL,

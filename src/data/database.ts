@@ -61,6 +61,7 @@ import { MediaStoreIdentity1764000700000 } from "../../migrations/1764000700000-
 import { IgnoredProxy1764000750000 } from "../../migrations/1764000750000-ignored-proxy.js";
 import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sandbox.js";
 import { IntegrationOrigins1764001000000 } from "../../migrations/1764001000000-integration-origins.js";
+import { Roles1764001100000 } from "../../migrations/1764001100000-roles.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -126,6 +127,7 @@ export const MIGRATIONS = [
   IgnoredProxy1764000750000,
   RunSandbox1764000900000,
   IntegrationOrigins1764001000000,
+  Roles1764001100000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

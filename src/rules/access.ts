@@ -1,7 +1,8 @@
-/** Who may do what: one table of operations, and what a caller is. Knows no transport and no database. */
+/** Permissions: one table of operations, and the caller whose request is checked against it. Read it before you add an operation. */
 import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
+import type { Role } from "./roles.js";
 
 /** Classes of the rate limits (specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
@@ -13,8 +14,12 @@ export interface Caller {
   personId: number | null;
   /** The app of an api, task, viewer or live credential; null for editors and admins. */
   appId: number | null;
-  /** The apps that an editor edits; empty for all others. */
-  editorOf: ReadonlySet<number>;
+  /** Role of a person on each app: the highest of the roles on the app and on its organization. Empty for all other kinds. */
+  roles: ReadonlyMap<number, Role>;
+  /** Role of a person in each organization. Empty for all other kinds. */
+  organizations: ReadonlyMap<number, Role>;
+  /** Scopes of an API token; null for a token without scopes and for all other kinds. */
+  scopes: readonly Scope[] | null;
   /** The run that a task token was made for. */
   runId: number | null;
   /** How many runs caused one another up to that one. */
@@ -29,93 +34,110 @@ export interface Caller {
   address?: string;
 }
 
+/** What an API token with scopes can do (contract, section 7). */
+export const SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Columns of the table that are no scope: roles of people, and kinds of credential that belong to one app. */
+export type Standing = Role | "api" | "task" | "viewer" | "live";
+
 interface Rule {
-  who: readonly CredentialKind[];
+  who: readonly Standing[];
+  /** API tokens with one of these scopes; none unless given. */
+  scopes?: readonly Scope[];
   rate?: RateClass;
 }
 
-const AUTHORS = ["editor", "admin"] as const;
-const BACKENDS = ["editor", "admin", "api", "task"] as const;
-const RUNNERS = ["editor", "admin", "api", "task", "viewer", "live"] as const;
-/** Whoever may stand before a page of the app: its users, and those who make it. */
-const CLIENTS = ["editor", "admin", "viewer", "live"] as const;
-/** A page of the app, whose credential a user is signed in to. */
+const ADMINS = ["owner", "admin"] as const;
+const AUTHORS = ["owner", "admin", "editor"] as const;
+const OPERATORS = ["owner", "admin", "editor", "operator"] as const;
+const READERS = ["owner", "admin", "editor", "reader"] as const;
+const MEMBERS = ["owner", "admin", "editor", "operator", "reader"] as const;
+const BACKENDS = ["owner", "admin", "editor", "api", "task"] as const;
+/** Readers of what backends read. */
+const BACKEND_READERS = ["owner", "admin", "editor", "reader", "api", "task"] as const;
+const RUNNERS = ["owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
+/** Readers of a user's own notifications. */
+const RECIPIENTS = ["owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
+/** Credentials that can open an app page. */
+const CLIENTS = ["owner", "admin", "editor", "viewer", "live"] as const;
+/** Credentials of a page, in which an app user signs in. */
 const PAGES = ["viewer", "live"] as const;
 
-/** The whole matrix. An operation that is not here does not exist. */
+/** The whole table. An operation that is not here does not exist. */
 export const ACCESS = {
-  readSettings: { who: BACKENDS },
-  writeSettings: { who: BACKENDS },
+  readSettings: { who: BACKEND_READERS, scopes: ["settings", "read"] },
+  writeSettings: { who: BACKENDS, scopes: ["settings"] },
   markSettings: { who: AUTHORS },
-  readSettingsStatus: { who: BACKENDS },
+  readSettingsStatus: { who: BACKENDS, scopes: ["settings"] },
   readSettingsUse: { who: AUTHORS, rate: "manage" },
-  readRuntimeSettings: { who: CLIENTS },
+  readRuntimeSettings: { who: [...CLIENTS, "reader"] },
   readTrail: { who: AUTHORS },
-  updateApp: { who: AUTHORS },
-  administrate: { who: ["admin"] },
-  listApps: { who: RUNNERS },
-  publishApp: { who: AUTHORS },
+  updateApp: { who: AUTHORS, scopes: ["manage"] },
+  administrate: { who: ADMINS },
+  listApps: { who: [...MEMBERS, "api", "task", "viewer", "live"], scopes: SCOPES },
+  publishApp: { who: AUTHORS, scopes: ["publish"] },
   manageEditors: { who: AUTHORS },
   manageTokens: { who: AUTHORS },
   appVersions: { who: AUTHORS },
-  listActions: { who: AUTHORS, rate: "manage" },
-  getAction: { who: AUTHORS, rate: "manage" },
-  followActions: { who: AUTHORS },
-  createAction: { who: AUTHORS, rate: "manage" },
-  updateAction: { who: AUTHORS, rate: "manage" },
-  removeAction: { who: AUTHORS, rate: "manage" },
-  listVersions: { who: AUTHORS, rate: "manage" },
-  getVersion: { who: AUTHORS, rate: "manage" },
-  restoreVersion: { who: AUTHORS, rate: "publish" },
-  compareVersions: { who: AUTHORS, rate: "manage" },
-  exportActions: { who: AUTHORS, rate: "manage" },
-  importActions: { who: AUTHORS, rate: "manage" },
-  publishAction: { who: AUTHORS, rate: "publish" },
-  unpublishAction: { who: AUTHORS, rate: "publish" },
-  runAction: { who: RUNNERS, rate: "run" },
-  listRuns: { who: ["editor", "admin", "api"] },
-  replayRun: { who: AUTHORS, rate: "run" },
-  readPresets: { who: AUTHORS },
-  writePresets: { who: AUTHORS },
-  checkCode: { who: AUTHORS },
-  readDeclarations: { who: AUTHORS },
-  addLogEvent: { who: BACKENDS },
-  backtestTrigger: { who: AUTHORS },
-  previewSchedule: { who: AUTHORS },
-  readLogs: { who: ["editor", "admin", "api"] },
+  listActions: { who: MEMBERS, scopes: ["read", "manage", "publish"], rate: "manage" },
+  getAction: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
+  followActions: { who: MEMBERS, scopes: ["read", "manage"] },
+  createAction: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
+  updateAction: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
+  removeAction: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
+  listVersions: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
+  getVersion: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
+  restoreVersion: { who: AUTHORS, scopes: ["manage"], rate: "publish" },
+  compareVersions: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
+  exportActions: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
+  importActions: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
+  publishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
+  unpublishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
+  runAction: { who: RUNNERS, scopes: ["run"], rate: "run" },
+  listRuns: { who: [...MEMBERS, "api"], scopes: ["read"] },
+  replayRun: { who: OPERATORS, rate: "run" },
+  readPresets: { who: MEMBERS, scopes: ["read", "manage"] },
+  writePresets: { who: AUTHORS, scopes: ["manage"] },
+  checkCode: { who: AUTHORS, scopes: ["manage"] },
+  readDeclarations: { who: READERS, scopes: ["read", "manage"] },
+  addLogEvent: { who: BACKENDS, scopes: ["data"] },
+  backtestTrigger: { who: AUTHORS, scopes: ["manage"] },
+  previewSchedule: { who: MEMBERS, scopes: ["read", "manage"] },
+  readLogs: { who: [...MEMBERS, "api"], scopes: ["read"] },
   previewApp: { who: AUTHORS },
   recordAnalytics: { who: CLIENTS },
   clientTriggers: { who: CLIENTS },
   compileAction: { who: CLIENTS },
   reportClientRun: { who: CLIENTS },
-  cancelRun: { who: RUNNERS },
-  cancelBacklog: { who: AUTHORS },
-  pauseSchedules: { who: AUTHORS, rate: "manage" },
-  readDataSources: { who: BACKENDS },
-  writeDataSources: { who: BACKENDS },
-  removeDataSources: { who: BACKENDS },
-  // Of entries these may all; whom else, with a credential or none, the data source's own access rules say.
-  readEntries: { who: BACKENDS },
-  writeEntries: { who: BACKENDS },
-  removeEntries: { who: BACKENDS },
+  cancelRun: { who: RUNNERS, scopes: ["run"] },
+  cancelBacklog: { who: OPERATORS },
+  pauseSchedules: { who: OPERATORS, scopes: ["manage"], rate: "manage" },
+  readDataSources: { who: BACKEND_READERS, scopes: ["read", "data", "manage"] },
+  writeDataSources: { who: BACKENDS, scopes: ["manage"] },
+  removeDataSources: { who: BACKENDS, scopes: ["manage"] },
+  // Others, with or without a credential, are subject to the access rules of the data source.
+  readEntries: { who: BACKEND_READERS, scopes: ["read", "data"] },
+  writeEntries: { who: BACKENDS, scopes: ["data"] },
+  removeEntries: { who: BACKENDS, scopes: ["data"] },
   signInAppUser: { who: PAGES },
   verifyAppUser: { who: PAGES },
   readSession: { who: CLIENTS },
-  // Of media these may all; whom else, with a credential or none, the app's own access rules say.
-  readMedia: { who: BACKENDS },
-  writeMedia: { who: BACKENDS },
-  removeMedia: { who: BACKENDS },
-  sendMessage: { who: BACKENDS, rate: "communicate" },
-  readMessages: { who: BACKENDS },
+  // Others, with or without a credential, are subject to the media access rules of the app.
+  readMedia: { who: BACKEND_READERS, scopes: ["read", "data"] },
+  writeMedia: { who: BACKENDS, scopes: ["data"] },
+  removeMedia: { who: BACKENDS, scopes: ["data"] },
+  sendMessage: { who: BACKENDS, scopes: ["data"], rate: "communicate" },
+  readMessages: { who: BACKEND_READERS, scopes: ["read", "data"] },
   decideMessage: { who: AUTHORS },
-  readAlerts: { who: AUTHORS },
-  manageAlerts: { who: AUTHORS },
-  removeAlerts: { who: AUTHORS },
-  manageNotifications: { who: BACKENDS },
-  readNotifications: { who: RUNNERS },
-  markNotifications: { who: RUNNERS },
-  pushDevices: { who: RUNNERS },
-  addPushDevice: { who: RUNNERS },
+  readAlerts: { who: AUTHORS, scopes: ["manage"] },
+  manageAlerts: { who: AUTHORS, scopes: ["manage"] },
+  removeAlerts: { who: AUTHORS, scopes: ["manage"] },
+  manageNotifications: { who: BACKENDS, scopes: ["data"] },
+  readNotifications: { who: RECIPIENTS, scopes: ["data"] },
+  markNotifications: { who: RECIPIENTS, scopes: ["data"] },
+  pushDevices: { who: RECIPIENTS, scopes: ["data"] },
+  addPushDevice: { who: RECIPIENTS, scopes: ["data"] },
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS;
@@ -205,24 +227,39 @@ export function rateClassOf(operation: Operation): RateClass | undefined {
   return (ACCESS[operation] as Rule).rate;
 }
 
-/** Who makes the app, and knows the others who do. */
-export const isAuthor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
+/** True for a session of a person, whatever the person's roles are. */
+export const isPerson = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
 
-/** Whether it is a page's user, with what an app's page gives to anybody. */
+/** True for the credential of an app user's page. */
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/** Whether the caller's kind has the right, and the app is one of its own. An admin's every app is; that it exists is asked elsewhere. */
-export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
-  return (ACCESS[operation].who as readonly CredentialKind[]).includes(caller.kind) && reachesApp(caller, appId);
-}
-
-function reachesApp(caller: Caller, appId: number): boolean {
+/** Returns the caller's column of the table for an app; null if the caller has no right on it. An administrator is the owner of all. */
+export function standingOn(caller: Caller, appId: number): Standing | null {
   switch (caller.kind) {
     case "admin":
-      return true;
+      return "owner";
     case "editor":
-      return caller.editorOf.has(appId);
+      return caller.roles.get(appId) ?? null;
     default:
-      return caller.appId === appId;
+      return caller.appId === appId ? caller.kind : null;
   }
+}
+
+/** Returns the caller's role in an organization, null without one. */
+export function roleIn(caller: Caller, organizationId: number): Role | null {
+  if (caller.kind === "admin") return "owner";
+  return caller.organizations.get(organizationId) ?? null;
+}
+
+/** True if the table lets this standing, with these scopes, do the operation. */
+export function allows(operation: Operation, standing: Standing, scopes: readonly Scope[] | null = null): boolean {
+  const { who, scopes: permitted = [] }: Rule = ACCESS[operation];
+  if (standing === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
+  return who.includes(standing);
+}
+
+/** True if the caller can do the operation on the app. An administrator reaches every ID; whether the app exists is checked elsewhere. */
+export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
+  const standing = standingOn(caller, appId);
+  return standing !== null && allows(operation, standing, caller.scopes);
 }

@@ -1,12 +1,10 @@
 /** One call for each operation of the matrix. The type holds it complete: an operation without a sample does not compile. */
-import type { CredentialKind } from "../../src/data/credential.js";
 import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
-/** Who asks, of which app, with a queued run of the asker's own. */
+/** Caller of an operation on an app, with a queued run that the caller started. */
 export interface Asker {
   token: string | null;
-  kind: CredentialKind | null;
   appId: number;
   runId: number;
 }

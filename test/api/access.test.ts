@@ -1,4 +1,4 @@
-/** The matrix of access, operation by operation, as it is met from outside; and that nothing stands beside it. */
+/** The table of permissions, operation by operation and caller by caller, as a client sees it; and that nothing is outside the table. */
 import { expect } from "chai";
 import {
   type GraphQLArgument,
@@ -11,30 +11,75 @@ import {
 } from "graphql";
 import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
-import { CREDENTIAL_KINDS, type CredentialKind } from "../../src/data/credential.js";
 import { rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
-import { ACCESS, type Operation } from "../../src/rules/access.js";
+import { ACCESS, allows, type Operation, SCOPES, type Scope, type Standing } from "../../src/rules/access.js";
+import { ROLES } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { SAMPLES } from "./access-samples.js";
 
-/** Operations of no single app: they know no other app to be kept from. */
+/** Operations of no single app. */
 const OF_NO_APP: readonly Operation[] = ["listApps"];
 
 const OPERATIONS = Object.keys(ACCESS) as Operation[];
 const REFUSALS = ["UNAUTHORIZED", "FORBIDDEN"];
 
+type Place = "own" | "another" | "foreign" | "missing";
+
+const PLACES: Record<Place, string> = {
+  own: "the app",
+  another: "another app of the organization",
+  foreign: "another organization's app",
+  missing: "an app that does not exist",
+};
+
+interface Owner {
+  personId?: number | null;
+  scopes?: readonly Scope[] | null;
+}
+
+/** A caller of each column of the table. */
+interface TestCaller {
+  name: string;
+  /** The caller's column; null for a person without a role. */
+  standing: Standing | null;
+  scopes: readonly Scope[] | null;
+  /** Apps on which the caller has this standing. */
+  reaches: readonly Place[];
+  token: string;
+}
+
 describe("the matrix of access", () => {
   let service: TestService;
-  const tokens = new Map<CredentialKind, string>();
-  const apps: Record<"own" | "another" | "foreign", number> = { own: 0, another: 0, foreign: 0 };
+  const callers: TestCaller[] = [];
+  const apps: Record<Place, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
 
   async function insert(sql: string, parameters: unknown[]): Promise<number> {
     const [row] = await rows<{ id: number }>(service.db, `${sql} RETURNING id`, parameters);
     return row!.id;
   }
 
-  /** A queued run that the credential started, for whoever may cancel its own. */
+  /** Inserts a credential and returns its token. */
+  async function credential(
+    kind: "editor" | "task" | "api",
+    { personId = null, scopes = null }: Owner,
+  ): Promise<string> {
+    const token = newToken(kind);
+    const appId = kind === "editor" ? null : apps.own;
+    const values = [kind, hashToken(token), appId, personId, scopes];
+    await insert("INSERT INTO credential (kind, hash, app_id, person_id, scopes) VALUES ($1, $2, $3, $4, $5)", values);
+    return token;
+  }
+
+  /** Inserts a person of the first organization and a session, and returns both. */
+  async function person(name: string): Promise<{ personId: number; token: string }> {
+    const sql =
+      "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, 'Test', $2 || '@example.com')";
+    const personId = await insert(sql, [service.organizationId, name]);
+    return { personId, token: await credential("editor", { personId }) };
+  }
+
+  /** A queued run that the credential started, for callers that can cancel only their own. */
   async function queuedRun(token: string): Promise<number> {
     return insert(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
@@ -44,69 +89,81 @@ describe("the matrix of access", () => {
   }
 
   /** "passed" the gate, or the status of the refusal. */
-  async function outcome(operation: Operation, kind: CredentialKind | null, appId: number): Promise<string> {
-    const token = kind && tokens.get(kind)!;
+  async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
-    const status = await SAMPLES[operation](service, { token, kind, appId, runId });
+    const status = await SAMPLES[operation](service, { token, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
-    // Whom the matrix does not let in the access rules of the app judge; of what is not there they grant nothing.
+    // Callers that the table refuses are subject to the app's access rules, which grant nothing here.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
+    if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
     return status !== null && REFUSALS.includes(status) ? status : "passed";
   }
 
-  async function outcomes(operation: Operation, appId: number): Promise<Record<string, string>> {
-    const found: Record<string, string> = {};
-    for (const kind of CREDENTIAL_KINDS) found[kind] = await outcome(operation, kind, appId);
-    return found;
+  function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: Place): string {
+    if (OF_NO_APP.includes(operation)) {
+      return allows(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
+    }
+    if (standing === null || !allows(operation, standing, scopes)) return "FORBIDDEN";
+    if (name === "administrator") return place === "missing" ? "APP_NOT_FOUND" : "passed";
+    return reaches.includes(place) ? "passed" : "FORBIDDEN";
   }
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    const { appId, organizationId } = service;
-    for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind as CredentialKind, token);
-    const task = newToken("task");
-    await insert("INSERT INTO credential (kind, hash, app_id) VALUES ('task', $1, $2)", [hashToken(task), appId]);
-    tokens.set("task", task);
+    const { appId, organizationId, tokens } = service;
     const newApp = "INSERT INTO app (organization_id, name) VALUES ($1, 'other')";
     const elsewhere = await insert("INSERT INTO organization (name) VALUES ($1)", ["Elsewhere"]);
     apps.own = appId;
     apps.another = await insert(newApp, [organizationId]);
     apps.foreign = await insert(newApp, [elsewhere]);
+    const add = (name: string, standing: Standing | null, token: string, more: Partial<TestCaller> = {}) =>
+      callers.push({ name, standing, token, scopes: null, reaches: ["own"], ...more });
+    add("administrator", "owner", tokens.admin);
+    add("the first editor", "editor", tokens.editor);
+    for (const kind of ["api", "viewer", "live"] as const) add(kind, kind, tokens[kind]);
+    add("task", "task", await credential("task", {}));
+    for (const scope of SCOPES)
+      add(`api with ${scope}`, "api", await credential("api", { scopes: [scope] }), { scopes: [scope] });
+    add("api with no scope at all", "api", await credential("api", { scopes: [] }), { scopes: [] });
+    add("a person without a role", null, (await person("nobody")).token);
+    for (const role of ROLES) {
+      const ofApp = await person(`${role}.app`);
+      const table =
+        role === "editor"
+          ? "app_editor (app_id, person_id) VALUES ($1, $2)"
+          : "app_member (app_id, person_id, role) VALUES ($1, $2, $3)";
+      const values = role === "editor" ? [appId, ofApp.personId] : [appId, ofApp.personId, role];
+      await service.db.query(`INSERT INTO ${table}`, values);
+      add(`${role} of the app`, role, ofApp.token);
+      const ofAll = await person(`${role}.organization`);
+      const member = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)";
+      await service.db.query(member, [organizationId, ofAll.personId, role]);
+      add(`${role} of the organization`, role, ofAll.token, { reaches: ["own", "another"] });
+    }
+    const both = await person("both");
+    await service.db.query("INSERT INTO app_member (app_id, person_id, role) VALUES ($1, $2, 'reader')", [
+      appId,
+      both.personId,
+    ]);
+    await service.db.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, both.personId]);
+    add("reader and editor of the app", "editor", both.token);
   });
   after(() => service.stop());
 
   for (const operation of OPERATIONS) {
-    const who: readonly CredentialKind[] = ACCESS[operation].who;
-
     it(`${operation} is refused without a credential`, async () => {
       expect(await outcome(operation, null, apps.own)).to.equal("UNAUTHORIZED");
     });
 
-    it(`${operation} of its own app is for ${who.join(", ")}, and for nobody else`, async () => {
-      const expected = CREDENTIAL_KINDS.map((kind) => [kind, who.includes(kind) ? "passed" : "FORBIDDEN"]);
-      expect(await outcomes(operation, apps.own)).to.deep.equal(Object.fromEntries(expected));
-    });
-
-    if (OF_NO_APP.includes(operation)) continue;
-    for (const place of ["another", "foreign"] as const) {
-      const said = place === "another" ? "another app" : "another organization's app";
-      it(`${operation} of ${said} is for administrators at the most`, async () => {
-        const expected = CREDENTIAL_KINDS.map((kind) => [
-          kind,
-          kind === "admin" && who.includes(kind) ? "passed" : "FORBIDDEN",
-        ]);
-        expect(await outcomes(operation, apps[place])).to.deep.equal(Object.fromEntries(expected));
+    for (const place of ["own", "another", "foreign", "missing"] as const) {
+      if (OF_NO_APP.includes(operation) && place !== "own") continue;
+      it(`${operation} of ${PLACES[place]} is for the callers of its row only`, async () => {
+        const outcomes = callers.map(async ({ name, token }) => [name, await outcome(operation, token, apps[place])]);
+        const found = Object.fromEntries(await Promise.all(outcomes));
+        const wanted = callers.map((caller) => [caller.name, expected(operation, caller, place)]);
+        expect(found).to.deep.equal(Object.fromEntries(wanted));
       });
     }
-
-    it(`${operation} of an app that does not exist tells nobody so but administrators`, async () => {
-      for (const kind of CREDENTIAL_KINDS) {
-        const token = tokens.get(kind)!;
-        const status = await SAMPLES[operation](service, { token, kind, appId: 2_000_000_000, runId: 1 });
-        const expected = kind === "admin" && who.includes(kind) ? "APP_NOT_FOUND" : "FORBIDDEN";
-        expect(status, kind).to.equal(expected);
-      }
-    });
   }
 
   for (const { method, path } of ROUTES) {

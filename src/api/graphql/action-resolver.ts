@@ -1,10 +1,12 @@
 /** Actions over GraphQL: the authoring verbs. Each method: the gate, then one call. */
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
 import { guarded } from "../../operations/records/live-source.js";
+import { mayEnter } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
@@ -17,6 +19,19 @@ import { ActionChangeType } from "./version-types.js";
 export interface ActionFeedContext extends RequestContext {
   gate: Gate;
   actionFeed: ActionFeed;
+}
+
+/** Fields of an action that callers who may not read code do not get: REST leaves them out, GraphQL rejects their selection. */
+const CODE_FIELDS = ["code"];
+
+function withoutCode(action: Action): Action {
+  const get = (): never => {
+    throw new ActionError("FORBIDDEN", "permission denied: your role lists actions without their code");
+  };
+  return Object.defineProperties(
+    { ...action },
+    Object.fromEntries(CODE_FIELDS.map((field) => [field, { get, enumerable: false }])),
+  );
 }
 
 @Resolver(() => ActionListType)
@@ -38,8 +53,9 @@ export class ActionResolver {
     })
     search?: string | null,
   ): Promise<ActionListType> {
-    await this.gate.enter(context, "listActions", appId);
-    return this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
+    const caller = await this.gate.enter(context, "listActions", appId);
+    const list = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
+    return mayEnter(caller, "getAction", appId) ? list : { ...list, actions: list.actions.map(withoutCode) };
   }
 
   @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })

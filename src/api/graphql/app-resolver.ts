@@ -1,8 +1,10 @@
 /** Apps, their editors and their trail over GraphQL; and what administrators make. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { People, User } from "../../operations/access/people.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
+import { optionalId } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
 import {
   AdministrateAppInput,
@@ -24,18 +26,33 @@ export class AppResolver {
     private readonly people: People,
   ) {}
 
+  /** The input with the organization in which the caller may administrate. @throws FORBIDDEN, REQUEST_INVALID */
+  private async inOrganization(
+    context: RequestContext,
+    data: Record<string, unknown>,
+  ): Promise<Record<string, unknown>> {
+    const { organizationId: asked } = data;
+    const named = Number.isSafeInteger(asked) && (asked as number) > 0 ? (asked as number) : null;
+    const { organizationId } = await this.gate.enterOrganization(context, "administrate", named).catch((error) => {
+      const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
+      throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId names no organization") : error;
+    });
+    return { ...data, organizationId: optionalId(asked, "organizationId") ?? organizationId };
+  }
+
   @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
   async apps(@Ctx() context: RequestContext): Promise<App[]> {
     return this.service.list(this.gate.enterService(context, "listApps"));
   }
 
-  @Mutation(() => AppType, { description: "Creates an app; for administrators." })
+  @Mutation(() => AppType, {
+    description: "Creates an app; for administrators of the service and of the organization.",
+  })
   async createApp(
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateAppInput, { description: "Properties of the new app." }) data: unknown,
   ): Promise<App> {
-    this.gate.enterService(context, "administrate");
-    return this.service.create((data ?? {}) as Record<string, unknown>);
+    return this.service.create(await this.inOrganization(context, (data ?? {}) as Record<string, unknown>));
   }
 
   @Mutation(() => AppType, { description: "Updates the fields of an app, without its settings." })
@@ -83,13 +100,14 @@ export class AppResolver {
     return this.service.unpublish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
   }
 
-  @Mutation(() => NewUserType, { description: "Creates a person and a session for them; for administrators." })
+  @Mutation(() => NewUserType, {
+    description: "Creates a person and a session for them; for administrators of the service and of the organization.",
+  })
   async createUser(
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
   ): Promise<NewUserType> {
-    this.gate.enterService(context, "administrate");
-    return this.people.create((data ?? {}) as Record<string, unknown>);
+    return this.people.create(await this.inOrganization(context, (data ?? {}) as Record<string, unknown>));
   }
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })

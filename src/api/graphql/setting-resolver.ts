@@ -4,6 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import type { Copy } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings, SettingsAt, SettingsUse } from "../../operations/settings/settings.js";
+import { mayEnter } from "../../rules/access.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
@@ -127,11 +128,14 @@ export class SettingResolver {
   ) {}
 
   @Query(() => GraphQLJSON, {
-    description: "Returns the public and private settings as an object; protected settings are never returned.",
+    description:
+      "Returns the public settings as an object, to writers of settings also the private ones; protected settings are never returned.",
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
-    await this.gate.enter(context, "readSettings", appId);
-    return shown(context, await this.service.httpAt(appId));
+    const caller = await this.gate.enter(context, "readSettings", appId);
+    // A reader sees what a page sees; only writers see private settings.
+    const seesPrivate = mayEnter(caller, "writeSettings", appId);
+    return shown(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }
 
   @Query(() => DateTime, {

@@ -36,6 +36,10 @@ async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit
     const admin = await person(manager, organizationId, "Admin");
     const user = await person(manager, organizationId, "App User");
     await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editor]);
+    await manager.query("INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')", [
+      organizationId,
+      admin,
+    ]);
     const token = async (credential: Parameters<Credentials["issue"]>[0]) =>
       (await credentials.issue({ name: "first", ...credential }, manager)).token;
     return {

@@ -8,8 +8,9 @@ import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { RATE_WINDOW_MS, TOKENS_PER_APP, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
-import type { Caller } from "../../rules/access.js";
+import { allows, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
+import { isAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /** Channel of the notice that a credential, by its id, has ended; without one, that any credential or right may have changed. */
@@ -47,6 +48,9 @@ export interface CredentialSummary {
   expiresAt: string | null;
 }
 
+/** Roles that open an app's viewer and debug pages: their tokens end with this right. */
+const PREVIEWERS = ROLES.filter((role) => allows("previewApp", role));
+
 interface FoundRow {
   id: number;
   kind: CredentialKind;
@@ -57,7 +61,9 @@ interface FoundRow {
   actionId: number | null;
   runCopy: "master" | "production" | null;
   runDepth: number | null;
-  editorOf: number[] | null;
+  scopes: Scope[] | null;
+  roles: [appId: number, role: Role][] | null;
+  organizations: [organizationId: number, role: Role][] | null;
 }
 
 /* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
@@ -65,9 +71,12 @@ const FIND = `
   SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
          least(c.expires_at, CASE WHEN c.page_session THEN (SELECT expires_at FROM credential p WHERE p.id = c.parent_id) END)
            AS "expiresAt",
-         c.action_id AS "actionId", run.copy AS "runCopy", run.depth AS "runDepth",
-         CASE WHEN c.kind = 'editor'
-              THEN (SELECT json_agg(app_id) FROM app_editor WHERE person_id = c.person_id) END AS "editorOf"
+         c.action_id AS "actionId", c.scopes, run.copy AS "runCopy", run.depth AS "runDepth",
+         CASE WHEN c.kind = 'editor' THEN
+           (SELECT json_agg(json_build_array(app_id, role)) FROM app_role WHERE person_id = c.person_id) END AS roles,
+         CASE WHEN c.kind = 'editor' THEN
+           (SELECT json_agg(json_build_array(organization_id, role)) FROM organization_member
+             WHERE person_id = c.person_id) END AS organizations
     FROM credential c LEFT JOIN run ON run.id = c.run_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
@@ -75,7 +84,7 @@ const FIND = `
        ELSE EXISTS (SELECT FROM credential p
                      WHERE p.id = c.parent_id AND p.revoked_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > now())
                        AND (p.kind = 'admin' OR EXISTS
-                         (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = p.person_id)))
+                         (SELECT FROM app_role r WHERE r.app_id = c.app_id AND r.person_id = p.person_id AND r.role = ANY ($2))))
        END)`;
 
 const ISSUE = `
@@ -93,13 +102,22 @@ const EXPIRE = `
 /** Told the id of the one credential that has ended; null: any may have, or somebody's rights have changed. */
 type Watcher = (id: number | null) => void;
 
+/** Returns the role of a person on each app; two roles on one app count as the higher. */
+function highestByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
+  const highest = new Map<number, Role>();
+  for (const [appId, role] of roles) if (isAbove(role, highest.get(appId) ?? null)) highest.set(appId, role);
+  return highest;
+}
+
 function toCaller(row: FoundRow): Caller {
   return {
     credentialId: row.id,
     kind: row.kind,
     personId: row.personId,
     appId: row.appId,
-    editorOf: new Set(row.editorOf ?? []),
+    roles: highestByApp(row.roles ?? []),
+    organizations: new Map(row.organizations ?? []),
+    scopes: row.scopes,
     runId: row.runId,
     runDepth: row.runDepth ?? 0,
     debugs: row.actionId,
@@ -225,7 +243,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (unknown.has(key) && notifications.healthy()) return null;
       unknown.checkRate(key, address);
       const asked = epoch;
-      const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token)]);
+      const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token), PREVIEWERS]);
       if (!row) {
         unknown.countMiss(key, address);
         if (asked === epoch) unknown.add(key);
@@ -245,11 +263,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     /** The app's valid api, viewer and live credentials, newest first. */
     list: (appId: number) => listWhere(db, "app_id = $1", appId),
 
-    /** The same, and the sessions of all who may edit the app: its editors and the administrators. */
+    /** The same, and the sessions of all people with a role on the app, and of the administrators. */
     listWithSessions: (appId: number) =>
       listWhere(
         db,
-        `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_editor WHERE app_id = $1))`,
+        `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_role WHERE app_id = $1))`,
         appId,
       ),
 

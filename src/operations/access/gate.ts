@@ -8,15 +8,17 @@ import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, VISITORS_SHARE } from "../../limits.js";
 import {
-  ACCESS,
   ADDS,
+  allows,
   type Caller,
+  isPerson,
   isVisitor,
   mayEnter,
   type Operation,
   type RateClass,
   rateClassOf,
   rateWindowOf,
+  roleIn,
 } from "../../rules/access.js";
 
 /** What the gate reads of a request, and the quota that it leaves there for the reply's headers. */
@@ -66,12 +68,23 @@ export interface Gate {
    * @throws RATE_LIMIT_EXCEEDED
    */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
-  /** The same for an operation that belongs to no single app. */
+  /** The same for an operation that belongs to no single app: a person needs no role for it. */
   enterService(visitor: Visitor, operation: Operation): Caller;
+  /**
+   * The same for an operation of one organization; null: the caller's first one in which the operation is allowed.
+   * @throws UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
+   */
+  enterOrganization(
+    visitor: Visitor,
+    operation: Operation,
+    organizationId: number | null,
+  ): Promise<{ caller: Caller; organizationId: number }>;
 }
 
 const EXISTING_MS = 5_000;
 const EXISTING_MAX = 10_000;
+
+const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1";
 
 /** @throws OVERLOADED */
 function refuseWhatAdds(operation: Operation, level: RoomLevel): void {
@@ -190,10 +203,27 @@ export function createGate(options: {
     enterService(visitor, operation) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      const { who } = ACCESS[operation] as { who: readonly string[] };
-      if (!who.includes(caller.kind)) throw new ActionError("FORBIDDEN");
+      const standing = isPerson(caller) ? "owner" : caller.kind;
+      if (!allows(operation, standing, caller.scopes)) throw new ActionError("FORBIDDEN");
       reportDeferred(visitor);
       return caller;
+    },
+
+    async enterOrganization(visitor, operation, organizationId) {
+      const { caller } = visitor;
+      if (!caller) throw new ActionError("UNAUTHORIZED");
+      const own = [...caller.organizations].filter(([, role]) => allows(operation, role)).map(([id]) => id);
+      const id = organizationId ?? (own.length > 0 ? Math.min(...own) : null);
+      if (caller.kind === "admin") {
+        const [found] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
+        if (!found) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
+        reportDeferred(visitor);
+        return { caller, organizationId: found.id };
+      }
+      const role = id === null ? null : roleIn(caller, id);
+      if (id === null || role === null || !allows(operation, role)) throw new ActionError("FORBIDDEN");
+      reportDeferred(visitor);
+      return { caller, organizationId: id };
     },
   };
 }

@@ -17,6 +17,10 @@ const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstNa
 const INSERT = `
   INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`;
 
+/** True for a person of the app's organization: at home there, or with a role in it or on the app. */
+const BELONGS = `(person.organization_id = app.organization_id
+  OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
+
 const PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 
 /** @throws REQUEST_INVALID unless it is a positive integer */
@@ -79,7 +83,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
       const added = await rows(
         db,
         `INSERT INTO app_editor (app_id, person_id)
-         SELECT app.id, person.id FROM app JOIN person USING (organization_id) WHERE app.id = $1 AND person.id = $2
+         SELECT app.id, person.id FROM app JOIN person ON ${BELONGS} WHERE app.id = $1 AND person.id = $2
          ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING person_id`,
         [appId, id],
       );
@@ -102,11 +106,10 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
     /** The id, when it is null or a person of the app's organization. @throws REQUEST_INVALID */
     async mustExist(appId: number, userId: number | null): Promise<number | null> {
       if (userId === null) return null;
-      const found = await rows(
-        db,
-        "SELECT 1 FROM person JOIN app USING (organization_id) WHERE person.id = $1 AND app.id = $2",
-        [userId, appId],
-      );
+      const found = await rows(db, `SELECT 1 FROM person JOIN app ON ${BELONGS} WHERE person.id = $1 AND app.id = $2`, [
+        userId,
+        appId,
+      ]);
       if (found.length === 0)
         throw new ActionError("REQUEST_INVALID", "userId names nobody of this app's organization");
       return userId;

@@ -3,7 +3,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isVisitor } from "../../rules/access.js";
+import { type Caller, mayEnter } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
@@ -54,8 +54,11 @@ function toApp(row: AppRow): App {
   };
 }
 
-/** What a page's user may know of it. */
+/** Returns the app as callers see it who only run its actions. */
 const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
+
+/** Callers who read what the app consists of: readers, and the app's backends. */
+const mayReadApp = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
 
 export type Apps = ReturnType<typeof createApps>;
 
@@ -124,19 +127,21 @@ export function createApps(options: {
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
+      // Members of the organization have a role on it from now on.
+      await credentials.announce();
       return toApp(await find(made!.id));
     },
 
     /** The apps that the caller's credential reaches. */
     async list(caller: Caller): Promise<App[]> {
-      const ids = caller.kind === "editor" ? [...caller.editorOf] : [caller.appId];
+      const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
       const found = await db
         .getRepository(AppRow)
         .createQueryBuilder("app")
         .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
         .orderBy("app.id")
         .getMany();
-      return found.map((row) => (isVisitor(caller) ? toVisitor(toApp(row)) : toApp(row)));
+      return found.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitor(toApp(row))));
     },
 
     /** An app that is known to exist. */
@@ -144,7 +149,7 @@ export function createApps(options: {
 
     /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
-      const changes = changesIn(body, { asAdmin: caller.kind === "admin" });
+      const changes = changesIn(body, { asAdmin: mayEnter(caller, "administrate", appId) });
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await change(manager, caller, appId, { changes });

@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { Caller } from "../../rules/access.js";
+import { type Caller, isPerson } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
 import type { Addressed } from "../../rules/packages.js";
 
@@ -112,7 +112,7 @@ export function createClientActions({ db, addressed }: { db: DataSource; address
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
       const row = await rowOf(db, appId, id);
-      const isDebugging = caller.kind === "editor" || caller.kind === "admin" || caller.debugs === id;
+      const isDebugging = isPerson(caller) || caller.debugs === id;
       if (!isDebugging && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
       const script = compileScript(row);
       return { id, name: row.name, script, integrity: integrityOf(script), assets: addressed(row.assets) };

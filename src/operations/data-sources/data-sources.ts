@@ -5,7 +5,7 @@ import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
-import { type Caller, isAuthor } from "../../rules/access.js";
+import { type Caller, isPerson } from "../../rules/access.js";
 import { MetColumns } from "../../rules/entries/columns.js";
 import {
   checkUsersMark,
@@ -155,7 +155,7 @@ export function createDataSources(options: {
       const hashedColumns = [...new Set(hashedBy(hooks))];
       checkUnique(wishes, hashedColumns);
       const { isUsers = false } = more;
-      checkUsersMark(isUsers, { before: false, mayMark: isAuthor(caller), hashed: hashedColumns });
+      checkUsersMark(isUsers, { before: false, mayMark: isPerson(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await judged({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
@@ -209,7 +209,7 @@ export function createDataSources(options: {
       const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
       checkUnique(wishes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
-      checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isAuthor(caller), hashed });
+      checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPerson(caller), hashed });
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
       const save = () => db.transaction((manager) => change(manager, caller, target, { ...fields, indexes: wishes }));

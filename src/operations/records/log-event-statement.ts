@@ -79,7 +79,7 @@ const COUNTED_EXACTLY = 1_000;
 
 /*
  * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait, $14 how many of each event's did. An event of an unknown app has no row in the answer.
- * A user is known who edits the app or has a token of it: a caller could ask for the address of anyone in the organization. What is looked up for each event alone is LATERAL, so that it is
+ * A user is known who has a role on the app or a token of it: a caller could ask for the address of anyone in the organization. What is looked up for each event alone is LATERAL, so that it is
  * found by index however many rows the planner expects. A debounced run may become part of one that waits, and has no row then; such runs
  * are written in the order of their actions, so that two such statements never wait for each other in a circle.
  */
@@ -92,8 +92,8 @@ export const STORE_EVENTS = `
                      app_notification_id, session_id, request_id, run_id, waited, place)
       JOIN app ON app.id = given.app_id
       LEFT JOIN person
-             ON person.id = given.user_id AND person.organization_id = app.organization_id
-            AND (EXISTS (SELECT FROM app_editor WHERE app_editor.app_id = app.id AND app_editor.person_id = person.id)
+             ON person.id = given.user_id
+            AND (EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id)
                  OR EXISTS (SELECT FROM credential WHERE credential.app_id = app.id AND credential.person_id = person.id))),
   event AS (
     INSERT INTO log_event (app_id, type, data, user_id, data_source_id, data_source_entry_id, app_notification_id,

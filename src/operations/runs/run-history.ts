@@ -4,7 +4,7 @@ import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isAuthor } from "../../rules/access.js";
+import { type Caller, isPerson } from "../../rules/access.js";
 import { memberText } from "../../rules/json-scan.js";
 import type { ScriptError } from "../records/execution-logs.js";
 import type { RunWords } from "../records/run-words.js";
@@ -46,7 +46,7 @@ export interface RunSummary {
   /** The version that it ran instead of its copy's code. */
   versionId: number | null;
   personId: number | null;
-  /** Who asked for it, for those who author the app. */
+  /** The person who started it; only people see it. */
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each host that it contacted. */
   hosts: string[];
@@ -123,7 +123,7 @@ export type RunHistory = ReturnType<typeof createRunHistory>;
 export function createRunHistory({ db, runs, runWords }: { db: DataSource; runs: Runs; runWords: RunWords }) {
   async function summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
     const found = await rows<SummaryRow>(db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
-    return found.map((row) => toSummary(row, isAuthor(caller)));
+    return found.map((row) => toSummary(row, isPerson(caller)));
   }
 
   /** The words of a search become the runs that hold them. `further`: before that run there may be more of these. */

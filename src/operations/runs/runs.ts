@@ -13,7 +13,7 @@ import {
   QUEUE_WOKEN_BY_RUNNER_MAX,
   QUEUE_WOKEN_MAX,
 } from "../../limits.js";
-import type { Caller } from "../../rules/access.js";
+import { type Caller, isPerson } from "../../rules/access.js";
 import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
@@ -290,7 +290,7 @@ export function createRuns(options: {
       explainMissing(db, caller, appId, ref, error);
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {
-    if (caller.kind === "editor" || caller.kind === "admin") return true;
+    if (isPerson(caller)) return true;
     return (
       run !== null &&
       (run.credentialId === caller.credentialId || (run.personId !== null && run.personId === caller.personId))

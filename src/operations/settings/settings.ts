@@ -263,6 +263,11 @@ export function createSettings(options: {
     /** What GET answers: no protected key, for nobody. */
     http,
     httpAt,
+    /** The public settings, for readers. */
+    async publicAt(appId: number): Promise<SettingsAt> {
+      const at = await updatedAt(appId);
+      return { settings: runtimeView(await read(appId, "runtime")), updatedAt: at };
+    },
     updatedAt,
 
     /** What HTTP may show of rows of the app that were copied elsewhere: as `http`, whatever they hold. */

@@ -1,0 +1,14 @@
+/** Roles of people and their order. Read it when you compare the rights of two people. */
+
+/** Lowest first; a role may do what the roles before it may, except that `reader` sees code and data and `operator` runs actions. */
+export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
+export type Role = (typeof ROLES)[number];
+
+const rankOf = (role: Role): number => ROLES.indexOf(role);
+
+/** True if the first role is above the second; every role is above none. */
+export const isAbove = (role: Role, other: Role | null): boolean => other === null || rankOf(role) > rankOf(other);
+
+/** Returns the highest of several roles, null for none. */
+export const highestOf = (roles: readonly Role[]): Role | null =>
+  roles.reduce<Role | null>((highest, role) => (isAbove(role, highest) ? role : highest), null);
