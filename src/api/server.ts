@@ -24,6 +24,7 @@ import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
 import { registerCors } from "./cors.js";
 import { registerDeliveryReports } from "./delivery-reports.js";
+import { registerDocs } from "./docs/routes.js";
 import { registerEntryFiles } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply } from "./error-reply.js";
@@ -57,6 +58,8 @@ export interface ApiOptions {
   scripts: KeptScripts;
   /** The service's address for people and browsers, without a closing slash. */
   baseUrl: string;
+  /** PUBLIC_URL; null: readers of the docs see the address by which they reach the service. */
+  publicUrl: string | null;
   /** The origin of the pages that run authors' code; null: the service's own. */
   runtimeUrl: string | null;
   addressOf: AddressOf;
@@ -144,7 +147,8 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, reports, scripts, baseUrl, runtimeUrl, addressOf, answers } = options;
+  const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
+    options;
   const { patience, turns, limiter, measures, tracing, graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
@@ -185,6 +189,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, baseUrl });
   registerFirstPage(app, baseUrl);
+  registerDocs(app, { pages, baseUrl, publicUrl });
   registerOpenapi(app, schema, baseUrl);
   app.get("/studio", ({ context: { caller } }, reply) =>
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin"),

@@ -57,7 +57,7 @@ export function escapeHtml(text: string): string {
 }
 
 /** The mark of Studio's heading, readable on light and dark tabs. */
-const ICON =
+export const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
 
 function renderPage(
@@ -98,10 +98,15 @@ export function wantsPage(request: FastifyRequest): boolean {
 
 export type PageName = "graphiql" | "sign-in" | "studio";
 
+/** Pages whose HTML is made elsewhere; only their script and style are built. */
+export type AssetsName = "docs";
+
 /** Answers requests with the built pages. */
 export interface WebPages {
   /** Sends a page with PAGE_HEADERS. @param signedIn whether an author is, in the browser that asks: a hint what to load early */
   send(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
+  /** Returns the paths of the script and the style sheet. */
+  assets(name: AssetsName): { script: string; style: string | null };
 }
 
 function registerFiles(app: FastifyInstance, prefix: string, root: string, headersOf: (path: string) => object): void {
@@ -136,7 +141,7 @@ const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=u
  * @throws when the build has not run
  */
 export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT } = {}): WebPages {
-  const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName, BuiltPage>;
+  const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName | AssetsName, BuiltPage>;
   const rendered = (signedIn: boolean) =>
     new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
   const [signedOutPages, signedInPages] = [rendered(false), rendered(true)];
@@ -147,5 +152,6 @@ export function registerWebAssets(app: FastifyInstance, { base = "", root = BUIL
       const page = (signedIn ? signedInPages : signedOutPages).get(name);
       return reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
     },
+    assets: (name) => ({ script: built[name].script, style: built[name].style }),
   };
 }

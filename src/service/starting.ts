@@ -161,7 +161,7 @@ export class Starting {
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers, turns } = this;
-    const { runtimeUrl, graphqlDocuments } = config;
+    const { publicUrl, runtimeUrl, graphqlDocuments } = config;
     const shared = {
       credentials,
       answers,
@@ -176,7 +176,7 @@ export class Starting {
     const rooms = createBodyRooms();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
-    const ofApi = { patience, rooms, resolvers, sessions, reports, scripts, baseUrl, runtimeUrl };
+    const ofApi = { patience, rooms, resolvers, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl };
     const api = await createApi({ ...shared, ...ofApi });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);

@@ -18,7 +18,7 @@ const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView
 
 /** Pages that run what authors wrote; all others run none of it. */
 const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
-const RUNS_NONE = ["/graphql", "/studio"];
+const RUNS_NONE = ["/graphql", "/studio", "/docs", "/docs/search"];
 
 /** Every registered GET address, each also as `?html` asks for it. */
 async function addresses(): Promise<string[]> {
@@ -28,6 +28,7 @@ async function addresses(): Promise<string[]> {
     credentials: nothing,
     sessions: nothing,
     baseUrl: "http://127.0.0.1",
+    publicUrl: null,
     runtimeUrl: null,
     measures: nothing,
     tracing: NO_TRACING,

@@ -1,4 +1,5 @@
 /** The bar on top: the app, the views, the way out. */
+import { serviceAddress } from "../service-address.js";
 import type { Api } from "./api.js";
 import type { App } from "./model.js";
 import { hrefOf, type Navigation } from "./place.js";
@@ -64,6 +65,9 @@ export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }:
       <button type="button" className="quiet" title="Ctrl+K" onClick={openPalette}>
         Commands
       </button>
+      <a className="quiet docs-link" href={serviceAddress("/docs/").href} target="_blank" rel="noreferrer">
+        Docs
+      </a>
       <button type="button" className="quiet" onClick={signOut}>
         Sign out
       </button>

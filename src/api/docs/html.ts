@@ -1,0 +1,116 @@
+/** The frame of every documentation page: navigation, search field, table of contents. Knows no route. */
+import { escapeHtml } from "../web-assets.js";
+import type { DocsLibrary, DocsPage } from "./library.js";
+import { addressOf, type Heading } from "./markdown.js";
+import type { DocsHit } from "./search.js";
+
+export interface NavigationGroup {
+  title: string;
+  pages: DocsPage[];
+}
+
+export interface Frame {
+  /** Path before the service's own, "" as a rule. */
+  prefix: string;
+  navigation: readonly NavigationGroup[];
+  script: string;
+  style: string;
+  icon: string;
+}
+
+interface Content {
+  title: string;
+  /** Slug of the page; null for search results. */
+  slug: string | null;
+  main: string;
+  headings: readonly Heading[];
+  query?: string;
+}
+
+/** Groups the pages as the index page lists them: a bold text or a heading opens a group, each link adds a page. */
+export function navigationOf(library: DocsLibrary): NavigationGroup[] {
+  const index = library.page("");
+  if (!index) return [{ title: "Pages", pages: [...library.pages] }];
+  const groups: NavigationGroup[] = [];
+  for (const [, bold, heading, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|^##+ (.+)$|\]\(([^()\s]+)\)/gm)) {
+    if (link === undefined) {
+      groups.push({ title: (bold ?? heading ?? "").trim(), pages: [] });
+      continue;
+    }
+    const target = library.resolve(index, link);
+    const page = target.kind === "page" ? library.page(target.slug) : undefined;
+    const isListed = groups.some(({ pages }) => page !== undefined && pages.includes(page));
+    if (page && page !== index && !isListed) groups.at(-1)?.pages.push(page);
+  }
+  return groups.filter(({ pages }) => pages.length > 0);
+}
+
+function navigationHtml({ prefix, navigation }: Frame, slug: string | null): string {
+  const item = (page: DocsPage) => {
+    const here = page.slug === slug ? ' aria-current="page"' : "";
+    return `<li><a href="${escapeHtml(prefix + addressOf(page.slug, ""))}"${here}>${escapeHtml(page.title)}</a></li>`;
+  };
+  return navigation
+    .map(({ title, pages }) => `<h2>${escapeHtml(title)}</h2>\n<ul>${pages.map(item).join("")}</ul>`)
+    .join("\n");
+}
+
+function contentsHtml(headings: readonly Heading[]): string {
+  const sections = headings.filter(({ level }) => level === 2);
+  if (sections.length < 2) return "";
+  const items = sections.map(({ id, text }) => `<li><a href="#${escapeHtml(id)}">${escapeHtml(text)}</a></li>`);
+  return `<aside class="contents" aria-label="On this page"><h2>On this page</h2><ul>${items.join("")}</ul></aside>`;
+}
+
+/** A whole page. */
+export function pageHtml(frame: Frame, { title, slug, main, headings, query = "" }: Content): string {
+  const { prefix, script, style, icon } = frame;
+  const markdown = slug === null ? "" : escapeHtml(prefix + addressOf(slug, ".md"));
+  const alternate = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
+  const source = slug === null ? "" : `\n<p class="source"><a href="${markdown}">This page as Markdown</a></p>`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)} · App Actions docs</title>
+<link rel="icon" href="${icon}">
+<link rel="stylesheet" href="${escapeHtml(prefix + style)}">${alternate}
+<script type="module" src="${escapeHtml(prefix + script)}"></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header>
+<a class="home" href="${escapeHtml(prefix)}/docs/">App Actions <em>Docs</em></a>
+<form role="search" action="${escapeHtml(prefix)}/docs/search" method="get">
+<input type="search" name="q" aria-label="Search the docs" placeholder="Search" maxlength="200" value="${escapeHtml(query)}">
+<button>Search</button>
+</form>
+<nav aria-label="Service"><a href="${escapeHtml(prefix)}/studio">Studio</a> <a href="${escapeHtml(prefix)}/graphql">GraphiQL</a></nav>
+</header>
+<div class="columns">
+<nav class="pages" aria-label="Pages">
+${navigationHtml(frame, slug)}
+</nav>
+<main id="content" tabindex="-1">
+${main}${source}
+</main>
+${contentsHtml(headings)}
+</div>
+</body>
+</html>
+`;
+}
+
+/** Search results as the content of a page. */
+export function resultsHtml(prefix: string, query: string, hits: readonly DocsHit[]): string {
+  const item = ({ page, heading, address, excerpt }: DocsHit) => {
+    const name = heading === page ? page : `${page}: ${heading}`;
+    return `<li><a href="${escapeHtml(prefix + address)}">${escapeHtml(name)}</a><p>${escapeHtml(excerpt)}</p></li>`;
+  };
+  const outcome =
+    hits.length === 0
+      ? `<p>No section contains these words.</p>`
+      : `<ol class="results">${hits.map(item).join("\n")}</ol>`;
+  return `<h1>Search</h1>\n<p>Results for <q>${escapeHtml(query)}</q></p>\n${outcome}`;
+}

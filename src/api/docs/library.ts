@@ -1,0 +1,105 @@
+/** The documentation as pages: reads the Markdown files of the installation once, and gives each an address under /docs. */
+import { globSync, readFileSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Root of the installation, relative to dist/src/api/docs. */
+const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
+
+/** Documents beside docs/, with the slugs of their pages. */
+const ROOT_PAGES: Record<string, string> = {
+  "README.md": "introduction",
+  "SECURITY.md": "security",
+  "BENCHMARKS.md": "benchmarks",
+  "CHANGELOG.md": "changelog",
+  "CONTRIBUTING.md": "contributing",
+};
+
+const INDEX_FILE = "docs/README.md";
+const SUMMARY_MAX_CHARACTERS = 200;
+
+export interface DocsPage {
+  /** Address below /docs/; "" for the index. */
+  slug: string;
+  /** Path of the Markdown file from the root of the installation. */
+  file: string;
+  title: string;
+  /** First sentence of the page, without markup. */
+  summary: string;
+  markdown: string;
+}
+
+/** A link of a page: another page, a picture, an address elsewhere, or a file that the service does not serve. */
+export type LinkTarget =
+  | { kind: "page"; slug: string; hash: string }
+  | { kind: "picture"; path: string }
+  | { kind: "address"; href: string }
+  | { kind: "missing" };
+
+const slugOf = (file: string): string =>
+  file === INDEX_FILE ? "" : (ROOT_PAGES[file] ?? file.slice("docs/".length, -".md".length));
+
+const withoutMarkup = (text: string): string =>
+  text
+    .replaceAll(/!\[[^[\]]*\]\([^()]*\)/g, "")
+    .replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1")
+    .replaceAll(/[`*]/g, "")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+
+/** Returns the first sentence of the first paragraph of prose. */
+function summaryOf(markdown: string): string {
+  const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
+  const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";
+  const text = withoutMarkup(paragraph);
+  const end = text.search(/[.:](?:\s|$)/);
+  return (end < 0 ? text : text.slice(0, end)).slice(0, SUMMARY_MAX_CHARACTERS);
+}
+
+function readPage(root: string, file: string): DocsPage {
+  const markdown = readFileSync(join(root, file), "utf8");
+  const title = withoutMarkup(/^# (.+)$/m.exec(markdown)?.[1] ?? basename(file, ".md"));
+  return { slug: slugOf(file), file, title, summary: summaryOf(markdown), markdown };
+}
+
+export class DocsLibrary {
+  readonly root: string;
+  readonly #bySlug: ReadonlyMap<string, DocsPage>;
+  readonly #byFile: ReadonlyMap<string, DocsPage>;
+
+  constructor(root: string = ROOT) {
+    this.root = root;
+    // An installation may come without some of them.
+    const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
+    const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
+    this.#bySlug = new Map(pages.map((page) => [page.slug, page]));
+    this.#byFile = new Map(pages.map((page) => [page.file, page]));
+  }
+
+  get pages(): readonly DocsPage[] {
+    return [...this.#bySlug.values()];
+  }
+
+  /** @param slug in any case */
+  page(slug: string): DocsPage | undefined {
+    return this.#bySlug.get(slug) ?? this.#bySlug.get(slug.toLowerCase());
+  }
+
+  byFile(file: string): DocsPage | undefined {
+    return this.#byFile.get(file);
+  }
+
+  /** Resolves a link of `page` as the folder of Markdown files has it. */
+  resolve(page: DocsPage, link: string): LinkTarget {
+    if (/^[a-z][a-z+.-]*:/i.test(link)) return { kind: "address", href: link };
+    const [path = "", anchor] = link.split("#");
+    const hash = anchor === undefined ? "" : `#${anchor}`;
+    if (path === "") return { kind: "page", slug: page.slug, hash };
+    const file = normalize(join(dirname(page.file), path)).replaceAll("\\", "/");
+    const target = this.#byFile.get(file);
+    if (target) return { kind: "page", slug: target.slug, hash };
+    if (file === "LICENSE") return { kind: "address", href: "/LICENSE" };
+    const picture = /^docs\/(pictures\/[\w./-]+\.(?:png|svg))$/.exec(file)?.[1];
+    return picture === undefined ? { kind: "missing" } : { kind: "picture", path: picture };
+  }
+}

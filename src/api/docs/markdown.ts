@@ -1,0 +1,169 @@
+/** Markdown of the documentation to HTML, with working links, and to Markdown for programs. Read it to add an element to the pages. */
+import MarkdownIt, { type Env, type Token } from "markdown-it";
+import { escapeHtml } from "../web-assets.js";
+import type { DocsLibrary, DocsPage, LinkTarget } from "./library.js";
+
+/** The service's address in the examples, which readers see as the address of their own service. */
+const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
+
+export interface Heading {
+  level: number;
+  id: string;
+  text: string;
+}
+
+export interface Section extends Heading {
+  /** Text below the heading, without markup. */
+  body: string;
+}
+
+export interface RenderedPage {
+  html: string;
+  headings: Heading[];
+  sections: Section[];
+}
+
+interface Environment extends Env {
+  page: DocsPage;
+  headings: Heading[];
+  /** Ids of this page, so that two headings with one text get two. */
+  ids: Set<string>;
+}
+
+/** Puts the reader's address into examples. @param base without a closing slash */
+export function withAddress(text: string, base: string): string {
+  return text.replaceAll(EXAMPLE_ADDRESS, (_match, scheme: string) =>
+    scheme.startsWith("ws") ? base.replace(/^http/, "ws") : base,
+  );
+}
+
+/** The id of a heading, as on the sites that show Markdown. */
+export const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-");
+
+function uniqueId(ids: Set<string>, text: string): string {
+  const id = anchorOf(text);
+  let unique = id;
+  for (let number = 1; ids.has(unique); number += 1) unique = `${id}-${number}`;
+  ids.add(unique);
+  return unique;
+}
+
+const textOf = (token: Token | undefined): string =>
+  (token?.children ?? []).map(({ type, content }) => (type === "softbreak" ? " " : content)).join("");
+
+export class DocsRenderer {
+  readonly #library: DocsLibrary;
+  readonly #prefix: string;
+  readonly #markdown = new MarkdownIt({ html: true });
+
+  /** @param prefix path before the service's own, "" as a rule */
+  constructor(library: DocsLibrary, prefix: string) {
+    this.#library = library;
+    this.#prefix = prefix;
+    const { rules } = this.#markdown.renderer;
+    // The pages' only HTML are comments for the tests.
+    rules.html_block = () => "";
+    rules.html_inline = () => "";
+    rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
+    rules.table_close = () => "</table></div>\n";
+    rules.fence = (tokens, at) => {
+      const { content, info } = tokens[at]!;
+      return `<pre tabindex="0" data-language="${escapeHtml(info.trim())}"><code>${escapeHtml(content)}</code></pre>\n`;
+    };
+    this.#addHeadingIds();
+    this.#addLinks();
+  }
+
+  #addHeadingIds(): void {
+    this.#markdown.core.ruler.push("heading-ids", ({ tokens, env }) => {
+      const { headings, ids } = env as Environment;
+      for (const [at, token] of tokens.entries()) {
+        if (token.type !== "heading_open") continue;
+        const text = textOf(tokens[at + 1]);
+        const id = uniqueId(ids, text);
+        token.attrSet("id", id);
+        headings.push({ level: Number(token.tag.slice(1)), id, text });
+      }
+    });
+    this.#markdown.renderer.rules.heading_close = (tokens, at) => {
+      const id = escapeHtml(String(tokens[at - 2]!.attrGet("id") ?? ""));
+      const name = escapeHtml(textOf(tokens[at - 1]));
+      return ` <a class="anchor" href="#${id}" aria-label="Link to ${name}">#</a></${tokens[at]!.tag}>\n`;
+    };
+  }
+
+  #addLinks(): void {
+    this.#markdown.core.ruler.push("links", ({ tokens, env }) => {
+      const { page } = env as Environment;
+      for (const child of tokens.flatMap(({ children }) => children ?? [])) {
+        if (child.type === "image") child.attrSet("src", this.#href(page, String(child.attrGet("src") ?? "")) ?? "");
+        if (child.type !== "link_open") continue;
+        const href = this.#href(page, String(child.attrGet("href") ?? ""));
+        // A link to a file that is not served stays as text.
+        if (href === null) child.attrs = [];
+        else child.attrSet("href", href);
+      }
+    });
+  }
+
+  #href(page: DocsPage, link: string): string | null {
+    const target = this.#library.resolve(page, link);
+    return hrefOf(target, this.#prefix, "");
+  }
+
+  render(page: DocsPage): RenderedPage {
+    const env: Environment = { page, headings: [], ids: new Set() };
+    const tokens = this.#markdown.parse(page.markdown, env);
+    const html = this.#markdown.renderer.render(tokens, this.#markdown.options, env);
+    return { html, headings: env.headings, sections: sectionsOf(tokens, env.headings) };
+  }
+}
+
+/** @param suffix what the address of a page ends with: "" for the web page, ".md" for Markdown */
+function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | null {
+  switch (target.kind) {
+    case "page":
+      return base + addressOf(target.slug, suffix) + target.hash;
+    case "picture":
+      return `${base}/docs/${target.path}`;
+    case "address":
+      return target.href.startsWith("/") ? base + target.href : target.href;
+    case "missing":
+      return null;
+  }
+}
+
+/** The address of a page, without what comes before /docs. */
+export const addressOf = (slug: string, suffix: "" | ".md"): string =>
+  slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
+
+function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Section[] {
+  const sections: Section[] = [];
+  for (const { type, content } of tokens) {
+    if (type === "heading_open") sections.push({ ...headings[sections.length]!, body: "" });
+    else if (type === "inline" || type === "fence") {
+      const section = sections.at(-1);
+      if (section) section.body += `${content}\n`;
+    }
+  }
+  return sections;
+}
+
+/** The page as Markdown with absolute links, for programs that read one page or all of them. */
+export function markdownFor(library: DocsLibrary, page: DocsPage, base: string): string {
+  let isCode = false;
+  const lines = page.markdown.split("\n").map((line) => {
+    if (line.startsWith("```")) isCode = !isCode;
+    if (isCode) return line;
+    return line.replaceAll(/\]\(([^()\s]+)\)/g, (whole, link: string) => {
+      const href = hrefOf(library.resolve(page, link), base, ".md");
+      return href === null ? whole : `](${href})`;
+    });
+  });
+  return withAddress(lines.filter((line) => !/^<!--.*-->$/.test(line)).join("\n"), base);
+}

@@ -1,0 +1,175 @@
+/** GET /docs/*, /llms.txt and /llms-full.txt: the documentation as web pages, as Markdown and as one text. Open to all. */
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import fastifyStatic from "@fastify/static";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ActionError } from "../../errors.js";
+import { isKnownTag } from "../../rules/precondition.js";
+import { pathBefore } from "../page-origin.js";
+import { escapeHtml, HARDENING, ICON, type WebPages } from "../web-assets.js";
+import { type Frame, navigationOf, pageHtml, resultsHtml } from "./html.js";
+import { DocsLibrary, type DocsPage } from "./library.js";
+import { DocsRenderer, markdownFor, withAddress } from "./markdown.js";
+import { DocsSearch } from "./search.js";
+
+/** Files of the root that pages link to, as they are in a checkout. */
+const ROOT_FILES = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
+
+const PAGE_HEADERS = {
+  ...HARDENING,
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+} as const;
+
+/** A picture is shown as an image, and as a document only without scripts. */
+const PICTURE_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+  "cache-control": "no-cache",
+} as const;
+
+const NAME = "Svc App Actions";
+const HOST = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
+
+export interface DocsOptions {
+  pages: WebPages;
+  /** The service's address, where the request does not name one. */
+  baseUrl: string;
+  /** The address that the operator set; null: readers see the address that they used. */
+  publicUrl: string | null;
+  /** Root of the installation, unless it is this one. */
+  root?: string;
+}
+
+/** Documentation of this installation, for its own routes and for agents. */
+export interface Docs {
+  library: DocsLibrary;
+  search: DocsSearch;
+  /** A page as Markdown with absolute links. */
+  markdown(page: DocsPage, base: string): string;
+  /** The address by which this reader reaches the service, without a closing slash. */
+  addressFor(request: FastifyRequest): string;
+}
+
+function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
+  const library = new DocsLibrary(root);
+  const renderer = new DocsRenderer(library, prefix);
+  const docs: Docs = {
+    library,
+    search: new DocsSearch(library, renderer),
+    markdown: (page, base) => markdownFor(library, page, base),
+    addressFor({ headers: { host } }) {
+      if (publicUrl !== null) return publicUrl;
+      return host !== undefined && HOST.test(host) ? `http://${host}` : baseUrl;
+    },
+  };
+  return { docs, renderer };
+}
+
+/** Index of all pages for language models (llmstxt.org). */
+function llmsText({ library }: Docs, base: string): string {
+  const groups = navigationOf(library).map(({ title, pages }) => {
+    const items = pages.map(({ title: name, slug, summary }) => `- [${name}](${base}/docs/${slug}.md): ${summary}`);
+    return `## ${title}\n\n${items.join("\n")}`;
+  });
+  const files = [
+    `- [Everything in one file](${base}/llms-full.txt): all pages of the documentation`,
+    `- [OpenAPI](${base}/v1/openapi.json): the REST routes`,
+    `- [TypeScript declarations](${base}/client/svc.d.ts): all that \`Svc\` offers to an action`,
+  ];
+  return [
+    `# ${NAME}`,
+    "> Self-hosted serverless functions for apps: JavaScript actions that run on demand, on a schedule and on events, with settings, data sources, media and messages.",
+    ...groups,
+    `## For programs\n\n${files.join("\n")}\n`,
+  ].join("\n\n");
+}
+
+function llmsFullText(docs: Docs, base: string): string {
+  const listed = navigationOf(docs.library).flatMap(({ pages }) => pages);
+  return listed
+    .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdown(page, base).trim()}\n`)
+    .join("\n\n");
+}
+
+/** Sends a text with its tag; 304 if the reader has it. Readers ask each time, because an upgrade changes the pages. */
+function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
+  const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
+  reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });
+  if (isKnownTag(request.headers["if-none-match"], tag)) return reply.code(304).send();
+  return reply.type(type).send(text);
+}
+
+const HTML = "text/html; charset=utf-8";
+const MARKDOWN = "text/markdown; charset=utf-8";
+const TEXT = "text/plain; charset=utf-8";
+
+function registerRootFiles(app: FastifyInstance, { docs }: { docs: Docs }): void {
+  for (const file of ROOT_FILES) {
+    app.get(`/${file}`, async (request, reply) => {
+      const page = docs.library.byFile(file);
+      if (page) return sendTagged(request, reply, MARKDOWN, docs.markdown(page, docs.addressFor(request)));
+      const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
+        throw new ActionError("NOT_FOUND", `this installation has no file ${file}`);
+      });
+      return sendTagged(request, reply, TEXT, text);
+    });
+  }
+}
+
+export function registerDocs(app: FastifyInstance, options: DocsOptions): Docs {
+  const prefix = pathBefore(options.baseUrl);
+  const { docs, renderer } = createDocs(options, prefix);
+  const { script, style } = options.pages.assets("docs");
+  const frame: Frame = { prefix, navigation: navigationOf(docs.library), script, style: style ?? "", icon: ICON };
+  const rendered = new Map<DocsPage, string>();
+
+  function htmlOf(page: DocsPage): string {
+    const known = rendered.get(page);
+    if (known !== undefined) return known;
+    const { html, headings } = renderer.render(page);
+    const whole = pageHtml(frame, { title: page.title, slug: page.slug, main: html, headings });
+    rendered.set(page, whole);
+    return whole;
+  }
+
+  function sendPage(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
+    const isMarkdown = path.endsWith(".md");
+    const name = isMarkdown ? path.slice(0, -".md".length) : path;
+    const page = docs.library.page(/^(?:readme|index)$/i.test(name) ? "" : name);
+    if (!page) throw new ActionError("NOT_FOUND", "the documentation has no page with this address");
+    const base = docs.addressFor(request);
+    if (isMarkdown) return sendTagged(request, reply, MARKDOWN, docs.markdown(page, base));
+    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML, withAddress(htmlOf(page), escapeHtml(base)));
+  }
+
+  app.register(fastifyStatic, {
+    root: join(docs.library.root, "docs/pictures"),
+    prefix: "/docs/pictures/",
+    decorateReply: false,
+    index: false,
+    cacheControl: false,
+    setHeaders: (reply) => {
+      reply.headers(PICTURE_HEADERS);
+    },
+  });
+  app.get<{ Querystring: { q?: string | string[] } }>("/docs/search", (request, reply) => {
+    const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
+    const main = resultsHtml(prefix, query, docs.search.find(query));
+    const html = pageHtml(frame, { title: "Search", slug: null, main, headings: [], query });
+    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML, html);
+  });
+  app.get("/docs", (request, reply) => sendPage(request, reply, "README"));
+  app.get("/docs.md", (request, reply) => sendPage(request, reply, "README.md"));
+  app.get<{ Params: { "*": string } }>("/docs/*", (request, reply) =>
+    sendPage(request, reply, request.params["*"].replace(/\/$/, "") || "README"),
+  );
+  app.get("/llms.txt", (request, reply) => sendTagged(request, reply, TEXT, llmsText(docs, docs.addressFor(request))));
+  app.get("/llms-full.txt", (request, reply) =>
+    sendTagged(request, reply, TEXT, llmsFullText(docs, docs.addressFor(request))),
+  );
+  registerRootFiles(app, { docs });
+  return docs;
+}

@@ -1,0 +1,69 @@
+/** Full-text search over the sections of the documentation, for the search page and for agents. */
+import MiniSearch from "minisearch";
+import type { DocsLibrary } from "./library.js";
+import { addressOf, type DocsRenderer, type Section } from "./markdown.js";
+
+/** Longer queries are cut: each word costs a walk through the index. */
+const QUERY_MAX_CHARACTERS = 200;
+const WORDS_MAX = 12;
+export const RESULTS_MAX = 20;
+const EXCERPT_CHARACTERS = 240;
+
+export interface DocsHit {
+  page: string;
+  heading: string;
+  /** Address of the section, without what comes before /docs. */
+  address: string;
+  excerpt: string;
+}
+
+interface Indexed extends Section {
+  key: number;
+  page: string;
+  slug: string;
+}
+
+const plain = (text: string): string => text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
+
+/** Returns the text around the first word of the query. */
+function excerptOf(body: string, words: readonly string[]): string {
+  const text = plain(body).replaceAll(/\s+/g, " ").trim();
+  const lower = text.toLowerCase();
+  const found = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0);
+  const start = Math.max(0, Math.min(...found, text.length) - EXCERPT_CHARACTERS / 3);
+  const from = found.length === 0 || start === 0 ? 0 : text.indexOf(" ", start) + 1;
+  const cut = text.slice(from, from + EXCERPT_CHARACTERS);
+  return `${from > 0 ? "…" : ""}${cut}${from + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
+}
+
+export class DocsSearch {
+  readonly #sections: Indexed[];
+  readonly #index: MiniSearch<Indexed>;
+
+  constructor(library: DocsLibrary, renderer: DocsRenderer) {
+    this.#sections = library.pages
+      .flatMap((page) =>
+        renderer.render(page).sections.map((section) => ({ ...section, page: page.title, slug: page.slug })),
+      )
+      .map((section, key) => ({ ...section, key }));
+    this.#index = new MiniSearch<Indexed>({
+      idField: "key",
+      fields: ["page", "text", "body"],
+      searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },
+    });
+    this.#index.addAll(this.#sections);
+  }
+
+  /** Best first, at most `limit`. Falls back to sections with any of the words if none has all. */
+  find(query: string, limit: number = RESULTS_MAX): DocsHit[] {
+    const words = query.slice(0, QUERY_MAX_CHARACTERS).toLowerCase().split(/\s+/).filter(Boolean).slice(0, WORDS_MAX);
+    if (words.length === 0) return [];
+    const text = words.join(" ");
+    const all = this.#index.search(text);
+    const results = all.length > 0 ? all : this.#index.search(text, { combineWith: "OR" });
+    return results.slice(0, Math.min(limit, RESULTS_MAX)).map(({ id }) => {
+      const { page, text: heading, slug, id: anchor, body } = this.#sections[id as number]!;
+      return { page, heading, address: `${addressOf(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
+    });
+  }
+}

@@ -1,0 +1,196 @@
+/** The documentation as web pages and as texts: every link works, the pages are strict, examples name the reader's address. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import Fastify, { type FastifyInstance } from "fastify";
+import { pino } from "pino";
+import { registerDocs } from "../../src/api/docs/routes.js";
+import { errorReply } from "../../src/api/error-reply.js";
+import { registerWebAssets } from "../../src/api/web-assets.js";
+import { PAGES } from "./pages.js";
+
+const BASE = "http://127.0.0.1:4000";
+
+function startSite(options: { publicUrl?: string; root?: string } = {}): FastifyInstance {
+  const { publicUrl = null, root } = options;
+  const app = Fastify({ routerOptions: { ignoreTrailingSlash: true } });
+  const base = publicUrl === null ? "" : new URL(publicUrl).pathname.replace(/\/$/, "");
+  const pages = registerWebAssets(app, { base });
+  app.setErrorHandler((error, _request, reply) => {
+    const { http, body } = errorReply(error, pino({ level: "silent" }));
+    return reply.code(http).send(body);
+  });
+  registerDocs(app, { pages, baseUrl: publicUrl ?? BASE, publicUrl, ...(root !== undefined && { root }) });
+  return app;
+}
+
+const get = (app: FastifyInstance, url: string, headers: Record<string, string> = {}) =>
+  app.inject({ url, headers: { host: "docs.example:8080", ...headers } });
+
+const attributes = (html: string, name: "href" | "src") =>
+  [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, "g"))].map(([, value]) => value!);
+
+describe("The documentation's pages", () => {
+  let site: FastifyInstance;
+  const folders: string[] = [];
+
+  before(() => {
+    site = startSite();
+  });
+  after(async () => {
+    await site.close();
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A site of these Markdown files. */
+  function siteOf(files: Record<string, string>): FastifyInstance {
+    const root = mkdtempSync(join(tmpdir(), "svc-docs-site-"));
+    folders.push(root);
+    mkdirSync(join(root, "docs/pictures"), { recursive: true });
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(root, file), text);
+    return startSite({ root });
+  }
+
+  it("have no dead link, picture, script or style from any page that the index reaches", async () => {
+    const seen = new Map<string, string>();
+    const faulty: string[] = [];
+    const follow = async (address: string, from: string): Promise<void> => {
+      const url = new URL(address, new URL(from, "http://docs.example:8080"));
+      if (url.host !== "docs.example:8080" || /^\/(?:studio|graphql|apps|$)/.test(url.pathname)) return;
+      if (!seen.has(url.pathname)) {
+        const reply = await get(site, url.pathname + url.search);
+        seen.set(url.pathname, reply.body);
+        if (reply.statusCode !== 200) faulty.push(`${from}: ${address} is ${reply.statusCode}`);
+        if (reply.headers["content-type"] === "text/html; charset=utf-8") {
+          for (const link of [...attributes(reply.body, "href"), ...attributes(reply.body, "src")]) {
+            if (!link.startsWith("data:")) await follow(link.replaceAll("&amp;", "&"), url.pathname);
+          }
+        }
+      }
+      if (url.hash !== "" && !seen.get(url.pathname)!.includes(`id="${decodeURIComponent(url.hash.slice(1))}"`)) {
+        faulty.push(`${from}: ${address} has no such heading`);
+      }
+    };
+    await follow("/docs/", "/");
+    expect(faulty).to.deep.equal([]);
+    const expected = PAGES.filter((page) => page.startsWith("docs/") && page !== "docs/README.md");
+    expect([...seen.keys()]).to.include.members(expected.map((page) => `/${page.slice(0, -".md".length)}`));
+    expect([...seen.keys()]).to.include.members(expected.map((page) => `/${page}`));
+  });
+
+  it("allow no inline script or style, no frame and nothing from elsewhere", async () => {
+    for (const address of ["/docs/", "/docs/actions", "/docs/search?q=run"]) {
+      const { headers, body } = await get(site, address);
+      const policy = String(headers["content-security-policy"]);
+      expect(policy).to.contain("default-src 'none'; script-src 'self'; style-src 'self';");
+      expect(policy)
+        .to.contain("frame-ancestors 'none'")
+        .and.not.to.match(/unsafe|https?:|\*/);
+      expect(headers["x-content-type-options"]).to.equal("nosniff");
+      expect(headers["x-frame-options"]).to.equal("DENY");
+      expect(body).not.to.match(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/);
+    }
+  });
+
+  it("show the address by which the reader came in every example, or PUBLIC_URL", async () => {
+    for (const address of ["/docs/api", "/docs/api.md", "/docs/introduction", "/llms-full.txt"]) {
+      const { body } = await get(site, address);
+      expect(body, address)
+        .to.contain("http://docs.example:8080")
+        .and.not.to.match(/127\.0\.0\.1:4000|localhost:4000/);
+    }
+    const proxied = startSite({ publicUrl: "https://example.com/actions" });
+    const page = await get(proxied, "/docs/api");
+    expect(page.body).to.contain("https://example.com/actions/v1/apps").and.contain('href="/actions/docs/actions"');
+    expect((await get(proxied, "/llms.txt")).body).to.contain("(https://example.com/actions/docs/actions.md)");
+    await proxied.close();
+  });
+
+  it("ignore a Host header that is no host", async () => {
+    for (const host of ['"><script>x</script>', "a b", "evil/..", "a@b", "[::1", `${"x".repeat(20)}%0d`]) {
+      const { body } = await get(site, "/docs/api", { host });
+      expect(body, host).to.contain(`${BASE}/v1/apps`).and.not.to.contain("<script>x");
+    }
+  });
+
+  it("are sent again only if they changed", async () => {
+    for (const address of [
+      "/docs/",
+      "/docs/actions",
+      "/docs/actions.md",
+      "/llms.txt",
+      "/llms-full.txt",
+      "/SECURITY.md",
+    ]) {
+      const first = await get(site, address);
+      const tag = String(first.headers["etag"]);
+      expect(tag).to.match(/^"[\w-]{22}"$/);
+      const again = await get(site, address, { "if-none-match": tag });
+      expect([again.statusCode, again.body], address).to.deep.equal([304, ""]);
+      expect((await get(site, address, { "if-none-match": '"other"' })).statusCode).to.equal(200);
+    }
+  });
+
+  it("are there as Markdown, with absolute links to Markdown and without the marks of the tests", async () => {
+    for (const address of ["/docs/README.md", "/docs.md", "/docs/index.md"]) {
+      const reply = await get(site, address);
+      expect(reply.headers["content-type"]).to.equal("text/markdown; charset=utf-8");
+      expect(reply.body)
+        .to.match(/^# Documentation/)
+        .and.contain("](http://docs.example:8080/docs/actions.md)");
+    }
+    const { body } = await get(site, "/docs/introduction.md");
+    expect(body)
+      .to.match(/^# Svc App Actions/)
+      .and.not.to.contain("<!-- not run");
+    expect(body).to.contain("](http://docs.example:8080/docs/pictures/studio.png)");
+  });
+
+  it("name every page of the index in llms.txt, and hold all of them in llms-full.txt", async () => {
+    const [short, full] = [await get(site, "/llms.txt"), await get(site, "/llms-full.txt")];
+    expect(short.body).to.match(/^# Svc App Actions\n\n> /);
+    for (const page of PAGES.filter((name) => name.startsWith("docs/") && name !== "docs/README.md")) {
+      expect(short.body).to.contain(`(http://docs.example:8080/${page}): `);
+      expect(full.body).to.contain(`<!-- http://docs.example:8080/${page.slice(0, -".md".length)} -->`);
+    }
+    for (const [, link] of short.body.matchAll(/\(http:\/\/docs\.example:8080(\/docs\/[^)]+)\)/g)) {
+      expect((await get(site, link!)).statusCode, link).to.equal(200);
+    }
+  });
+
+  it("are found by their words, best first, with the section's address", async () => {
+    const { body } = await get(site, "/docs/search?q=idempotency+key");
+    const [first] = attributes(body.slice(body.indexOf('<ol class="results">')), "href");
+    expect(first).to.match(/^\/docs\/[a-z-]+#[\w-]+$/);
+    expect((await get(site, "/docs/search?q=zzzzqqqq")).body).to.contain("No section contains these words.");
+    for (const query of ["", "?q=", "?q=a&q=b", `?q=${"x%20".repeat(5_000)}`, "?q=%3Cscript%3Ealert(1)%3C/script%3E"]) {
+      const reply = await get(site, `/docs/search${query}`);
+      expect(reply.statusCode, query.slice(0, 20)).to.equal(200);
+      expect(reply.body).not.to.contain("<script>alert");
+    }
+  });
+
+  it("serve nothing else of the installation, however its name is written", async () => {
+    const names = ["nothing", "nothing.md", "../package.json", "..%2fpackage.json", "%2e%2e%2fREADME.md", "a%00.md"];
+    const pictures = ["pictures/", "pictures/..%2fREADME.md", "pictures/%2e%2e/%2e%2e/package.json", "constructor"];
+    for (const name of [...names, ...pictures]) {
+      const { statusCode } = await get(site, `/docs/${name}`);
+      expect(statusCode, name).to.be.within(400, 404);
+    }
+  });
+
+  it("render HTML, scripts and addresses of any page as text", async () => {
+    const hostile = siteOf({
+      "docs/README.md": "# Docs\n\n**All**: [one](one.md)\n",
+      "docs/one.md":
+        '# One <script>x</script>\n\nText <img src=x onerror=alert(1)> [a](javascript:alert(1)) [b]("onclick=x)\n\n<script>alert(1)</script>\n\n```html\n<b>kept</b>\n```\n\n## Same\n\n## Same\n\n[gone](../package.json)\n',
+    });
+    const { body } = await get(hostile, "/docs/one");
+    const main = body.slice(body.indexOf("<main"), body.indexOf("</main>"));
+    expect(main).not.to.match(/<script|<img|href="javascript:|\sonerror|\sonclick="/);
+    expect(main).to.contain("&lt;b&gt;kept&lt;/b&gt;").and.contain('id="same"').and.contain('id="same-1"');
+    expect(main).not.to.contain("package.json");
+    await hostile.close();
+  });
+});
