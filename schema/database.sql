@@ -1,5 +1,24 @@
 -- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.
 
+CREATE TABLE access_event (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  type text NOT NULL,
+  organization_id bigint,
+  person_id bigint,
+  subject_id bigint,
+  address text,
+  data json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT access_event_pkey PRIMARY KEY (id),
+  CONSTRAINT access_event_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  CONSTRAINT access_event_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL,
+  CONSTRAINT access_event_subject_id_fkey FOREIGN KEY (subject_id) REFERENCES person(id) ON DELETE SET NULL
+);
+
+CREATE INDEX access_event_organization ON public.access_event USING btree (organization_id, id DESC);
+CREATE INDEX access_event_person ON public.access_event USING btree (person_id) WHERE (person_id IS NOT NULL);
+CREATE INDEX access_event_subject ON public.access_event USING btree (subject_id) WHERE (subject_id IS NOT NULL);
+
 CREATE TABLE action (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,
@@ -667,6 +686,27 @@ CREATE TABLE notification_read_all (
   CONSTRAINT notification_read_all_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
 );
 
+CREATE TABLE one_time_link (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  kind text NOT NULL,
+  hash bytea NOT NULL,
+  person_id bigint,
+  created_by bigint,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  CONSTRAINT one_time_link_pkey PRIMARY KEY (id),
+  CONSTRAINT one_time_link_hash_key UNIQUE (hash),
+  CONSTRAINT one_time_link_created_by_fkey FOREIGN KEY (created_by) REFERENCES person(id) ON DELETE SET NULL,
+  CONSTRAINT one_time_link_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
+  CONSTRAINT one_time_link_kind_check CHECK ((kind = ANY (ARRAY['setup'::text, 'invitation'::text, 'reset'::text])))
+);
+
+CREATE INDEX one_time_link_author ON public.one_time_link USING btree (created_by) WHERE (created_by IS NOT NULL);
+CREATE INDEX one_time_link_expiry ON public.one_time_link USING btree (expires_at);
+CREATE INDEX one_time_link_person ON public.one_time_link USING btree (person_id) WHERE (person_id IS NOT NULL);
+
 CREATE TABLE organization (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   name text NOT NULL,
@@ -718,11 +758,29 @@ CREATE TABLE person (
   last_name text NOT NULL,
   email text NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
+  passphrase_hash text,
+  is_administrator boolean DEFAULT false NOT NULL,
+  last_seen_at timestamp with time zone,
   CONSTRAINT person_pkey PRIMARY KEY (id),
   CONSTRAINT person_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
 );
 
 CREATE UNIQUE INDEX person_email ON public.person USING btree (lower(email));
+
+CREATE TABLE person_session (
+  credential_id bigint NOT NULL,
+  person_id bigint NOT NULL,
+  is_provisional boolean DEFAULT false NOT NULL,
+  device text NOT NULL,
+  address text,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT person_session_pkey PRIMARY KEY (credential_id),
+  CONSTRAINT person_session_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE,
+  CONSTRAINT person_session_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+
+CREATE INDEX person_session_person ON public.person_session USING btree (person_id);
 
 CREATE TABLE push_delivery (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -928,6 +986,17 @@ CREATE TABLE settings_key (
   CONSTRAINT settings_key_pkey PRIMARY KEY (only_row),
   CONSTRAINT settings_key_only_row_check CHECK (only_row)
 );
+
+CREATE TABLE sign_in_failure (
+  subject bytea NOT NULL,
+  failures timestamp with time zone[] NOT NULL,
+  level integer DEFAULT 0 NOT NULL,
+  blocked_until timestamp with time zone,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT sign_in_failure_pkey PRIMARY KEY (subject)
+);
+
+CREATE INDEX sign_in_failure_age ON public.sign_in_failure USING btree (updated_at);
 
 CREATE TABLE vapid_key (
   app_id bigint NOT NULL,

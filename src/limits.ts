@@ -230,6 +230,12 @@ export const BULK_ENTRIES = 1_000;
 /** Signing a page's user in: failures of one entry, or from one address, within the window. */
 export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
+/** Sessions of people: longest time without use, and longest life (contract, section 7). */
+export const SESSION_IDLE_MS = 12 * 3_600_000;
+export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
+/** Lifetimes of one-time links. */
+export const SETUP_LINK_MS = 3_600_000;
+export const RESET_LINK_MS = 3_600_000;
 /** One statement of a query on entries (data sources). */
 export const QUERY_TIMEOUT_MS = 5_000;
 

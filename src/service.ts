@@ -33,6 +33,8 @@ export interface Service {
   baseUrl: string;
   /** The file of credentials, when this start made it. */
   firstCredentials: string | null;
+  /** Link that makes the first administrator; null once there is one, and with a database of DATABASE_URL. */
+  setupLink: string | null;
   /** The database in use, the embedded one's password included. */
   databaseUrl: string;
   /** Resolves with the reason should the service become unable to go on; it is to be stopped then. */
@@ -66,16 +68,20 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
+/** On an embedded database: makes the first app, and the link for the first administrator as long as there is none. */
 async function announceFirst(
-  { credentials }: Operations,
+  { credentials, accounts: { accounts } }: Operations,
   db: DataSource,
-  { dataDir }: Config,
+  { dataDir, roles }: Config,
   baseUrl: string,
   log: Logger,
-): Promise<string | null> {
-  const file = await bootstrap({ db, credentials, dataDir, baseUrl });
-  if (file) log.info({ file: join(dataDir, "credentials.json") }, "made a first app; its credentials are in the file");
-  return file;
+): Promise<Pick<Service, "firstCredentials" | "setupLink">> {
+  const firstCredentials = await bootstrap({ db, credentials, dataDir, baseUrl });
+  if (firstCredentials) {
+    log.info({ file: join(dataDir, "credentials.json") }, "made a first app; its credentials are in the file");
+  }
+  const needsLink = roles.has("api") && !(await accounts.hasAdministrator());
+  return { firstCredentials, setupLink: needsLink ? (await accounts.setupLink()).link : null };
 }
 
 /** Starts the parts in order. @throws what a part throws, or the reason of `unwanted` */
@@ -83,7 +89,7 @@ async function startParts(
   given: Plan,
   url: string,
   baseUrl: string,
-): Promise<Pick<Service, "databaseUrl" | "firstCredentials">> {
+): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
   const { config, log, onDatabaseReached, measures, unwanted } = given;
   await checkPreconditions(config);
   const starting = new Starting(given);
@@ -113,10 +119,11 @@ async function startParts(
   await startAlerts(plan, notifications, operations);
   startCleaner(plan, databaseUrl, operations);
   starting.metrics(opened, operations, work, browsers, skewMs);
-  const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;
+  const nothing = { firstCredentials: null, setupLink: null };
+  const first = alone ? await announceFirst(operations, db, config, baseUrl, log) : nothing;
   unwanted.throwIfAborted();
   openDoor();
-  return { databaseUrl, firstCredentials };
+  return { databaseUrl, ...first };
 }
 
 /** Stops what the plan holds. */

@@ -17,6 +17,12 @@ export interface RequestContext extends Visitor {
   updatedAt?: string;
   /** Where requests are traced. */
   span?: Span;
+  /** The browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
+  browser?: {
+    userAgent?: string;
+    /** Sets the session cookie; null clears it. */
+    setSession(session: { token: string } | null): void;
+  };
   /** It is refused, whatever HTTP says. */
   refused?: true;
 }

@@ -5,6 +5,7 @@ import { ActionWarningResolver } from "./graphql/action-warning-resolver.js";
 import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
+import { AuthResolver } from "./graphql/auth-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
 import { DataSourceResolver } from "./graphql/data-source-resolver.js";
 import { DraftResolver } from "./graphql/draft-resolver.js";
@@ -38,6 +39,7 @@ export function createResolvers(operations: Operations): Resolvers {
     alerts: new AlertResolver(gate, operations.alerts.rules),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
+    auth: new AuthResolver(gate, operations.accounts),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
     dataSources: new DataSourceResolver(
       gate,

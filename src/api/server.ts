@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
-import { BODY_MAX_BYTES } from "../limits.js";
+import { BODY_MAX_BYTES, SESSION_LIFETIME_MS } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
@@ -19,7 +19,7 @@ import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerBodies } from "./bodies.js";
 import type { BodyRooms } from "./body-room.js";
-import { tokenIn } from "./caller.js";
+import { isForeign, tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
 import { registerCors } from "./cors.js";
@@ -40,6 +40,7 @@ import { registerRequestLog } from "./request-log.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
 import { addressSender } from "./sender.js";
+import { createSessionCookie } from "./session-cookie.js";
 import { registerSignIn } from "./sign-in.js";
 import { LARGE_CHARACTERS, sliced } from "./sliced.js";
 import { registerTraces } from "./traces.js";
@@ -157,6 +158,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onRoute", ({ method, url }) => {
     for (const one of [method].flat()) addresses.push({ method: one, path: url });
   });
+  const cookie = createSessionCookie(baseUrl);
   registerRequestLog(app, log);
   registerCors(app);
   app.decorateRequest("context");
@@ -164,7 +166,18 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const address = addressOf(request.raw);
     let over: AbortSignal | undefined;
     const gone = () => (over ??= overSignal(request.raw, reply.raw));
-    request.context = { caller: null, idempotencyKey: null, gone, ...(address && { address }) };
+    const userAgent = request.headers["user-agent"];
+    const browser: RequestContext["browser"] = {
+      ...(userAgent !== undefined && { userAgent }),
+      setSession(session) {
+        const value = session ? cookie.set(session.token, SESSION_LIFETIME_MS / 1000) : cookie.clear();
+        reply.header("set-cookie", value).header("cache-control", "no-store");
+      },
+    };
+    request.context = { caller: null, idempotencyKey: null, gone, browser, ...(address && { address }) };
+    if (request.method === "POST" && request.url.startsWith("/v1/auth/") && isForeign(request.headers)) {
+      throw new ActionError("CROSS_SITE_REQUEST");
+    }
     const token = tokenIn(request.method, request.headers);
     const caller = token === null ? null : await credentials.resolve(token, address);
     const answer = answers.open(caller);
@@ -187,7 +200,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerKeptScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
-  registerSignIn(app, { credentials, sessions, baseUrl });
+  registerSignIn(app, { credentials, sessions, cookie });
   registerFirstPage(app, baseUrl);
   registerDocs(app, { pages, baseUrl, publicUrl });
   registerOpenapi(app, schema, baseUrl);

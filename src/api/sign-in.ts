@@ -1,11 +1,10 @@
-/** The sign-in that gives a browser its cookie (contract, section 2, `auth_token`), and the end of it. Makes no credential. */
-import { stringifySetCookie } from "cookie";
+/** Sign-in by a pasted token: puts it into the browser's cookie (contract, section 2), and takes it out. People sign in by `/v1/auth`. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
-import { COOKIE, isForeign } from "./caller.js";
-import { pathBefore } from "./page-origin.js";
+import { isForeign } from "./caller.js";
+import type { SessionCookie } from "./session-cookie.js";
 
 const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
 
@@ -16,16 +15,8 @@ function refuseForeign({ headers }: FastifyRequest): void {
 
 export function registerSignIn(
   app: FastifyInstance,
-  { credentials, sessions, baseUrl }: { credentials: Credentials; sessions: PageSessions; baseUrl: string },
+  { credentials, sessions, cookie }: { credentials: Credentials; sessions: PageSessions; cookie: SessionCookie },
 ): void {
-  const secure = baseUrl.startsWith("https:");
-  const path = pathBefore(baseUrl) || "/";
-  /** @param maxAge null: until the browser is closed */
-  const cookie = (value: string, maxAge: number | null) => {
-    const age = maxAge === null ? {} : { maxAge };
-    return stringifySetCookie({ name: COOKIE, value, path, ...age, httpOnly: true, sameSite: "lax", secure });
-  };
-
   app.get("/v1/session", async ({ context: { caller } }, reply) => {
     reply.header("cache-control", "no-store");
     return caller ? { status: "SIGNED_IN", kind: caller.kind } : { status: "SIGNED_OUT" };
@@ -39,7 +30,7 @@ export function registerSignIn(
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
-    reply.header("set-cookie", cookie(token as string, keep ? seconds : null)).header("cache-control", "no-store");
+    reply.header("set-cookie", cookie.set(token as string, keep ? seconds : null)).header("cache-control", "no-store");
     return { status: "SIGNED_IN", kind: caller.kind };
   });
 
@@ -47,7 +38,7 @@ export function registerSignIn(
     refuseForeign(request);
     const { caller } = request.context;
     if (caller) await sessions.end(caller.credentialId);
-    reply.header("set-cookie", cookie("", 0)).header("cache-control", "no-store");
+    reply.header("set-cookie", cookie.clear()).header("cache-control", "no-store");
     return { status: "SIGNED_OUT" };
   });
 }

@@ -1,20 +1,52 @@
-/** `npm run bootstrap`: makes the first app and its credentials in an empty database of somebody else's. Its last line is JSON. */
+/**
+ * `npm run bootstrap`: makes the first app and its credentials in an empty database of DATABASE_URL; its last line is JSON. With `--link`:
+ * prints a link that makes an administrator, valid once and for an hour.
+ */
 import "reflect-metadata";
-import { readConfig } from "../config.js";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, readConfig } from "../config.js";
 import { StartError } from "../errors.js";
-import { bootstrap } from "../operations/access/bootstrap.js";
-import { runCommand, withDatabase } from "./command.js";
+import { bootstrap, type FirstCredentials } from "../operations/access/bootstrap.js";
+import { createPeople } from "../operations/access/people.js";
+import { createPeopleAccounts } from "../operations/accounts/people-accounts.js";
+import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
+
+/** The service's address: with PORT=0 only the file of credentials has it. */
+function addressOf({ publicUrl, dataDir, host, port }: Config): string {
+  if (publicUrl !== null) return publicUrl;
+  try {
+    return (JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")) as FirstCredentials).baseUrl;
+  } catch {
+    return `http://${host}:${port}`;
+  }
+}
+
+async function setupLink({ db, credentials }: CommandDatabase, baseUrl: string): Promise<string> {
+  const people = createPeople({ db, credentials });
+  const { accounts } = createPeopleAccounts({ db, credentials, people, baseUrl });
+  return (await accounts.setupLink()).link;
+}
 
 await runCommand(async () => {
   const config = readConfig();
+  const { values } = readArguments({ link: { type: "boolean" } }, "Usage: npm run bootstrap [-- --link]");
   const { databaseUrl, dataDir, host, port, publicUrl } = config;
+  if (values.link) {
+    const link = await withDatabase(config, (database) => setupLink(database, addressOf(config)));
+    process.stdout.write(`${link}\n`);
+    return;
+  }
   if (databaseUrl === null) {
     throw new StartError(
       "Set DATABASE_URL: an embedded database gets its first app by itself when the service starts.",
     );
   }
   const baseUrl = publicUrl ?? `http://${host}:${port}`;
-  const file = await withDatabase(config, ({ db, credentials }) => bootstrap({ db, credentials, dataDir, baseUrl }));
-  if (file === null) throw new StartError("The database is not empty: nothing was made.");
-  process.stdout.write(`${JSON.stringify({ credentials: file })}\n`);
+  const made = await withDatabase(config, async (database) => {
+    const credentials = await bootstrap({ ...database, dataDir, baseUrl });
+    return credentials && { credentials, setupLink: await setupLink(database, baseUrl) };
+  });
+  if (made === null) throw new StartError("The database is not empty: nothing was made.");
+  process.stdout.write(`${JSON.stringify(made)}\n`);
 });

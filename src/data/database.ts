@@ -62,6 +62,7 @@ import { IgnoredProxy1764000750000 } from "../../migrations/1764000750000-ignore
 import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sandbox.js";
 import { IntegrationOrigins1764001000000 } from "../../migrations/1764001000000-integration-origins.js";
 import { Roles1764001100000 } from "../../migrations/1764001100000-roles.js";
+import { Accounts1764100000000 } from "../../migrations/1764100000000-accounts.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -128,6 +129,7 @@ export const MIGRATIONS = [
   RunSandbox1764000900000,
   IntegrationOrigins1764001000000,
   Roles1764001100000,
+  Accounts1764100000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -12,6 +12,7 @@ import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
 import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
+import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
@@ -115,10 +116,22 @@ function triggersOf(
   };
 }
 
+/** Callers, their rights, and the people behind them. */
+function accessOf({ config, db, notifications, room, baseUrl }: Surroundings) {
+  const credentials = createCredentials({ db, notifications });
+  const people = createPeople({ db, credentials });
+  return {
+    credentials,
+    gate: createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room }),
+    people,
+    accounts: createPeopleAccounts({ db, credentials, people, baseUrl }),
+  };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
-  const credentials = createCredentials({ db, notifications });
-  const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
+  const access = accessOf(surroundings);
+  const { credentials, gate, people } = access;
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
   const queueRoom = createQueueRoom(db, queueBounds(config));
   const logEvents = createLogEvents({ db, queueRoom, intake });
@@ -126,7 +139,6 @@ export async function createOperations(surroundings: Surroundings) {
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
-  const people = createPeople({ db, credentials });
   const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
   const outlet = outletOf(gate, () => messaging.communicate.acceptance);
@@ -160,11 +172,9 @@ export async function createOperations(surroundings: Surroundings) {
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     ...running,
-    credentials,
-    gate,
+    ...access,
     patience: createPatience(),
     settings,
-    people,
     apps,
     authoring,
     actionFeed: createActionFeed({ db, notifications, log }),

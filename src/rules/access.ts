@@ -20,6 +20,8 @@ export interface Caller {
   organizations: ReadonlyMap<number, Role>;
   /** Scopes of an API token; null for a token without scopes and for all other kinds. */
   scopes: readonly Scope[] | null;
+  /** Set for a session of a person's sign-in; `provisional`, with no role, until the person registers a passkey. Absent for tokens. */
+  session?: "full" | "provisional";
   /** The run that a task token was made for. */
   runId: number | null;
   /** How many runs caused one another up to that one. */
@@ -75,6 +77,7 @@ export const ACCESS = {
   readTrail: { who: AUTHORS },
   updateApp: { who: AUTHORS, scopes: ["manage"] },
   administrate: { who: ADMINS },
+  ownAccount: { who: MEMBERS },
   listApps: { who: [...MEMBERS, "api", "task", "viewer", "live"], scopes: SCOPES },
   publishApp: { who: AUTHORS, scopes: ["publish"] },
   manageEditors: { who: AUTHORS },
@@ -156,6 +159,7 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   readTrail: "nothing",
   updateApp: "rows",
   administrate: "rows",
+  ownAccount: "nothing",
   listApps: "nothing",
   publishApp: "rows",
   manageEditors: "nothing",

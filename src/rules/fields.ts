@@ -14,6 +14,13 @@ export function requiredText(value: unknown, field: string): string {
   );
 }
 
+/** An e-mail address. @throws REQUEST_INVALID */
+export function requiredEmail(value: unknown, field: string): string {
+  const email = requiredText(value, field);
+  if (/^[^\s@]+@[^\s@]+$/.test(email)) return email;
+  throw new ActionError("REQUEST_INVALID", `${field} must be an e-mail address`);
+}
+
 /** A positive integer, or null where none was given. @throws REQUEST_INVALID */
 export function optionalId(value: unknown, field: string): number | null {
   if (value === undefined || value === null) return null;

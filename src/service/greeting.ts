@@ -1,11 +1,20 @@
-/** What a person at a terminal is told once the service is up: where to click, and at the first start how to sign in. Holds no token. */
+/** Text for a person at a terminal once the service is up: where to click, and how to sign in at first. Its link is valid once. */
 import { addressesOf } from "../api/first-page.js";
 
-/** Listening everywhere is no address that a browser opens. */
-const clickable = (url: string): string => url.replace(/^(https?:\/\/)(0\.0\.0\.0|\[::\])(?=[:/]|$)/, "$1localhost");
+/** Browsers open no address that stands for all, and passkeys need a name instead of an IP address. */
+const clickable = (url: string): string =>
+  url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
-/** @param firstCredentials the file that this start made; null at every other */
-export function greeting({ baseUrl, firstCredentials }: { baseUrl: string; firstCredentials: string | null }): string {
+/**
+ * @param greeted.firstCredentials the file that this start made; null at every other
+ * @param greeted.setupLink null once an administrator has an account
+ */
+export function greeting(greeted: {
+  baseUrl: string;
+  firstCredentials: string | null;
+  setupLink: string | null;
+}): string {
+  const { baseUrl, firstCredentials, setupLink } = greeted;
   const { studio, graphiql, api } = addressesOf(clickable(baseUrl));
   const lines = [
     "",
@@ -16,8 +25,9 @@ export function greeting({ baseUrl, firstCredentials }: { baseUrl: string; first
     `  API       ${api}`,
     "",
   ];
-  if (firstCredentials !== null) {
-    lines.push(`  To sign in, paste what stands under tokens.editor in ${firstCredentials}`, "");
+  if (setupLink !== null) {
+    lines.push("  Create the first administrator (the link is valid once, for an hour):", "", `  ${setupLink}`, "");
   }
+  if (firstCredentials !== null) lines.push(`  Tokens for programs are in ${firstCredentials}`, "");
   return `${lines.join("\n")}\n`;
 }

@@ -74,6 +74,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   updateApp: rest("PUT", "/v1/apps/:app", {}),
   administrate: rest("PUT", "/v1/admin/apps/:app", {}),
   listApps: rest("GET", "/v1/apps"),
+  ownAccount: rest("GET", "/v1/auth/session"),
   publishApp: rest("POST", "/v1/apps/:app/publish"),
   manageEditors: rest("DELETE", "/v1/apps/:app/editors", { userId: NOTHING }),
   manageTokens: rest("GET", "/v1/apps/:app/tokens"),

@@ -203,7 +203,9 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
 export const STATELESS_MUTATIONS = [
   // Members of a set, added and removed one by one: a repeat changes nothing.
   ...["addEditor", "removeEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
-  // The caller's own session.
+  // The caller's own account and sessions.
+  ...["updateOwnAccount", "endAuthSession", "endOtherAuthSessions"],
+  // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // Never changed, only revoked, cancelled or decided, once.
   ...["revokeToken", "cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],

@@ -175,6 +175,7 @@ describe("ids of another app", () => {
       notificationId: [notification],
       alertId: [alert],
       tokenId: [token],
+      sessionId: [token],
       fileId: [file],
       folderId: [folder],
       parentId: [folder],

@@ -14,6 +14,7 @@ import { ActionWarningResolver } from "./action-warning-resolver.js";
 import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
+import { AuthResolver } from "./auth-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
 import { DataSourceResolver } from "./data-source-resolver.js";
 import { DraftResolver } from "./draft-resolver.js";
@@ -40,6 +41,7 @@ const CLASSES = {
   actionWarnings: ActionWarningResolver,
   alerts: AlertResolver,
   apps: AppResolver,
+  auth: AuthResolver,
   clients: ClientResolver,
   appVersions: AppVersionResolver,
   dataSources: DataSourceResolver,

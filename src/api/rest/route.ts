@@ -15,6 +15,8 @@ export interface Route {
   isLargeForAll?: true;
   /** Access rules may let in who has no credential: the operation refuses whom they do not. */
   open?: true;
+  /** For callers without a credential, who prove who they are by it. It is open too. */
+  isForAnonymous?: true;
   /** Calls the resolver and shapes the body. */
   answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

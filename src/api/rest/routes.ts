@@ -2,6 +2,7 @@
 import { actionRoutes } from "./action-routes.js";
 import { alertRoutes } from "./alert-routes.js";
 import { appRoutes } from "./app-routes.js";
+import { authRoutes } from "./auth-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
 import { draftRoutes } from "./draft-routes.js";
@@ -28,6 +29,7 @@ export const ROUTES: readonly Route[] = [
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,
+  ...authRoutes,
   ...dataSourceRoutes,
   ...sessionRoutes,
   ...mediaRoutes,

@@ -7,7 +7,13 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
-import { RATE_WINDOW_MS, TOKENS_PER_APP, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
+import {
+  RATE_WINDOW_MS,
+  SESSION_IDLE_MS,
+  SESSION_LIFETIME_MS,
+  TOKENS_PER_APP,
+  UNKNOWN_TOKENS_PER_ADDRESS,
+} from "../../limits.js";
 import { allows, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isAbove, ROLES, type Role } from "../../rules/roles.js";
@@ -64,28 +70,47 @@ interface FoundRow {
   scopes: Scope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
+  session: "full" | "provisional" | null;
+  isSessionDue: boolean | null;
 }
 
 /* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
 const FIND = `
-  SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
+  SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
+         c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
          least(c.expires_at, CASE WHEN c.page_session THEN (SELECT expires_at FROM credential p WHERE p.id = c.parent_id) END)
            AS "expiresAt",
          c.action_id AS "actionId", c.scopes, run.copy AS "runCopy", run.depth AS "runDepth",
-         CASE WHEN c.kind = 'editor' THEN
+         CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(app_id, role)) FROM app_role WHERE person_id = c.person_id) END AS roles,
-         CASE WHEN c.kind = 'editor' THEN
+         CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(organization_id, role)) FROM organization_member
-             WHERE person_id = c.person_id) END AS organizations
+             WHERE person_id = c.person_id) END AS organizations,
+         CASE WHEN session.is_provisional THEN 'provisional' WHEN NOT session.is_provisional THEN 'full' END AS session,
+         session.last_used_at < now() - interval '1 minute' AS "isSessionDue"
     FROM credential c LEFT JOIN run ON run.id = c.run_id
+         LEFT JOIN person_session session ON session.credential_id = c.id
+         LEFT JOIN person ON person.id = session.person_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
        ELSE EXISTS (SELECT FROM credential p
                      WHERE p.id = c.parent_id AND p.revoked_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > now())
                        AND (p.kind = 'admin' OR EXISTS
+                         (SELECT FROM person_session s JOIN person a ON a.id = s.person_id
+                           WHERE s.credential_id = p.id AND a.is_administrator AND NOT s.is_provisional) OR EXISTS
                          (SELECT FROM app_role r WHERE r.app_id = c.app_id AND r.person_id = p.person_id AND r.role = ANY ($2))))
        END)`;
+
+/* A session lives on while it is used, up to its longest life. */
+const RENEW = `
+  WITH used AS (
+    UPDATE person_session SET last_used_at = now(), address = coalesce($2, address) WHERE credential_id = $1
+    RETURNING created_at, person_id),
+  seen AS (UPDATE person SET last_seen_at = now() FROM used WHERE person.id = used.person_id)
+  UPDATE credential
+     SET expires_at = least(now() + $3 * interval '1 millisecond', used.created_at + $4 * interval '1 millisecond')
+    FROM used WHERE credential.id = $1 RETURNING credential.expires_at AS "expiresAt"`;
 
 const ISSUE = `
   INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id)
@@ -123,6 +148,7 @@ function toCaller(row: FoundRow): Caller {
     debugs: row.actionId,
     copy: row.runCopy ?? (row.kind === "api" || row.kind === "live" || row.kind === "task" ? "production" : "master"),
     expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
+    ...(row.session && { session: row.session }),
   };
 }
 
@@ -201,6 +227,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     forget();
   }
 
+  /** Renews a session that is in use. Where the database takes no writes, the session goes on as it was. */
+  async function renew({ id, expiresAt }: FoundRow, address: string): Promise<Date | null> {
+    const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
+    const renewed = await rows<{ expiresAt: Date }>(db, RENEW, values).catch(() => []);
+    return renewed[0]?.expiresAt ?? expiresAt;
+  }
+
   return {
     announce,
 
@@ -250,6 +283,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         return null;
       }
       unknown.found(key);
+      if (row.isSessionDue && address !== undefined) row.expiresAt = await renew(row, address);
       const caller = toCaller(row);
       // A run's token dies with it: only who issued it hears of that at once.
       const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);

@@ -4,7 +4,7 @@ import { isDuplicate, rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { SessionOf } from "../../rules/env-script.js";
-import { optionalId, requiredText } from "../../rules/fields.js";
+import { optionalId, requiredEmail, requiredText } from "../../rules/fields.js";
 import type { Credentials } from "./credentials.js";
 
 /** A person of an organization. */
@@ -64,8 +64,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
 
     /** Makes a person with an editor's session, who edits nothing yet. @throws REQUEST_INVALID */
     async create(data: Record<string, unknown>): Promise<{ user: User; token: string }> {
-      const email = requiredText(data["email"], "email");
-      if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new ActionError("REQUEST_INVALID", "email must be an e-mail address");
+      const email = requiredEmail(data["email"], "email");
       const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
       return db.transaction(async (manager) => {

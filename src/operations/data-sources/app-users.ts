@@ -11,9 +11,9 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerifiedBy } from "../../rules/verification.js";
+import { type HashTurn, hashTurn, matches } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visible } from "./entry.js";
-import { type HashTurn, hashTurn, matches } from "./hashes.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 
 /** Who is signed in to a page: an entry, without its hashed columns. */

@@ -20,6 +20,7 @@ import type { Reserve } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 import type { Reference } from "../../rules/reference.js";
 import { audit } from "../records/audit.js";
+import { type HashTurn, hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import {
   checkSource,
@@ -36,7 +37,6 @@ import { type EntryChange, finishNew } from "./entry-changes.js";
 import type { EntryIndexes } from "./entry-indexes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
-import { type HashTurn, hashTurn } from "./hashes.js";
 import { checkIndexes, type IndexWish, isUnique, topColumnsOf } from "./index-definitions.js";
 
 const LIST = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id`;

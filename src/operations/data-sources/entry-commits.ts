@@ -5,6 +5,7 @@ import { meets } from "../../rules/caller-rules.js";
 import { denied, type EntryGrant, mayNameById } from "../../rules/entries/entry-access.js";
 import type { Commit, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
+import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
@@ -23,7 +24,6 @@ import {
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { mustStandAs, replaced, viewFor } from "./entry-writes.js";
-import { hashTurn } from "./hashes.js";
 
 /** What a commit answers: the entries that it wrote, or how many. */
 export type Committed = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };

@@ -10,6 +10,7 @@ import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { MetColumns } from "../../rules/entries/columns.js";
 import { denied } from "../../rules/entries/entry-access.js";
 import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
+import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
@@ -17,7 +18,6 @@ import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { hashTurn } from "./hashes.js";
 import { isUnique } from "./index-definitions.js";
 import type { Layout } from "./row-streams.js";
 

@@ -4,8 +4,8 @@ import { meets } from "../../rules/caller-rules.js";
 import { denied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryText } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
+import { checkHashable, type HashTurn, hash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { checkHashable, type HashTurn, hash } from "./hashes.js";
 
 /** Of one request, of the app itself and of a page: each takes 30 ms of a processor. */
 const HASHES_PER_REQUEST = 2_000;

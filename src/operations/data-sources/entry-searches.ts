@@ -7,6 +7,7 @@ import { type HashedWhere, splitHashed } from "../../rules/entries/hashed-where.
 import type { EntryScope, Join } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import type { Reserve } from "../../rules/page.js";
+import { hashTurn, matches } from "../records/hashes.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
@@ -15,7 +16,6 @@ import type { Rights } from "./entry-rights.js";
 import { entriesOf } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { hashTurn, matches } from "./hashes.js";
 import type { Read } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";

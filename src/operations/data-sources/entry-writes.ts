@@ -4,6 +4,7 @@ import { meets } from "../../rules/caller-rules.js";
 import { denied, mayNameById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { Precondition } from "../../rules/precondition.js";
+import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
@@ -11,7 +12,6 @@ import type { EntryChanges } from "./entry-changes.js";
 import { createJudge, ready } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, updateTexts } from "./entry-statements.js";
-import { hashTurn } from "./hashes.js";
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 

@@ -1,7 +1,7 @@
 /** Turns of password hashes: who waits behind whom, and who is refused. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
-import { hash, hashTurn, matches } from "../../../src/operations/data-sources/hashes.js";
+import { hash, hashTurn, matches } from "../../../src/operations/records/hashes.js";
 
 describe("password hashes", () => {
   const turn = (appId: number, address: string) => hashTurn(appId, { kind: "live", credentialId: 1, address } as never);

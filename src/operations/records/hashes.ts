@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { createFairLine } from "../../engine/fair-line.js";
 import { ActionError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
-import type { Sender } from "../records/intake.js";
+import type { Sender } from "./intake.js";
 
 /* OWASP's first choice of parameters for argon2id with little memory. */
 const MEMORY_KIB = 19_456;

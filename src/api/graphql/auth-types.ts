@@ -1,0 +1,47 @@
+/** Shapes of people's accounts in the GraphQL schema. No behaviour. */
+import { Field, InputType, Int, ObjectType } from "type-graphql";
+import type { User } from "../../operations/access/people.js";
+import type { Membership } from "../../operations/accounts/who-am-i.js";
+import { UserType } from "./app-types.js";
+import { DateTime } from "./leaf-types.js";
+
+@ObjectType("Membership", { description: "Organization or app in which a person has a role." })
+export class MembershipType {
+  @Field(() => Int, { description: "ID of the organization or app." }) id: number;
+  @Field(() => String, { description: "Name of the organization or app." }) name: string;
+  @Field(() => String, { description: "Role of the person." }) role: string;
+}
+
+@ObjectType("AuthSession", { description: "Person behind the credential of the request, with their roles." })
+export class AuthSessionType {
+  @Field(() => UserType, { description: "The person." }) user: User;
+  @Field(() => [MembershipType], { description: "Organizations in which the person has a role." })
+  organizations: Membership[];
+  @Field(() => [MembershipType], { description: "Apps in which the person has a role." }) apps: Membership[];
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time when the credential expires; null if it does not expire.",
+  })
+  expiresAt: string | null;
+}
+
+@ObjectType("PersonSession", { description: "Session of a person's sign-in." })
+export class PersonSessionType {
+  @Field(() => Int, { description: "ID of the session." }) id: number;
+  @Field(() => String, { description: "Browser and operating system that signed in." }) device: string;
+  @Field(() => String, { nullable: true, description: "Network address of the last use; null if unknown." })
+  address: string | null;
+  @Field(() => DateTime, { description: "Time of the sign-in." }) createdAt: string;
+  @Field(() => DateTime, { description: "Time of the last use, to the minute." }) lastUsedAt: string;
+  @Field(() => DateTime, { description: "Time when the session expires unless it is used again." }) expiresAt: string;
+  @Field(() => Boolean, { description: "True for the session of this request." }) isCurrent: boolean;
+}
+
+@InputType("UpdateAccountInput", { description: "Properties of the caller's own account to change." })
+export class UpdateAccountInput {
+  @Field(() => String, { nullable: true, description: "First name; null to keep it." }) firstName?: unknown;
+  @Field(() => String, { nullable: true, description: "Last name; null to keep it." }) lastName?: unknown;
+  @Field(() => String, { nullable: true, description: "New passphrase; null to keep it." }) passphrase?: unknown;
+  @Field(() => String, { nullable: true, description: "Current passphrase; required for a new one if one is set." })
+  currentPassphrase?: unknown;
+}

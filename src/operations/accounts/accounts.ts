@@ -1,0 +1,269 @@
+/**
+ * Accounts of people: the first administrator, sign-in by passphrase, reset. Sessions, links and counted failures are in the files beside it.
+ */
+import type { DataSource } from "typeorm";
+import { runInBackground } from "../../background.js";
+import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { requiredEmail, requiredText } from "../../rules/fields.js";
+import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import type { People, User } from "../access/people.js";
+import { type HashTurn, hash, matches } from "../records/hashes.js";
+import { recordAccess } from "./access-events.js";
+import type { IssuedLink, Links } from "./links.js";
+import type { BegunSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
+import type { SignInAttempts } from "./sign-in-attempts.js";
+
+/** A request that signs in: where it comes from, and who it was before. */
+export interface SignInRequest extends SessionOrigin {
+  caller: Caller | null;
+}
+
+/** A session that was begun, and the person that it is for. */
+export interface SignedIn {
+  user: User;
+  session: BegunSession;
+}
+
+/** Sends a reset link to a person; null where the service has no mail server of its own. */
+export type SendReset = ((user: User, link: string) => Promise<void>) | null;
+
+const USER = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+const BY_EMAIL = `SELECT ${USER}, passphrase_hash AS "passphraseHash" FROM person WHERE lower(email) = lower($1)`;
+const BY_ID = `SELECT ${USER}, passphrase_hash AS "passphraseHash" FROM person WHERE id = $1`;
+const INSERT = `
+  INSERT INTO person (organization_id, first_name, last_name, email, passphrase_hash, is_administrator)
+  VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER}`;
+const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
+const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
+/* Also those of an organization whose administrators came by a token only. */
+const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
+const RECENT_RESETS = `
+  SELECT count(*) FROM one_time_link WHERE kind = 'reset' AND person_id = $1 AND created_at > now() - interval '10 minutes'`;
+
+const RESETS_PER_ADDRESS = 10;
+const RESETS_PER_PERSON = 3;
+const RESET_WINDOW_MS = 600_000;
+
+const SETUP = flat(["token", "email", "firstName", "lastName", "passphrase"]);
+const SIGN_IN = flat(["email", "passphrase"]);
+const RESET = flat(["email"]);
+const CONFIRM = flat(["token", "passphrase"]);
+const ACCOUNT = flat(["firstName", "lastName", "passphrase", "currentPassphrase"]);
+
+interface FoundPerson extends User {
+  passphraseHash: string | null;
+}
+
+const turnOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: addressBlock(address ?? "") });
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+
+export type Accounts = ReturnType<typeof createAccounts>;
+
+export function createAccounts(options: {
+  db: DataSource;
+  people: People;
+  sessions: PersonSessions;
+  links: Links;
+  attempts: SignInAttempts;
+  sendReset: SendReset;
+}) {
+  const { db, people, sessions, links, attempts, sendReset } = options;
+  const resets = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: RESET_WINDOW_MS });
+
+  async function personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
+    const [found] = await rows<FoundPerson>(db, sql, [key]);
+    if (!found) return null;
+    const { passphraseHash, ...user } = found;
+    return { user, passphraseHash };
+  }
+
+  async function insertPerson(values: unknown[], executor: Executor): Promise<User> {
+    const [user] = await rows<User>(executor, INSERT, values).catch((error: unknown) => {
+      throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
+    });
+    return user!;
+  }
+
+  async function sendResetTo(email: string, address: string | undefined): Promise<void> {
+    const person = await personOf(BY_EMAIL, email);
+    if (!person || !sendReset) return;
+    const { user } = person;
+    const [recent] = await rows<{ count: number }>(db, RECENT_RESETS, [user.id]);
+    if (recent!.count >= RESETS_PER_PERSON) return;
+    const { link } = await links.issue({ kind: "reset", personId: user.id, lifetimeMs: RESET_LINK_MS });
+    await recordAccess(db, { type: "person.resetRequested", subjectId: user.id, address });
+    await sendReset(user, link);
+  }
+
+  return {
+    /** Reads a person by id. @throws NOT_FOUND */
+    async user(id: number): Promise<User> {
+      const found = await personOf(BY_ID, id);
+      if (!found) throw new ActionError("NOT_FOUND", "no such person");
+      return found.user;
+    },
+
+    /** True if a person with an account administers the service. */
+    hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ACCOUNT)).length > 0,
+
+    /** Makes the link that makes an administrator; an unused one from before is revoked. */
+    async setupLink(): Promise<IssuedLink> {
+      return db.transaction(async (manager) => {
+        await links.revokeAll("setup", null, manager);
+        return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
+      });
+    },
+
+    /**
+     * Makes an administrator of the service and signs in. Without a passphrase the session must register a passkey first.
+     * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, LINK_EXPIRED, EMAIL_IN_USE
+     */
+    async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
+      const email = requiredEmail(body["email"], "email");
+      const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
+      const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      refuseUnknownFields(body, SETUP);
+      await links.peek(body["token"], "setup");
+      const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      const organizationId = await people.organizationOf(null);
+      return db.transaction(async (manager) => {
+        await links.redeem(body["token"], "setup", manager);
+        const user = await insertPerson([organizationId, ...names, email, hashed, true], manager);
+        await manager.query(MAKE_OWNER, [organizationId, user.id]);
+        const how = { replaced: request.caller, isProvisional: hashed === null };
+        const session = await sessions.begin(user.id, request, how, manager);
+        const { address } = request;
+        await recordAccess(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
+        return { user, session };
+      });
+    },
+
+    /**
+     * Signs in by passphrase. An unknown account, one without a passphrase, and a wrong passphrase look and take the same.
+     * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED after too many failures; OVERLOADED
+     */
+    async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
+      const email = requiredEmail(body["email"], "email");
+      const passphrase = readPassphrase(body["passphrase"]);
+      refuseUnknownFields(body, SIGN_IN);
+      const { address } = request;
+      const user = await attempts.counted(email.toLowerCase(), address, async () => {
+        const found = await personOf(BY_EMAIL, email);
+        return (await matches(passphrase, found?.passphraseHash ?? null, turnOf(request))) ? found!.user : null;
+      });
+      if (!user) {
+        await recordAccess(db, { type: "person.signInFailed", address, data: { email } });
+        throw new ActionError("SIGN_IN_FAILED");
+      }
+      return this.begin(request, user, "passphrase");
+    },
+
+    /** Begins a session for a person who has proven who they are. */
+    async begin(
+      request: SignInRequest,
+      user: User,
+      by: "passphrase" | "passkey" | "openid" | "invitation",
+    ): Promise<SignedIn> {
+      return db.transaction(async (manager) => {
+        const session = await sessions.begin(user.id, request, { replaced: request.caller }, manager);
+        const { address } = request;
+        await recordAccess(manager, {
+          type: "person.signIn",
+          personId: user.id,
+          subjectId: user.id,
+          address,
+          data: { by },
+        });
+        return { user, session };
+      });
+    },
+
+    /** Ends the caller's session, if it is one of a person's sign-in. */
+    async signOut({ caller, address }: SignInRequest): Promise<void> {
+      if (!caller?.session || caller.personId === null) return;
+      const { personId } = caller;
+      await sessions.end(personId, caller.credentialId);
+      await recordAccess(db, { type: "person.signOut", personId, subjectId: personId, address });
+    },
+
+    /**
+     * Sends a reset link if the account exists. Returns before it is known whether it does.
+     * @throws REQUEST_INVALID; RATE_LIMIT_EXCEEDED for an address that asks too often
+     */
+    requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
+      const email = requiredEmail(body["email"], "email");
+      refuseUnknownFields(body, RESET);
+      const retryAfter = resets.take(addressBlock(address ?? ""));
+      if (retryAfter > 0) throw tooOften("too many requests for a reset from this address", retryAfter);
+      runInBackground(sendResetTo(email, address));
+    },
+
+    /** Makes a reset link for an administrator to hand over. */
+    async resetLink(personId: number, createdBy: number | null): Promise<IssuedLink> {
+      return db.transaction(async (manager) => {
+        const made = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
+        await recordAccess(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
+        return made;
+      });
+    },
+
+    /** Sets a passphrase by a reset link; all sessions of the person end. @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED */
+    async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
+      const passphrase = checkPassphrase(body["passphrase"]);
+      refuseUnknownFields(body, CONFIRM);
+      await links.peek(body["token"], "reset");
+      const hashed = await hash(passphrase, turnOf(request));
+      await db.transaction(async (manager) => {
+        const { personId } = await links.redeem(body["token"], "reset", manager);
+        await manager.query(SET_PASSPHRASE, [personId, hashed]);
+        await links.revokeAll("reset", personId, manager);
+        await sessions.endAll(personId!, null, manager);
+        await recordAccess(manager, { type: "person.reset", subjectId: personId, address: request.address });
+      });
+    },
+
+    /**
+     * Changes the caller's own names or passphrase. A new passphrase needs the current one, if there is one, and ends all other sessions.
+     * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, SIGN_IN_FAILED, RATE_LIMIT_EXCEEDED
+     */
+    async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {
+      const { credentialId, personId } = request.caller;
+      const found = await personOf(BY_ID, personId);
+      if (!found) throw new ActionError("NOT_FOUND", "no such person");
+      const { user, passphraseHash } = found;
+      const name = (field: "firstName" | "lastName") =>
+        isGiven(body[field]) ? requiredText(body[field], field) : user[field];
+      const names = { firstName: name("firstName"), lastName: name("lastName") };
+      const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      refuseUnknownFields(body, ACCOUNT);
+      if (passphrase !== null && passphraseHash !== null) {
+        const current = readPassphrase(body["currentPassphrase"]);
+        const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>
+          (await matches(current, passphraseHash, turnOf(request))) ? true : null,
+        );
+        if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
+      }
+      const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      await db.transaction(async (manager) => {
+        const values = [user.id, names.firstName, names.lastName, hashed];
+        await manager.query(
+          `UPDATE person SET first_name = $2, last_name = $3, passphrase_hash = coalesce($4, passphrase_hash) WHERE id = $1`,
+          values,
+        );
+        if (hashed === null) return;
+        await sessions.endAll(user.id, credentialId, manager);
+        await sessions.confirm(credentialId, manager);
+        const { address } = request;
+        await recordAccess(manager, { type: "person.passphrase", personId: user.id, subjectId: user.id, address });
+      });
+      return { ...user, ...names };
+    },
+  };
+}

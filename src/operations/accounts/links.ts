@@ -1,0 +1,103 @@
+/**
+ * One-time links: the token of a set-up, an invitation or a reset, stored as a hash, used once, revocable. Read it before you add a kind of
+ * link. The token stands in the link's fragment, which browsers do not send, and is exchanged by POST.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { hashToken, newSecret } from "../access/tokens.js";
+
+export type LinkKind = "setup" | "invitation" | "reset";
+
+/** Pages of Studio that a link opens, each with the token in the fragment. */
+const PAGES: Record<LinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
+
+const ISSUE = `
+  INSERT INTO one_time_link (kind, hash, person_id, created_by, expires_at)
+  VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond') RETURNING id, expires_at AS "expiresAt"`;
+
+const VALID = "hash = $1 AND kind = $2 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > now()";
+const REDEEM = `UPDATE one_time_link SET used_at = now() WHERE ${VALID} RETURNING id, person_id AS "personId"`;
+const PEEK = `SELECT id, person_id AS "personId" FROM one_time_link WHERE ${VALID}`;
+const REVOKE =
+  "UPDATE one_time_link SET revoked_at = now() WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL RETURNING id";
+const REVOKE_ALL = `
+  UPDATE one_time_link SET revoked_at = now()
+   WHERE kind = $1 AND person_id IS NOT DISTINCT FROM $2 AND used_at IS NULL AND revoked_at IS NULL`;
+
+export interface NewLink {
+  kind: LinkKind;
+  /** The person whom the link is about; null if the person does not exist yet. */
+  personId?: number | null;
+  /** The person who made the link; null for the service itself. */
+  createdBy?: number | null;
+  lifetimeMs: number;
+}
+
+export interface IssuedLink {
+  id: number;
+  /** Returned only here. */
+  token: string;
+  /** Address for a person: a page of Studio with the token in its fragment. */
+  link: string;
+  expiresAt: string;
+}
+
+export interface RedeemedLink {
+  id: number;
+  personId: number | null;
+}
+
+/** @throws LINK_EXPIRED */
+function found(row: RedeemedLink | undefined): RedeemedLink {
+  if (row) return row;
+  throw new ActionError("LINK_EXPIRED");
+}
+
+export type Links = ReturnType<typeof createLinks>;
+
+/** @param baseUrl the address of the service for people; never taken from a request */
+export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
+  return {
+    /** Makes a link. Pass the transaction's executor to make it together with what it stands for. */
+    async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: Executor = db) {
+      const token = newSecret(`svc_${kind}`);
+      const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
+      const [row] = await rows<{ id: number; expiresAt: Date }>(executor, ISSUE, values);
+      const link = `${baseUrl}/studio/${PAGES[kind]}#token=${token}`;
+      const issued: IssuedLink = { id: row!.id, token, link, expiresAt: row!.expiresAt.toISOString() };
+      return issued;
+    },
+
+    /**
+     * Uses the link up. Pass the executor of the transaction that does what the link permits: the link stays valid if that fails.
+     * @throws REQUEST_INVALID if it is no text; LINK_EXPIRED if it is unknown, of another kind, used, revoked or too old
+     */
+    async redeem(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
+      return found((await rows<RedeemedLink>(executor, REDEEM, [hashToken(linkToken(token)), kind]))[0]);
+    },
+
+    /** Reads a valid link without using it up. @throws as `redeem` */
+    async peek(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
+      return found((await rows<RedeemedLink>(executor, PEEK, [hashToken(linkToken(token)), kind]))[0]);
+    },
+
+    /** Revokes a link that was not used. Returns false if there was none. */
+    async revoke(id: number, executor: Executor = db): Promise<boolean> {
+      return (await rows(executor, REVOKE, [id])).length > 0;
+    },
+
+    /** Revokes all unused links of a kind that are about the person; null: those about no person. */
+    async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
+      await executor.query(REVOKE_ALL, [kind, personId]);
+    },
+  };
+}
+
+const TOKEN_MAX_CHARACTERS = 200;
+
+/** @throws REQUEST_INVALID */
+function linkToken(token: unknown): string {
+  if (typeof token === "string" && token !== "" && token.length <= TOKEN_MAX_CHARACTERS) return token;
+  throw new ActionError("REQUEST_INVALID", `token must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);
+}

@@ -1,0 +1,131 @@
+/**
+ * Sessions of people: begun by a sign-in, listed with device, address and last use, ended singly or together. The token of a session is a
+ * credential of kind `editor`; `access/credentials.ts` resolves it and renews it while it is used.
+ */
+import Bowser from "bowser";
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { SESSION_IDLE_MS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import type { Credentials } from "../access/credentials.js";
+
+/** What a session stores of the request that began it. */
+export interface SessionOrigin {
+  address?: string | undefined;
+  userAgent?: string | undefined;
+}
+
+/** Times are ISO 8601. */
+export interface PersonSession {
+  id: number;
+  /** For example `Firefox on Linux`. */
+  device: string;
+  /** Network address of the last use; null if unknown. */
+  address: string | null;
+  createdAt: string;
+  lastUsedAt: string;
+  expiresAt: string;
+  /** True for the session that the request was made with. */
+  isCurrent: boolean;
+}
+
+export interface BegunSession {
+  token: string;
+  expiresAt: string;
+}
+
+const USER_AGENT_MAX_CHARACTERS = 1_000;
+const UNKNOWN_DEVICE = "Unknown device";
+
+function deviceOf(userAgent: string | undefined): string {
+  if (!userAgent) return UNKNOWN_DEVICE;
+  const { browser, os } = Bowser.parse(userAgent.slice(0, USER_AGENT_MAX_CHARACTERS));
+  const parts = [browser.name, os.name].filter((name) => name);
+  return parts.length > 0 ? parts.join(" on ").slice(0, 100) : UNKNOWN_DEVICE;
+}
+
+const INSERT = `
+  INSERT INTO person_session (credential_id, person_id, is_provisional, device, address) VALUES ($1, $2, $3, $4, $5)`;
+
+const LIST = `
+  SELECT c.id, s.device, s.address, s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt", c.expires_at AS "expiresAt"
+    FROM person_session s JOIN credential c ON c.id = s.credential_id
+   WHERE s.person_id = $1 AND c.revoked_at IS NULL AND c.expires_at > now()
+   ORDER BY s.last_used_at DESC, c.id DESC LIMIT 1000`;
+
+/* With the tokens of pages that were opened in the sessions. */
+const END = `
+  WITH ended AS (
+    UPDATE credential SET revoked_at = now()
+     WHERE revoked_at IS NULL AND id IN
+       (SELECT credential_id FROM person_session
+         WHERE person_id = $1 AND ($2::bigint IS NULL OR credential_id = $2) AND credential_id IS DISTINCT FROM $3::bigint)
+    RETURNING id),
+  pages AS (
+    UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
+  SELECT id FROM ended`;
+
+const NO_LONGER_PROVISIONAL = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
+
+export type PersonSessions = ReturnType<typeof createPersonSessions>;
+
+export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+  /** Ends sessions of the person: the one with the id, or all but one. Returns how many. */
+  async function end(personId: number, id: number | null, except: number | null, executor: Executor): Promise<number> {
+    const ended = await rows(executor, END, [personId, id, except]);
+    if (ended.length > 0) await credentials.announce(executor);
+    return ended.length;
+  }
+
+  return {
+    /**
+     * Begins a session; the caller's own session ends, so that a token from before the sign-in is worth nothing after it.
+     * @param replaced the caller of the request that signs in
+     */
+    async begin(
+      personId: number,
+      { address, userAgent }: SessionOrigin,
+      { replaced = null, isProvisional = false }: { replaced?: Caller | null; isProvisional?: boolean } = {},
+      executor: Executor = db,
+    ): Promise<BegunSession> {
+      if (replaced?.session && replaced.personId !== null) {
+        await end(replaced.personId, replaced.credentialId, null, executor);
+      }
+      const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
+      const { id, token } = await credentials.issue({ kind: "editor", personId, name: "session", expiresAt }, executor);
+      await rows(executor, INSERT, [id, personId, isProvisional, deviceOf(userAgent), address ?? null]);
+      await executor.query("UPDATE person SET last_seen_at = now() WHERE id = $1", [personId]);
+      return { token, expiresAt: expiresAt.toISOString() };
+    },
+
+    /** Valid sessions of the person, the one used last first. */
+    async list(personId: number, currentId: number): Promise<PersonSession[]> {
+      type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
+        Pick<PersonSession, "id" | "device" | "address">;
+      return (await rows<Row>(db, LIST, [personId])).map(({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
+        ...row,
+        createdAt: createdAt.toISOString(),
+        lastUsedAt: lastUsedAt.toISOString(),
+        expiresAt: expiresAt.toISOString(),
+        isCurrent: row.id === currentId,
+      }));
+    },
+
+    /** Ends one session of the person in every process. @throws NOT_FOUND */
+    async end(personId: number, id: number): Promise<void> {
+      if ((await end(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
+    },
+
+    /** Ends all sessions of the person, but for one if `except` is set. */
+    async endAll(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
+      await end(personId, null, except, executor);
+    },
+
+    /** Gives a session that had to register a passkey its full rights. */
+    async confirm(credentialId: number, executor: Executor = db): Promise<void> {
+      await executor.query(NO_LONGER_PROVISIONAL, [credentialId]);
+      await credentials.announce(executor);
+    },
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * Counts failed attempts to sign in, over all processes: by account and address together, and by address. Never by account only, so that
+ * one person cannot lock out another.
+ */
+import { createHash } from "node:crypto";
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { tooOften } from "../../errors.js";
+import { addressBlock } from "../../rules/address-block.js";
+import {
+  type AttemptState,
+  blockedUntil,
+  FORGOTTEN_AFTER_MS,
+  withAttempt,
+  withoutAttempt,
+} from "../../rules/sign-in-wait.js";
+
+/* Inserts first, so that the rows exist and their locks put concurrent attempts in order; subjects are sorted against deadlocks. */
+const LOCK = `
+  INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
+  ON CONFLICT (subject) DO UPDATE SET updated_at = now()
+  RETURNING subject, failures, level, blocked_until AS "blockedUntil"`;
+const SAVE = `
+  UPDATE sign_in_failure SET failures = $2, level = $3, blocked_until = $4, updated_at = now() WHERE subject = $1`;
+const SWEEP = `
+  DELETE FROM sign_in_failure WHERE subject IN
+    (SELECT subject FROM sign_in_failure WHERE updated_at < now() - interval '${FORGOTTEN_AFTER_MS} milliseconds'
+      ORDER BY updated_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
+const FORGET = "DELETE FROM sign_in_failure WHERE subject = $1";
+
+interface Row {
+  subject: Buffer;
+  failures: Date[];
+  level: number;
+  blockedUntil: Date | null;
+}
+
+const digest = (...parts: readonly string[]): Buffer => createHash("sha256").update(JSON.stringify(parts)).digest();
+
+function stateOf({ failures, level, blockedUntil: until }: Row): AttemptState {
+  return { failures: failures.map((at) => at.getTime()), level, blockedUntil: until?.getTime() ?? null };
+}
+
+async function save(manager: EntityManager, subject: Buffer, state: AttemptState): Promise<void> {
+  const until = state.blockedUntil === null ? null : new Date(state.blockedUntil);
+  await rows(manager, SAVE, [subject, state.failures.map((at) => new Date(at)), state.level, until]);
+}
+
+export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
+
+export function createSignInAttempts({ db }: { db: DataSource }) {
+  async function nowOf(manager: EntityManager): Promise<number> {
+    const [row] = await rows<{ now: Date }>(manager, "SELECT clock_timestamp() AS now", []);
+    return row!.now.getTime();
+  }
+
+  async function lock(manager: EntityManager, subjects: readonly Buffer[]): Promise<Row[]> {
+    return rows<Row>(manager, LOCK, [[...subjects].sort(Buffer.compare)]);
+  }
+
+  /** Returns the time of the attempt. @throws RATE_LIMIT_EXCEEDED */
+  async function begin(subjects: readonly Buffer[]): Promise<number> {
+    return db.transaction(async (manager) => {
+      const found = await lock(manager, subjects);
+      const now = await nowOf(manager);
+      const until = Math.max(...found.map((row) => blockedUntil(stateOf(row), now) ?? 0));
+      if (until > 0) {
+        throw tooOften("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
+      }
+      for (const row of found) await save(manager, row.subject, withAttempt(stateOf(row), now));
+      await rows(manager, SWEEP, []);
+      return now;
+    });
+  }
+
+  /** Takes an attempt back; `account` is forgotten altogether after a success. */
+  async function takeBack(at: number, ofAddress: Buffer, ofAccount: Buffer, hasSucceeded: boolean): Promise<void> {
+    await db.transaction(async (manager) => {
+      for (const row of await lock(manager, [ofAddress, ofAccount])) {
+        const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
+        if (isForgotten) await rows(manager, FORGET, [ofAccount]);
+        else await save(manager, row.subject, withoutAttempt(stateOf(row), at));
+      }
+    });
+  }
+
+  return {
+    /**
+     * Runs an attempt to sign in to `account` from `address`, and counts it as a failure if it returns null. One that throws, for example
+     * because the service is overloaded, does not count.
+     * @throws RATE_LIMIT_EXCEEDED before it runs, during a wait; what `attempt` throws
+     */
+    async counted<T>(
+      account: string,
+      address: string | undefined,
+      attempt: () => Promise<T | null>,
+    ): Promise<T | null> {
+      const from = addressBlock(address ?? "");
+      const ofAddress = digest("address", from);
+      const ofAccount = digest("account", account, from);
+      const at = await begin([ofAddress, ofAccount]);
+      let result: T | null;
+      try {
+        result = await attempt();
+      } catch (error) {
+        await takeBack(at, ofAddress, ofAccount, false);
+        throw error;
+      }
+      if (result !== null) await takeBack(at, ofAddress, ofAccount, true);
+      return result;
+    },
+  };
+}

@@ -1,0 +1,49 @@
+/** The person behind a credential, with the organizations and apps that they have a role in (contract, section 7, `GET /v1/auth/session`). */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import type { Role } from "../../rules/roles.js";
+import type { User } from "../access/people.js";
+
+export interface Membership {
+  id: number;
+  name: string;
+  role: Role;
+}
+
+export interface WhoAmI {
+  user: User;
+  organizations: Membership[];
+  apps: Membership[];
+  /** ISO 8601; null for a token without an end. */
+  expiresAt: string | null;
+}
+
+const USER = `
+  SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
+/* $1: all; $2: those of these ids. */
+const ORGANIZATIONS = "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
+const APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
+
+export type ReadWhoAmI = (caller: Caller) => Promise<WhoAmI>;
+
+export function createWhoAmI({ db }: { db: DataSource }): ReadWhoAmI {
+  /** An administrator of the service is the owner of everything. */
+  async function memberships(sql: string, isAdmin: boolean, roles: ReadonlyMap<number, Role>): Promise<Membership[]> {
+    const found = await rows<{ id: number; name: string }>(db, sql, [isAdmin, [...roles.keys()]]);
+    return found.map((row) => ({ ...row, role: isAdmin ? "owner" : roles.get(row.id)! }));
+  }
+
+  return async ({ kind, personId, roles, organizations, expiresAt }) => {
+    const [user] = await rows<User>(db, USER, [personId]);
+    if (!user) throw new ActionError("FORBIDDEN");
+    const isAdmin = kind === "admin";
+    return {
+      user,
+      organizations: await memberships(ORGANIZATIONS, isAdmin, organizations),
+      apps: await memberships(APPS, isAdmin, roles),
+      expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
+    };
+  };
+}

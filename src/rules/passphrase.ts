@@ -1,0 +1,47 @@
+/** Rules of a passphrase: its length, and that it is not one that attackers try first (contract, section 7). */
+import { dictionary } from "@zxcvbn-ts/language-common";
+import { ActionError } from "../errors.js";
+import { kindOf } from "./described.js";
+
+const PASSPHRASE_MIN_CHARACTERS = 12;
+const PASSPHRASE_MAX_CHARACTERS = 1_024;
+
+/** The list has some 49,000 entries, most common first. Only entries that are long enough matter. */
+const COMMON: ReadonlySet<string> = new Set(
+  [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
+);
+
+/** The shortest text that, repeated, gives the whole: `abab` has `ab`. A text repeats if it occurs within itself doubled. */
+const unitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
+
+const weak = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
+
+/**
+ * Returns the passphrase in the form that is hashed: composed characters, so that every keyboard gives the same bytes.
+ * @throws REQUEST_INVALID for a value that is no text; PASSPHRASE_TOO_WEAK
+ */
+export function checkPassphrase(value: unknown): string {
+  const passphrase = readPassphrase(value);
+  const characters = [...passphrase].length;
+  if (characters < PASSPHRASE_MIN_CHARACTERS) {
+    throw weak(`passphrase must have at least ${PASSPHRASE_MIN_CHARACTERS} characters (got ${characters})`);
+  }
+  const plain = passphrase.toLowerCase();
+  if (COMMON.has(plain)) throw weak("passphrase is one of the most common ones; choose another");
+  if ([...unitOf(plain)].length < PASSPHRASE_MIN_CHARACTERS && unitOf(plain) !== plain) {
+    throw weak("passphrase repeats a short text; choose another");
+  }
+  return passphrase;
+}
+
+/** Returns the passphrase of a sign-in in the form that is hashed. @throws REQUEST_INVALID */
+export function readPassphrase(value: unknown): string {
+  if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
+    throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${kindOf(value)})`);
+  }
+  if (value.length <= PASSPHRASE_MAX_CHARACTERS) return value.normalize("NFC");
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `passphrase must have at most ${PASSPHRASE_MAX_CHARACTERS} characters (got ${value.length})`,
+  );
+}

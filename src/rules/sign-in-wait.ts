@@ -1,0 +1,37 @@
+/** Waits after failed sign-ins: how many failures are free, and how the wait grows. Pure; times are Unix time in milliseconds. */
+
+export const FREE_FAILURES = 10;
+export const FAILURE_WINDOW_MS = 600_000;
+const FIRST_WAIT_MS = 60_000;
+const LONGEST_WAIT_MS = 3_600_000;
+/** A subject without attempts for this long starts over. */
+export const FORGOTTEN_AFTER_MS = 86_400_000;
+
+/** Attempts of one subject: an account at an address, or an address. */
+export interface AttemptState {
+  /** Times of attempts that failed or have not ended yet, oldest first. */
+  failures: readonly number[];
+  /** Number of waits so far; each one doubles the next. */
+  level: number;
+  blockedUntil: number | null;
+}
+
+const waitAt = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(level, 16));
+
+/** Returns the time until which the subject must wait, null if it may try now. */
+export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
+  until !== null && until > now ? until : null;
+
+/** The state with one more attempt, which counts as a failure until it succeeds. The tenth in ten minutes starts a wait. */
+export function withAttempt(state: AttemptState, now: number): AttemptState {
+  const failures = [...state.failures.filter((at) => at > now - FAILURE_WINDOW_MS), now].slice(-FREE_FAILURES);
+  if (failures.length < FREE_FAILURES) return { failures, level: state.level, blockedUntil: null };
+  return { failures, level: state.level + 1, blockedUntil: now + waitAt(state.level) };
+}
+
+/** The state after the attempt that began at `at` has succeeded: neither it nor the wait that it started counts. */
+export function withoutAttempt(state: AttemptState, at: number): AttemptState {
+  const failures = state.failures.filter((failure) => failure !== at);
+  const startedWait = state.level > 0 && state.blockedUntil === at + waitAt(state.level - 1);
+  return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };
+}

@@ -1,0 +1,270 @@
+/** Accounts of people: the first administrator, sign-in by passphrase, sessions, reset. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { accountsBeside, PASSPHRASE } from "../harness/people.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+/** The session token that an answer sets. */
+const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
+
+describe("accounts of people", () => {
+  let service: TestService;
+  let made: PeopleAccounts;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
+    made = accountsBeside(service);
+  });
+  after(() => service.stop());
+
+  const from = (address: string) => ({ "x-forwarded-for": address });
+  let addresses = 0;
+  /** A request of a visitor without a credential, from a fresh address unless one is passed. */
+  const post = (path: string, body: object, headers: Record<string, string> = {}) => {
+    addresses += 1;
+    return service.rest("POST", `/v1/auth/${path}`, {
+      as: null,
+      body,
+      headers: { ...from(`10.1.0.${addresses}`), ...headers },
+    });
+  };
+  let people = 0;
+  async function setup(extra: object = {}): Promise<Answer & { email: string }> {
+    people += 1;
+    const token = "token" in extra ? extra.token : (await made.accounts.setupLink()).token;
+    const email = `person${people}@example.com`;
+    const body = { token, email, firstName: "Ada", lastName: "Lovelace", passphrase: PASSPHRASE, ...extra };
+    return { ...(await post("setup", body)), email };
+  }
+  const as = (token: string, path: string, method = "GET", body?: object) =>
+    service.rest(method, `/v1/auth/${path}`, { as: token, body });
+
+  it("a set-up link makes an administrator once, with a session in an HttpOnly cookie", async () => {
+    const { token, link } = await made.accounts.setupLink();
+    expect(link).to.equal(`${service.url.replace("127.0.0.1", "localhost")}/studio/setup#token=${token}`);
+    const body = { token, email: "First@example.com", firstName: "Ada", lastName: "Lovelace", passphrase: PASSPHRASE };
+    const first = await post("setup", body);
+    expect(first.http).to.equal(201);
+    expect(first.body).to.have.keys("user", "expiresAt");
+    expect(first.body.user).to.include({ email: "First@example.com", firstName: "Ada" });
+    expect(first.headers.get("set-cookie")).to.match(/^auth_token=svc_\w+.*; HttpOnly; SameSite=Lax$/);
+    const session = await as(cookieOf(first), "session");
+    expect(session.body.user).to.deep.equal(first.body.user);
+    expect((await service.rest("GET", "/v1/apps", { as: cookieOf(first) })).body.apps).to.have.length(1);
+    const again = await post("setup", { ...body, email: "second@example.com" });
+    expect([again.http, again.body.status]).to.deep.equal([410, "LINK_EXPIRED"]);
+  });
+
+  it("a link that is revoked by the next one, of another kind, too old or made up is 410", async () => {
+    const revoked = await made.accounts.setupLink();
+    await made.accounts.setupLink();
+    const old = await made.links.issue({ kind: "setup", lifetimeMs: -1 });
+    const other = await made.links.issue({ kind: "invitation", lifetimeMs: 60_000 });
+    for (const token of [revoked.token, old.token, other.token, "made-up"]) {
+      const { http, body } = await setup({ token });
+      expect([http, body.status], token).to.deep.equal([410, "LINK_EXPIRED"]);
+    }
+  });
+
+  it("a set-up that fails leaves the link valid", async () => {
+    const { token } = await made.accounts.setupLink();
+    expect((await setup({ token, passphrase: "short" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
+    expect((await setup({ token, email: "first@EXAMPLE.com" })).body.status).to.equal("EMAIL_IN_USE");
+    expect((await setup({ token, nickname: "x" })).body.status).to.equal("REQUEST_INVALID");
+    expect((await setup({ token })).http).to.equal(201);
+  });
+
+  for (const passphrase of [
+    "short",
+    "elevenchars",
+    "passwordpassword",
+    "Passwordpassword",
+    "abcabcabcabc",
+    "123456789012",
+  ]) {
+    it(`${JSON.stringify(passphrase)} is too weak a passphrase`, async () => {
+      const { http, body } = await setup({ passphrase });
+      expect([http, body.status]).to.deep.equal([400, "PASSPHRASE_TOO_WEAK"]);
+    });
+  }
+
+  it("without a passphrase the session may only register a passkey", async () => {
+    const { http, headers, body } = await setup({ passphrase: null });
+    expect(http).to.equal(201);
+    const token = cookieOf({ http, headers, body });
+    expect((await as(token, "session")).http).to.equal(200);
+    expect((await service.rest("GET", "/v1/apps", { as: token })).body.apps).to.deep.equal([]);
+    expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`, { as: token })).http).to.equal(403);
+  });
+
+  it("signs in by e-mail in any case and passphrase, and replaces the session of the browser", async () => {
+    const { email } = await setup();
+    const first = await post("sign-in", { email: email.toUpperCase(), passphrase: PASSPHRASE });
+    expect(first.http).to.equal(200);
+    expect(first.body).to.have.keys("user", "expiresAt");
+    const token = cookieOf(first);
+    const cookie = { cookie: `auth_token=${token}`, origin: service.url };
+    const second = await post("sign-in", { email, passphrase: PASSPHRASE }, cookie);
+    expect(cookieOf(second)).to.not.equal(token);
+    expect((await as(token, "session")).http).to.equal(401);
+    expect((await as(cookieOf(second), "session")).http).to.equal(200);
+  });
+
+  it("an unknown account, one without a passphrase and a wrong passphrase are answered alike", async () => {
+    const { email } = await setup();
+    const answers = [
+      await post("sign-in", { email: "nobody@example.com", passphrase: PASSPHRASE }),
+      await post("sign-in", { email: "editor@example.com", passphrase: PASSPHRASE }),
+      await post("sign-in", { email, passphrase: `${PASSPHRASE}!` }),
+    ];
+    for (const { http, body, headers } of answers) {
+      expect([http, body]).to.deep.equal([401, answers[0]!.body]);
+      expect(body.status).to.equal("SIGN_IN_FAILED");
+      expect(headers.get("set-cookie")).to.equal(null);
+    }
+  });
+
+  it("ten failures make an account wait at that address, and only there, whatever the passphrase", async () => {
+    const { email } = await setup();
+    const here = from("192.0.2.1");
+    for (let at = 0; at < 10; at += 1) {
+      expect((await post("sign-in", { email, passphrase: `wrong ${at}` }, here)).http).to.equal(401);
+    }
+    const refused = await post("sign-in", { email, passphrase: PASSPHRASE }, here);
+    expect([refused.http, refused.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
+    expect(Number(refused.headers.get("retry-after"))).to.be.within(1, 60);
+    expect((await post("sign-in", { email, passphrase: PASSPHRASE }, from("192.0.2.2"))).http).to.equal(200);
+  });
+
+  it("ten failures of an address over many accounts make it wait", async () => {
+    const here = from("192.0.2.9");
+    for (let at = 0; at < 10; at += 1) {
+      await post("sign-in", { email: `unknown${at}@example.com`, passphrase: PASSPHRASE }, here);
+    }
+    const { email } = await setup();
+    expect((await post("sign-in", { email, passphrase: PASSPHRASE }, here)).http).to.equal(429);
+  });
+
+  it("of twenty attempts at once no more than ten are compared", async () => {
+    const { email } = await setup();
+    const here = from("192.0.2.77");
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => post("sign-in", { email, passphrase: "wrong" }, here)),
+    );
+    const count = (status: number) => answers.filter(({ http }) => http === status).length;
+    expect([count(401), count(429)]).to.deep.equal([10, 10]);
+  });
+
+  it("lists the own sessions with device and address, and ends one, or all but this", async () => {
+    const { email } = await setup();
+    const signIn = async (userAgent: string) =>
+      cookieOf(
+        await post("sign-in", { email, passphrase: PASSPHRASE }, { "user-agent": userAgent, ...from("198.51.100.7") }),
+      );
+    const linux = await signIn("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0");
+    const unknown = await signIn("curl/8");
+    const third = await signIn("");
+    const { sessions } = (await as(linux, "sessions")).body;
+    expect(sessions).to.have.length(4);
+    const current = sessions.find(({ isCurrent }: { isCurrent: boolean }) => isCurrent);
+    expect(current).to.include({ device: "Firefox on Linux", address: "198.51.100.7" });
+    const other = await as(unknown, "sessions");
+    const { id } = other.body.sessions.find(({ isCurrent }: { isCurrent: boolean }) => isCurrent);
+    expect((await as(linux, `sessions/${id}`, "DELETE")).http).to.equal(200);
+    expect((await as(unknown, "session")).http).to.equal(401);
+    expect((await as(linux, `sessions/${id}`, "DELETE")).http).to.equal(404);
+    expect((await as(linux, "sessions", "DELETE")).http).to.equal(200);
+    expect((await as(third, "session")).http).to.equal(401);
+    expect((await as(linux, "session")).http).to.equal(200);
+  });
+
+  it("no session ends one of another person", async () => {
+    const mine = cookieOf(await setup());
+    const theirs = cookieOf(await setup());
+    const [{ id }] = (await as(theirs, "sessions")).body.sessions;
+    expect((await as(mine, `sessions/${id}`, "DELETE")).http).to.equal(404);
+    expect((await as(theirs, "session")).http).to.equal(200);
+  });
+
+  it("signing out ends the session and clears the cookie", async () => {
+    const token = cookieOf(await setup());
+    const { http, headers } = await service.rest("POST", "/v1/auth/sign-out", { as: token });
+    expect(http).to.equal(200);
+    expect(headers.get("set-cookie")).to.match(/^auth_token=; .*Max-Age=0/);
+    expect((await as(token, "session")).http).to.equal(401);
+    expect((await post("sign-out", {})).http).to.equal(200);
+  });
+
+  it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
+    const token = cookieOf(await setup());
+    const { id } = (await as(token, "sessions")).body.sessions[0];
+    const age = (created: string, used: string) =>
+      service.db.query(
+        `UPDATE person_session SET created_at = now() - $2::interval, last_used_at = now() - $3::interval WHERE credential_id = $1`,
+        [id, created, used],
+      );
+    const expiry = async () => Date.parse((await as(token, "sessions")).body.sessions[0].expiresAt) - Date.now();
+    const forget = () => service.db.query("SELECT pg_notify('svc_credential', '')");
+    await age("2 hours", "2 minutes");
+    await service.db.query("UPDATE credential SET expires_at = now() + interval '1 hour' WHERE id = $1", [id]);
+    await forget();
+    expect(await expiry()).to.be.within(11.9 * 3_600_000, 12 * 3_600_000);
+    await age("29 days 23 hours", "2 minutes");
+    await forget();
+    expect(await expiry()).to.be.within(0.9 * 3_600_000, 3_600_000);
+    await service.db.query("UPDATE credential SET expires_at = now() - interval '1 second' WHERE id = $1", [id]);
+    await forget();
+    expect((await as(token, "session")).http).to.equal(401);
+  });
+
+  it("a reset link sets a new passphrase once and ends all sessions; a request never says whether the account exists", async () => {
+    const account = await setup();
+    const { email } = account;
+    const asked = [await post("reset", { email }), await post("reset", { email: "nobody@example.com" })];
+    for (const { http, body } of asked) expect([http, body]).to.deep.equal([202, asked[0]!.body]);
+    const { token } = await made.accounts.resetLink(account.body.user.id, null);
+    expect((await post("reset/confirm", { token, passphrase: "weak" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
+    const next = "a different long passphrase";
+    expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(200);
+    expect((await as(cookieOf(account), "session")).http).to.equal(401);
+    expect((await post("sign-in", { email, passphrase: PASSPHRASE })).http).to.equal(401);
+    expect((await post("sign-in", { email, passphrase: next })).http).to.equal(200);
+    expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(410);
+  });
+
+  it("a new passphrase needs the current one and ends all other sessions", async () => {
+    const account = await setup();
+    const { email } = account;
+    const other = cookieOf(await post("sign-in", { email, passphrase: PASSPHRASE }));
+    const token = cookieOf(account);
+    const next = "a different long passphrase";
+    expect((await as(token, "account", "PUT", { passphrase: next })).http).to.equal(400);
+    const wrong = await as(token, "account", "PUT", { passphrase: next, currentPassphrase: "wrong" });
+    expect(wrong.body.status).to.equal("SIGN_IN_FAILED");
+    const right = await as(token, "account", "PUT", {
+      passphrase: next,
+      currentPassphrase: PASSPHRASE,
+      firstName: "Grace",
+    });
+    expect(right.body.user).to.include({ firstName: "Grace", lastName: "Lovelace" });
+    expect((await as(other, "session")).http).to.equal(401);
+    expect((await as(token, "session")).http).to.equal(200);
+  });
+
+  it("a token manages no account", async () => {
+    expect((await as(service.tokens.editor, "session")).http).to.equal(200);
+    expect((await as(service.tokens.editor, "sessions")).http).to.equal(403);
+    expect((await as(service.tokens.editor, "account", "PUT", { firstName: "X" })).http).to.equal(403);
+  });
+
+  it("no answer and no row holds a token or a passphrase", async () => {
+    const tables = ["person", "person_session", "one_time_link", "sign_in_failure", "access_event", "credential"];
+    const token = cookieOf(await setup());
+    for (const table of tables) {
+      const [row] = await rows<{ text: string }>(service.db, `SELECT json_agg(t)::text AS text FROM ${table} t`);
+      expect(row!.text ?? "", table)
+        .to.not.include(token)
+        .and.not.include(PASSPHRASE);
+    }
+  });
+});

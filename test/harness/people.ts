@@ -1,0 +1,34 @@
+/** People with accounts in a test's service, made beside it: sessions, and links whose tokens no answer has. */
+import { pino } from "pino";
+import { createNotifications } from "../../src/engine/notifications.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { createPeople } from "../../src/operations/access/people.js";
+import { createPeopleAccounts, type PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import type { TestService } from "./service.js";
+
+export const PASSPHRASE = "seven lamps of the harbour";
+
+/** The operations on accounts over the service's database. */
+export function accountsBeside({
+  db,
+  databaseUrl,
+  url,
+}: Pick<TestService, "db" | "databaseUrl" | "url">): PeopleAccounts {
+  const log = pino({ level: "silent" });
+  const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+  const credentials = createCredentials({ db, notifications });
+  return createPeopleAccounts({ db, credentials, people: createPeople({ db, credentials }), baseUrl: url });
+}
+
+let made = 0;
+
+/** Makes an administrator with an account and returns the token of a session, with the person. */
+export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
+  const { accounts } = accountsBeside(service);
+  const { token } = await accounts.setupLink();
+  made += 1;
+  const email = `account${made}@example.com`;
+  const body = { token, email, firstName: "Ada", lastName: "Lovelace", passphrase: PASSPHRASE };
+  const { user, session } = await accounts.setup({ caller: null }, body);
+  return { user, email, token: session.token };
+}
