@@ -116,6 +116,16 @@ export const TIMEOUT_MIN_MS = 100;
 /** Origins that one action may send requests to. */
 export const INTEGRATION_ORIGINS_MAX = 20;
 
+/** Outgoing requests (contract, section 9): bodies, and what one run may send and receive. */
+export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
+export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;
+export const RUN_RESPONSES_MAX_BYTES = 20 * 1024 * 1024;
+export const RUN_REQUESTS_AT_ONCE = 8;
+export const RUN_REQUESTS_MAX = 100;
+export const REQUEST_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MAX_MS = 30_000;
+export const REQUEST_REDIRECTS_MAX = 5;
+
 /** How many runs may have caused one another before log triggers are held to be a recursion. */
 export const CHAIN_DEPTH_MAX = 8;
 /** Runs that one chain of causes may start in a minute. */

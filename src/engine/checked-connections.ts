@@ -16,6 +16,8 @@ export class NotConnectedError extends Error {
   constructor(
     message: string,
     readonly forbidden: boolean,
+    /** Of the system error behind it. */
+    readonly code?: string,
   ) {
     super(message);
   }
@@ -95,7 +97,7 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
     return await resolve(host);
   } catch (error) {
     const { code = "no reason is known" } = error as NodeJS.ErrnoException;
-    throw new NotConnectedError(`the name of the host could not be looked up (${code})`, false);
+    throw new NotConnectedError(`the name of the host could not be looked up (${code})`, false, code);
   }
 }
 
@@ -114,7 +116,9 @@ function opened(socket: Socket, event: "connect" | "secureConnect", limitMs: num
       clearTimeout(timer);
       socket.destroy();
       const first = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error;
-      reject(new NotConnectedError(`the host could not be reached (${first.code ?? first.message})`, false));
+      reject(
+        new NotConnectedError(`the host could not be reached (${first.code ?? first.message})`, false, first.code),
+      );
     };
     const closed = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
     const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), limitMs);

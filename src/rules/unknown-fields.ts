@@ -32,7 +32,8 @@ function distance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-function nearest(name: string, known: readonly string[]): string {
+/** The known name that is closest to another one. */
+export function nearestName(name: string, known: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS).toLowerCase();
   const ranked = known.map((one) => ({ one, far: distance(lower, one.toLowerCase()) }));
   return ranked.reduce((best, next) => (next.far < best.far ? next : best)).one;
@@ -85,6 +86,6 @@ export function refuseUnknownFields(body: unknown, shape: Shape, path = ""): voi
   const belongsAbove = !unknown.known.includes(unknown.name) && Object.hasOwn(shape.fields, unknown.name);
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
-    : `the nearest known field is ${JSON.stringify(nearest(unknown.name, unknown.known))}`;
+    : `the nearest known field is ${JSON.stringify(nearestName(unknown.name, unknown.known))}`;
   throw new ActionError("REQUEST_INVALID", `${unknown.path} is not a known field; ${advice}`);
 }

@@ -1,6 +1,7 @@
 /** A certificate of localhost for tests, which this process trusts once it is told to. Anybody may have its key. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
+import { createSecureServer, type Http2SecureServer } from "node:http2";
 import { createServer, type Server } from "node:https";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
@@ -36,3 +37,7 @@ export function trustLocalhost(): () => void {
 }
 
 export const tlsServer = (listener: RequestListener): Server => createServer({ key: KEY, cert: CERTIFICATE }, listener);
+
+/** Speaks HTTP/2, and HTTP/1.1 to clients that ask for it. */
+export const http2Server = (listener: RequestListener): Http2SecureServer =>
+  createSecureServer({ key: KEY, cert: CERTIFICATE, allowHTTP1: true }, listener as never);

@@ -1,0 +1,268 @@
+/**
+ * Sends HTTP requests to other services on behalf of an app: within address rules, limits and redirect rules.
+ *
+ * Use: create one `OutgoingSender` per process with `open`, which connects to checked addresses only (`checked-connections.ts`). Create one
+ * `RunBudget` per run. Then `sender.send(request, scope)` resolves for every HTTP status with the decoded body, and rejects with an
+ * `OutgoingError`. `scope` says who sends: `pool` separates the connections of apps, `mayUse` lists origins, `authorize` adds a credential
+ * to each hop. The module knows no app, action or setting.
+ */
+import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { REQUEST_REDIRECTS_MAX, RESPONSE_MAX_BYTES } from "../limits.js";
+import type { RunBudget } from "./outgoing/budget.js";
+import { ConnectionPools, type OpenConnection } from "./outgoing/connection-pools.js";
+import { ACCEPT_ENCODING, readDecoded } from "./outgoing/decoding.js";
+import { OutgoingError, transportReason } from "./outgoing/failure.js";
+
+export { RunBudget } from "./outgoing/budget.js";
+export type { OpenConnection } from "./outgoing/connection-pools.js";
+export { type OutgoingCode, OutgoingError } from "./outgoing/failure.js";
+
+/** Header names in lower case. */
+export type HeaderMap = Readonly<Record<string, string>>;
+
+export interface OutgoingRequest {
+  /** http or https, its host in normal form, without credentials and fragment. */
+  url: URL;
+  method: string;
+  headers: HeaderMap;
+  body: Uint8Array | null;
+  /** Limit of the whole call, redirects and retries included, from its first byte; waiting for a slot does not count. */
+  timeoutMs: number;
+  /** Repeats on these statuses, up to `attempts` requests in total. */
+  retry?: { attempts: number; on: readonly number[] } | undefined;
+}
+
+/** One request on the wire: the first, a followed redirect or a retry. */
+export interface OutgoingHop {
+  url: URL;
+  method: string;
+  headers: HeaderMap;
+  body: Uint8Array | null;
+}
+
+/** Facts of a hop that has ended. No address beyond the origin, no header, no body. */
+export interface ExchangeFacts {
+  origin: string;
+  method: string;
+  /** null without a response. */
+  status: number | null;
+  durationMs: number;
+  sentBytes: number;
+  /** Decoded. */
+  receivedBytes: number;
+  code: string | null;
+}
+
+export interface OutgoingScope {
+  /** Connections are shared within one pool only. */
+  pool: string;
+  budget: RunBudget;
+  /** True if requests may go to that origin, in normal form. */
+  mayUse(origin: string): boolean;
+  /** The normal form of a URL's origin; null if its host is no valid name. */
+  originOf(url: URL): string | null;
+  /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
+  judgeRedirect?(url: URL): Promise<void>;
+  /** Adds the credential to a hop. It is called again for each hop of the first origin. */
+  authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
+  /** True if the request carries a credential: it is not redirected to another origin then. */
+  hasCredential: boolean;
+  /** Ends the request. */
+  signal: AbortSignal;
+  /** Called when a hop begins; the function that it returns is called when the hop has ended. */
+  onHop?(origin: string, method: string): (facts: ExchangeFacts) => void;
+}
+
+export interface OutgoingResponse {
+  status: number;
+  /** Names in lower case, repeated headers joined by ", "; without Set-Cookie. */
+  headers: Record<string, string>;
+  /** Decoded. */
+  body: Buffer;
+  /** Origin that sent it. */
+  origin: string;
+}
+
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+const FOLLOWED_METHODS: readonly string[] = ["GET", "HEAD"];
+/** Headers that another origin may receive. */
+const HARMLESS_HEADERS: readonly string[] = ["accept", "accept-encoding", "accept-language", "range", "user-agent"];
+const DROPPED_HEADERS: readonly string[] = ["set-cookie", "set-cookie2"];
+const RETRY_FIRST_MS = 200;
+const RETRY_MAX_MS = 5_000;
+
+const policy = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
+
+function headersOf(received: Record<string, string | string[] | undefined>): Record<string, string> {
+  const kept = Object.entries(received).filter(
+    ([name, value]) => value !== undefined && !DROPPED_HEADERS.includes(name),
+  );
+  return Object.fromEntries(kept.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
+}
+
+/** Milliseconds before the next attempt: what the server asks for, else twice the last delay. */
+function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
+  const seconds = Number(headers["retry-after"] ?? Number.NaN);
+  const asked = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_FIRST_MS * 2 ** (attempt - 1);
+  return Math.min(asked, RETRY_MAX_MS);
+}
+
+/** Maps what undici or a socket reports. Messages are not repeated: they may quote the request. */
+function failureOf(error: unknown, origin: string): OutgoingError {
+  if (error instanceof OutgoingError) return error;
+  const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
+  if (forbidden === true || cause?.forbidden === true) {
+    const reason = "its host has no public address, or its port is not allowed";
+    return policy(`the request to ${origin} was not sent: ${reason}`, origin);
+  }
+  const reason = transportReason(error);
+  if (reason === "UND_ERR_INVALID_ARG") return policy(`the request to ${origin} has an invalid part`, origin);
+  if (reason === "UND_ERR_HEADERS_OVERFLOW") {
+    return new OutgoingError("LIMIT", `the response of ${origin} has too large headers`, origin);
+  }
+  return new OutgoingError("TRANSPORT", `the request to ${origin} failed (${reason})`, origin);
+}
+
+/** Does not wait for a connection attempt, which undici does not abort. */
+async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(signal.reason as Error);
+  signal.addEventListener("abort", stop, { once: true });
+  promise.catch(() => undefined);
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+export class OutgoingSender {
+  private readonly pools: ConnectionPools;
+
+  constructor(open: OpenConnection) {
+    this.pools = new ConnectionPools(open);
+  }
+
+  /** Sends a request, and its redirects and retries. @throws OutgoingError; the reason of `scope.signal` once it is aborted */
+  async send(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
+    const { timeoutMs, retry } = request;
+    const free = await scope.budget.enter(scope.signal);
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const signal = AbortSignal.any([scope.signal, timeout]);
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        const response = await this.follow(request, { ...scope, signal });
+        if (!retry || attempt >= retry.attempts || !retry.on.includes(response.status)) return response;
+        await delay(retryDelayOf(response, attempt), undefined, { signal });
+      }
+    } catch (error) {
+      scope.signal.throwIfAborted();
+      if (!timeout.aborted) throw error;
+      const origin = scope.originOf(request.url);
+      throw new OutgoingError("TIMEOUT", `the request to ${origin} took longer than ${timeoutMs} ms`, origin);
+    } finally {
+      free();
+    }
+  }
+
+  private async follow(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
+    const first = this.allowed(request.url, scope);
+    let { url, headers } = request;
+    for (let redirects = 0; ; redirects += 1) {
+      const origin = this.allowed(url, scope);
+      const hop: OutgoingHop = { url, method: request.method, headers, body: request.body };
+      const response = await this.exchange(
+        origin,
+        scope.authorize && origin === first ? await scope.authorize(hop) : hop,
+        scope,
+      );
+      const { location } = response.headers;
+      if (!REDIRECTS.includes(response.status) || location === undefined) return response;
+      url = await this.redirected(request, { from: url, location, redirects, first }, scope);
+      if (scope.originOf(url) !== first) {
+        headers = Object.fromEntries(Object.entries(headers).filter(([name]) => HARMLESS_HEADERS.includes(name)));
+      }
+    }
+  }
+
+  /** The origin of a URL. @throws OutgoingError POLICY unless requests may go there */
+  private allowed(url: URL, { mayUse, originOf }: OutgoingScope): string {
+    const origin = originOf(url);
+    if (origin === null || url.username !== "" || url.password !== "") {
+      throw policy("the URL must be an https URL without credentials", origin);
+    }
+    if (mayUse(origin)) return origin;
+    throw policy(`${origin} is not allowed for this action: add it to the action's integrationOrigins`, origin);
+  }
+
+  /** @throws OutgoingError POLICY for a redirect that is not followed */
+  private async redirected(
+    { method }: OutgoingRequest,
+    { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
+    scope: OutgoingScope,
+  ): Promise<URL> {
+    const refuse = (reason: string) => policy(`a redirect of ${first} was not followed: ${reason}`, first);
+    if (!FOLLOWED_METHODS.includes(method)) throw refuse("only GET and HEAD follow redirects");
+    if (redirects >= REQUEST_REDIRECTS_MAX) throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX}`);
+    const next = URL.parse(location, from.href);
+    const origin = next && scope.originOf(next);
+    if (!next || !origin || next.username !== "" || next.password !== "") throw refuse("its target is not a valid URL");
+    if (origin !== first && scope.hasCredential) throw refuse("a request with a credential stays on its origin");
+    if (!scope.mayUse(origin)) throw refuse(`${origin} is not in the action's integrationOrigins`);
+    next.hash = "";
+    await scope.judgeRedirect?.(next);
+    return next;
+  }
+
+  /** One request and its response. */
+  private async exchange(origin: string, hop: OutgoingHop, scope: OutgoingScope): Promise<OutgoingResponse> {
+    const { budget, signal, pool } = scope;
+    budget.countRequest(origin);
+    signal.throwIfAborted();
+    const begunAt = performance.now();
+    const sentBytes = hop.body?.byteLength ?? 0;
+    const facts: ExchangeFacts = {
+      origin,
+      method: hop.method,
+      status: null,
+      durationMs: 0,
+      sentBytes,
+      receivedBytes: 0,
+      code: null,
+    };
+    const onEnd = scope.onHop?.(origin, hop.method);
+    try {
+      const { pathname, search } = hop.url;
+      const requested = this.pools.of(pool).request({
+        origin,
+        path: `${pathname}${search}`,
+        method: hop.method as "GET",
+        headers: { "accept-encoding": ACCEPT_ENCODING, "user-agent": "svc-app-actions", accept: "*/*", ...hop.headers },
+        body: hop.body,
+        signal,
+      });
+      const answer = await orAborted(requested, signal);
+      facts.status = answer.statusCode;
+      const headers = headersOf(answer.headers);
+      const onBytes = (bytes: number) => {
+        facts.receivedBytes += bytes;
+        budget.countBytes(bytes, origin);
+      };
+      const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onBytes };
+      const body = await readDecoded(answer.body as unknown as Readable, reading, signal);
+      return { status: answer.statusCode, headers, body, origin };
+    } catch (error) {
+      const failure = signal.aborted ? null : failureOf(error, origin);
+      facts.code = failure?.code ?? "TIMEOUT";
+      throw failure ?? error;
+    } finally {
+      facts.durationMs = performance.now() - begunAt;
+      onEnd?.(facts);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.pools.close();
+  }
+}

@@ -1,0 +1,59 @@
+/** Limits of one run: requests in total and at once, and decoded bytes in total. Knows no transport. */
+import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
+import { OutgoingError } from "./failure.js";
+
+export class RunBudget {
+  private requests = 0;
+  private bytes = 0;
+  private inProgress = 0;
+  private readonly waiting = new Set<() => void>();
+
+  /** Waits for a slot; requests get slots in the order of their calls. @returns a function that frees the slot @throws the signal's reason */
+  async enter(signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    if (this.inProgress >= RUN_REQUESTS_AT_ONCE) await this.wait(signal);
+    else this.inProgress += 1;
+    let isFreed = false;
+    return () => {
+      if (isFreed) return;
+      isFreed = true;
+      const [next] = this.waiting;
+      // The slot goes to the next request, without a moment in which a new one could take it.
+      if (next) next();
+      else this.inProgress -= 1;
+    };
+  }
+
+  private wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const start = () => {
+        this.waiting.delete(start);
+        signal.removeEventListener("abort", stop);
+        resolve();
+      };
+      const stop = () => {
+        this.waiting.delete(start);
+        reject(signal.reason as Error);
+      };
+      this.waiting.add(start);
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+
+  /** Counts one request, a followed redirect or a retry too. @throws OutgoingError LIMIT */
+  countRequest(origin: string): void {
+    if (this.requests >= RUN_REQUESTS_MAX) {
+      const message = `the request to ${origin} was not sent: a run may send ${RUN_REQUESTS_MAX} requests, redirects included`;
+      throw new OutgoingError("LIMIT", message, origin);
+    }
+    this.requests += 1;
+  }
+
+  /** Counts decoded bytes. @throws OutgoingError LIMIT */
+  countBytes(bytes: number, origin: string): void {
+    this.bytes += bytes;
+    if (this.bytes <= RUN_RESPONSES_MAX_BYTES) return;
+    const message = `the response of ${origin} was dropped: a run may receive ${RUN_RESPONSES_MAX_BYTES / 2 ** 20} MB in total`;
+    throw new OutgoingError("LIMIT", message, origin);
+  }
+}

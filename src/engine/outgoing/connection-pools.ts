@@ -1,0 +1,91 @@
+/** Keep-alive connections to other services, in pools by app and origin, so that no app uses a connection of another. */
+import { isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { LRUCache } from "lru-cache";
+import { Agent, type buildConnector } from "undici";
+import { runInBackground } from "../../background.js";
+
+/** Opens a TCP connection to a checked address of the host; rejects where the address rules forbid it. */
+export type OpenConnection = (host: string, port: number) => Promise<Socket>;
+
+const POOLS_MAX = 256;
+const POOL_IDLE_MS = 60_000;
+const CONNECTIONS_PER_ORIGIN = 8;
+const HANDSHAKE_LIMIT_MS = 10_000;
+const KEEP_ALIVE_MS = 4_000;
+const KEEP_ALIVE_MAX_MS = 30_000;
+export const HEADERS_MAX_BYTES = 64 * 1024;
+
+const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
+
+function secure(socket: Socket, hostname: string): Promise<Socket> {
+  const host = bare(hostname);
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const servername = isIP(host) === 0 ? { servername: host } : {};
+  const tls = connectTls({ socket, host, ...servername, ALPNProtocols: ["h2", "http/1.1"] });
+  const fail = (error: NodeJS.ErrnoException) => {
+    clearTimeout(timer);
+    tls.destroy();
+    reject(error);
+  };
+  const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), HANDSHAKE_LIMIT_MS);
+  const onClose = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
+  tls.once("error", fail).once("close", onClose);
+  tls.once("secureConnect", () => {
+    clearTimeout(timer);
+    tls.off("error", fail).off("close", onClose);
+    resolve(tls);
+  });
+  return promise;
+}
+
+function connectorOver(open: OpenConnection): buildConnector.connector {
+  return ({ hostname, protocol, port }, callback) => {
+    const isSecure = protocol === "https:";
+    const connected = open(bare(hostname), Number(port) || (isSecure ? 443 : 80));
+    const settled = connected.then((socket) => (isSecure ? secure(socket, hostname) : socket));
+    settled.then(
+      (socket) => callback(null, socket.setNoDelay(true) as never),
+      (error: Error) => callback(error, null),
+    );
+  };
+}
+
+export class ConnectionPools {
+  private readonly agents: LRUCache<string, Agent>;
+
+  constructor(private readonly open: OpenConnection) {
+    this.agents = new LRUCache({
+      max: POOLS_MAX,
+      ttl: POOL_IDLE_MS,
+      updateAgeOnGet: true,
+      // Ends when its last request has.
+      dispose: (agent) => runInBackground(agent.close()),
+    });
+  }
+
+  /** The pool of that key, for example an app. */
+  of(key: string): Agent {
+    const known = this.agents.get(key);
+    if (known) return known;
+    const agent = new Agent({
+      allowH2: true,
+      connect: connectorOver(this.open),
+      connections: CONNECTIONS_PER_ORIGIN,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
+      maxHeaderSize: HEADERS_MAX_BYTES,
+      // The caller's signal ends a request in time.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    this.agents.set(key, agent);
+    return agent;
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.agents.values()];
+    this.agents.clear();
+    await Promise.all(all.map((agent) => agent.destroy()));
+  }
+}

@@ -1,0 +1,112 @@
+/** Decodes the body of a response (gzip, deflate, br, zstd), with its size bounded at every step. Sends nothing. */
+import { type Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from "node:zlib";
+import { OutgoingError, transportReason } from "./failure.js";
+
+export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
+
+/** A second encoding is legal and rare; a chain of many only serves to keep a process busy. */
+const ENCODINGS_MAX = 2;
+/** Window of 8 MB, the maximum of RFC 8878 for HTTP; the library's default would allow 128 MB of memory for each response. */
+const ZSTD_WINDOW_LOG = 23;
+const ZLIB_METHOD_DEFLATE = 8;
+
+/** `deflate` is a zlib stream by its specification, and a raw one from some servers: its first byte decides. */
+const inflate = (first: number) => ((first & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw());
+
+const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
+  gzip: () => createGunzip(),
+  "x-gzip": () => createGunzip(),
+  deflate: inflate,
+  br: () => createBrotliDecompress(),
+  zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+};
+
+interface DecodingOptions {
+  /** Value of `Content-Encoding`; undefined for none. */
+  encoding: string | undefined;
+  /** Maximum of the body in bytes, before and after each step of decoding. */
+  maxBytes: number;
+  origin: string;
+  /** Called with the size of each decoded part; throws to end the response. */
+  onBytes(bytes: number): void;
+}
+
+function decodersOf(encoding: string, first: number, origin: string): Transform[] {
+  const names = encoding
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "" && name !== "identity");
+  const unknown = names.find((name) => !Object.hasOwn(DECODERS, name));
+  if (unknown !== undefined || names.length > ENCODINGS_MAX) {
+    const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
+    throw new OutgoingError("UNSUPPORTED", message, origin);
+  }
+  // Only the outer encoding begins with the byte that is known; an inner deflate is what the specification says.
+  return names.reverse().map((name, index) => DECODERS[name]!(index === 0 ? first : ZLIB_METHOD_DEFLATE));
+}
+
+/** Passes at most `maxBytes` on. */
+function bound(maxBytes: number, tooLarge: () => Error): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(part: Buffer, _encoding, done) {
+      bytes += part.length;
+      if (bytes > maxBytes) done(tooLarge());
+      else done(null, part);
+    },
+  });
+}
+
+/** The first part that is not empty; null if there is none. */
+async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
+  for (;;) {
+    const { value, done } = await parts.next();
+    if (done) return null;
+    if (value.length > 0) return value;
+  }
+}
+
+/**
+ * Reads a body whole. An empty body is not decoded: answers to HEAD name an encoding too.
+ * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT where the body is cut off or does not decode; the signal's reason once it is aborted
+ */
+export async function readDecoded(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
+  const { encoding = "", maxBytes, origin, onBytes } = options;
+  const tooLarge = () =>
+    new OutgoingError("LIMIT", `the response of ${origin} is larger than ${maxBytes / 2 ** 20} MB`, origin);
+  const parts: Buffer[] = [];
+  const collect = async (decoded: AsyncIterable<Buffer>) => {
+    for await (const part of decoded) {
+      onBytes(part.length);
+      parts.push(part);
+    }
+  };
+  try {
+    const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    const first = await firstPart(source);
+    if (first === null) return Buffer.alloc(0);
+    const steps = decodersOf(encoding, first[0]!, origin).flatMap((step) => [step, bound(maxBytes, tooLarge)]);
+    async function* whole(): AsyncGenerator<Buffer> {
+      yield first!;
+      for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
+    }
+    await pipeline([whole, bound(maxBytes, tooLarge), ...steps, collect] as never, { signal });
+    return Buffer.concat(parts);
+  } catch (error) {
+    body.on("error", () => undefined).destroy();
+    if (error instanceof OutgoingError) throw error;
+    signal.throwIfAborted();
+    const message = `the response of ${origin} could not be read or decoded (${transportReason(error)})`;
+    throw new OutgoingError("TRANSPORT", message, origin);
+  }
+}

@@ -1,0 +1,34 @@
+/** Failures of outgoing requests: five codes, and messages that name the origin and nothing else of a request. */
+
+/**
+ * `POLICY`: not allowed (options, origin, address, header, redirect). `LIMIT`: too many or too large. `TIMEOUT`: too slow. `UNSUPPORTED`:
+ * unknown encoding or charset. `TRANSPORT`: DNS, TCP, TLS or decoding failed.
+ */
+export type OutgoingCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT";
+
+export class OutgoingError extends Error {
+  override readonly name = "RequestError";
+
+  constructor(
+    readonly code: OutgoingCode,
+    message: string,
+    /** Origin of the request, in normal form; null if it has none. */
+    readonly origin: string | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** Only these marks of a system or library error are repeated: its message may quote the request. */
+const CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
+
+/** The code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */
+export function transportReason(error: unknown): string {
+  const list = error instanceof AggregateError ? error.errors : [error];
+  for (const item of list as (NodeJS.ErrnoException | undefined)[]) {
+    for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((one) => one != null)) {
+      if (typeof code === "string" && CODE.test(code)) return code;
+    }
+  }
+  return "connection failed";
+}

@@ -1,0 +1,216 @@
+/**
+ * Options of `Svc.App.V3.Actions.request()` (contract, section 9), as the sandbox passes them: validation, and the request that they describe.
+ * Sends nothing and knows no action.
+ */
+import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
+import { described, isObject, kindOf } from "./described.js";
+import { normalHost } from "./integration-origins.js";
+import { nearestName } from "./unknown-fields.js";
+
+const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
+const IDEMPOTENT: readonly string[] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
+const RESPONSE_TYPES = ["text", "json", "bytes"] as const;
+const OPTIONS = [
+  "url",
+  "method",
+  "headers",
+  "query",
+  "body",
+  "json",
+  "form",
+  "auth",
+  "timeoutMs",
+  "responseType",
+  "retry",
+];
+
+const URL_MAX_CHARACTERS = 8_192;
+const HEADERS_MAX = 100;
+const HEADERS_MAX_CHARACTERS = 16_384;
+const PARAMETERS_MAX = 1_000;
+const ATTEMPTS_MAX = 5;
+const RETRY_STATUSES_MAX = 20;
+const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** No control characters, so that a value cannot end its line. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** Set by the service, or meaningful between two machines only. */
+const REFUSED_HEADER =
+  /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
+
+export type ResponseType = (typeof RESPONSE_TYPES)[number];
+
+export interface RequestDescription {
+  url: URL;
+  method: string;
+  headers: Record<string, string>;
+  body: Uint8Array | null;
+  /** Key of a secret binding. */
+  auth: string | null;
+  timeoutMs: number;
+  responseType: ResponseType;
+  retry: { attempts: number; on: number[] } | undefined;
+}
+
+/** A fault of the options; `code` is one of the contract's. */
+export class RequestOptionsError extends Error {
+  constructor(
+    readonly code: "POLICY" | "LIMIT",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+function fault(message: string): never {
+  throw new RequestOptionsError("POLICY", message);
+}
+
+/** True for a header that code may not set. */
+export const isRefusedHeader = (name: string): boolean => REFUSED_HEADER.test(name.toLowerCase());
+
+export const isHeaderName = (name: string): boolean => HEADER_NAME.test(name);
+export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value);
+
+function readUrl(value: unknown): URL {
+  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) {
+    fault(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
+  }
+  const url = URL.parse(value as string);
+  if (!url || !/^https?:$/.test(url.protocol)) fault("url must be an absolute https URL");
+  if (url!.username !== "" || url!.password !== "") fault("url must not hold credentials");
+  const host = normalHost(url!.hostname);
+  if (host === null) fault("url must name a valid host");
+  url!.hostname = host!;
+  url!.hash = "";
+  return url!;
+}
+
+/** Names and values of `query` or `form`; arrays repeat a name. */
+function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
+  if (!isObject(value)) fault(`${field} must be an object (got ${described(value)})`);
+  let count = 0;
+  for (const [name, given] of Object.entries(value as object)) {
+    for (const item of Array.isArray(given) ? given : [given]) {
+      if (item === null || item === undefined) continue;
+      if (!["string", "number", "boolean"].includes(typeof item)) {
+        fault(`${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${kindOf(item)})`);
+      }
+      count += 1;
+      if (count > PARAMETERS_MAX) fault(`${field} must have at most ${PARAMETERS_MAX} values`);
+      yield [name, String(item)];
+    }
+  }
+}
+
+function readHeaders(value: unknown): Record<string, string> {
+  if (!isObject(value)) fault(`headers must be an object (got ${described(value)})`);
+  const entries = Object.entries(value as object);
+  if (entries.length > HEADERS_MAX) fault(`headers must be at most ${HEADERS_MAX} (got ${entries.length})`);
+  const headers = new Map<string, string>();
+  let characters = 0;
+  for (const [given, content] of entries) {
+    const name = given.toLowerCase();
+    if (!HEADER_NAME.test(given)) fault(`headers has an invalid name (got ${described(given)})`);
+    if (REFUSED_HEADER.test(name)) fault(`headers.${given} is not allowed: the service sets or removes it`);
+    if (headers.has(name)) fault(`headers.${given} is given twice`);
+    const text = typeof content === "number" ? String(content) : content;
+    // The value may be a secret: only its kind is named.
+    if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
+      fault(`headers.${given} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`);
+    }
+    headers.set(name, text as string);
+    characters += name.length + (text as string).length;
+  }
+  if (characters > HEADERS_MAX_CHARACTERS) fault(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters`);
+  return Object.fromEntries(headers);
+}
+
+interface Body {
+  bytes: Uint8Array | null;
+  type: string | null;
+}
+
+/** `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library made. */
+function readBody(options: Record<string, unknown>): Body {
+  const given = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
+  if (given.length > 1) fault(`${given.join(" and ")} exclude each other`);
+  const { body, json, form } = options;
+  if (typeof json === "string") return { bytes: Buffer.from(json), type: "application/json" };
+  if (given[0] === "json") fault(`json must be a value that JSON can hold (got ${described(json)})`);
+  if (given[0] === "form") {
+    const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
+    return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
+  }
+  if (typeof body === "string") return { bytes: Buffer.from(body), type: "text/plain;charset=UTF-8" };
+  if (isObject(body) && typeof body["base64"] === "string") {
+    return { bytes: Buffer.from(body["base64"], "base64"), type: null };
+  }
+  if (given[0] === "body") fault(`body must be a string or bytes (got ${described(body)})`);
+  return { bytes: null, type: null };
+}
+
+function integer(value: unknown, field: string, least: number, most: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return value as number;
+  return fault(`${field} must be an integer from ${least} to ${most} (got ${described(value)})`);
+}
+
+function readRetry(value: unknown, method: string, headers: Record<string, string>): RequestDescription["retry"] {
+  if (value === undefined || value === null) return undefined;
+  if (!isObject(value)) return fault(`retry must be an object (got ${described(value)})`);
+  const unknown = Object.keys(value).find((name) => !["attempts", "on"].includes(name));
+  if (unknown !== undefined) fault(`retry.${unknown.slice(0, 60)} is not an option; retry has attempts and on`);
+  if (!IDEMPOTENT.includes(method) && headers["idempotency-key"] === undefined) {
+    fault(`retry of ${method} requires the header Idempotency-Key`);
+  }
+  const { attempts, on = RETRY_STATUSES } = value;
+  if (!Array.isArray(on) || on.length > RETRY_STATUSES_MAX) {
+    return fault(`retry.on must be an array of at most ${RETRY_STATUSES_MAX} statuses (got ${described(on)})`);
+  }
+  return {
+    attempts: integer(attempts, "retry.attempts", 1, ATTEMPTS_MAX),
+    on: on.map((status, index) => integer(status, `retry.on[${index}]`, 100, 599)),
+  };
+}
+
+function refuseUnknown(options: Record<string, unknown>): void {
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown === undefined) return;
+  fault(`${unknown.slice(0, 60)} is not an option; did you mean ${nearestName(unknown, OPTIONS)}?`);
+}
+
+/** @throws RequestOptionsError */
+export function readRequestOptions(options: unknown): RequestDescription {
+  if (!isObject(options)) return fault(`options must be an object (got ${described(options)})`);
+  refuseUnknown(options);
+  const { method: verb = "GET", auth = null, timeoutMs, responseType = "text" } = options;
+  const method = typeof verb === "string" ? verb.toUpperCase() : "";
+  if (!METHODS.includes(method)) fault(`method must be one of ${METHODS.join(", ")} (got ${described(verb)})`);
+  const url = readUrl(options["url"]);
+  for (const pair of pairsOf(options["query"] ?? {}, "query")) url.searchParams.append(...pair);
+  if (url.href.length > URL_MAX_CHARACTERS) fault(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
+  const headers = readHeaders(options["headers"] ?? {});
+  const { bytes, type } = readBody(options);
+  if (bytes !== null && WITHOUT_BODY.includes(method)) fault(`${method} must not have a body`);
+  if (bytes !== null && bytes.byteLength > REQUEST_BODY_MAX_BYTES) {
+    throw new RequestOptionsError("LIMIT", `the body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
+  }
+  if (type !== null) headers["content-type"] ??= type;
+  if (auth !== null && typeof auth !== "string")
+    fault(`auth must be the key of a secret binding (got ${described(auth)})`);
+  if (!RESPONSE_TYPES.includes(responseType as ResponseType)) {
+    fault(`responseType must be one of ${RESPONSE_TYPES.join(", ")} (got ${described(responseType)})`);
+  }
+  return {
+    url,
+    method,
+    headers,
+    body: bytes,
+    auth: auth as string | null,
+    timeoutMs: integer(timeoutMs ?? REQUEST_TIMEOUT_MS, "timeoutMs", 1, REQUEST_TIMEOUT_MAX_MS),
+    responseType: responseType as ResponseType,
+    retry: readRetry(options["retry"], method, headers),
+  };
+}

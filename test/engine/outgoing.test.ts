@@ -1,0 +1,394 @@
+/** Requests to other services against local servers: connections, decoding, redirects, retries, and each failure with its code. */
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { Http2SecureServer } from "node:http2";
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { expect } from "chai";
+import { createCheckedConnections } from "../../src/engine/checked-connections.js";
+import { isPublicAddress } from "../../src/engine/egress-proxy.js";
+import {
+  type ExchangeFacts,
+  OutgoingError,
+  type OutgoingRequest,
+  type OutgoingScope,
+  OutgoingSender,
+  RunBudget,
+} from "../../src/engine/outgoing.js";
+import { systemLookup } from "../../src/engine/public-lookup.js";
+import { RESPONSE_MAX_BYTES, RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX } from "../../src/limits.js";
+import { normalOrigin } from "../../src/rules/integration-origins.js";
+import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
+
+const ENCODINGS: [string, (text: string) => Buffer][] = [
+  ["gzip", gzipSync],
+  ["x-gzip", gzipSync],
+  ["deflate", deflateSync],
+  ["deflate", deflateRawSync],
+  ["br", brotliCompressSync],
+  ["zstd", zstdCompressSync],
+  ["gzip, br", (text) => brotliCompressSync(gzipSync(text))],
+  ["identity", Buffer.from],
+];
+
+describe("outgoing requests", () => {
+  let undoTrust: () => void;
+  let server: Server | Http2SecureServer;
+  let origin: string;
+  let answer: RequestListener;
+  let received: IncomingMessage[];
+  let sockets: Set<unknown>;
+  const closers: (() => void)[] = [];
+
+  const anywhere = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
+  const sender = new OutgoingSender(anywhere.connect);
+
+  async function listen(one: Server | Http2SecureServer): Promise<number> {
+    one.listen(0, "127.0.0.1");
+    await once(one, "listening");
+    const connected = new Set<Socket>();
+    one.on("connection", (socket: Socket) => connected.add(socket.on("error", () => undefined)));
+    closers.push(() => {
+      one.close();
+      for (const socket of connected) socket.destroy();
+    });
+    return (one.address() as AddressInfo).port;
+  }
+
+  const listener: RequestListener = (request, response) => {
+    received.push(request);
+    sockets.add(request.socket);
+    answer(request, response);
+  };
+
+  before(async () => {
+    undoTrust = trustLocalhost();
+    server = tlsServer(listener);
+    origin = `https://localhost:${await listen(server)}`;
+  });
+  after(async () => {
+    await sender.close();
+    for (const close of closers) close();
+    undoTrust();
+  });
+  beforeEach(() => {
+    received = [];
+    sockets = new Set();
+    answer = (_request, response) => response.end("ok");
+  });
+
+  const scopeOf = (more: Partial<OutgoingScope> = {}): OutgoingScope => ({
+    pool: "1",
+    budget: new RunBudget(),
+    mayUse: (one) => one === origin,
+    originOf: normalOrigin,
+    hasCredential: false,
+    signal: new AbortController().signal,
+    ...more,
+  });
+
+  const send = (path: string, request: Partial<OutgoingRequest> = {}, scope: Partial<OutgoingScope> = {}) =>
+    sender.send(
+      { url: new URL(path, origin), method: "GET", headers: {}, body: null, timeoutMs: 5_000, ...request },
+      scopeOf(scope),
+    );
+
+  async function failure(sent: Promise<unknown>): Promise<OutgoingError> {
+    const error = await sent.then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(OutgoingError);
+    return error as OutgoingError;
+  }
+
+  it("resolve for every status, without Set-Cookie, over kept connections", async () => {
+    answer = (request, response) => {
+      response.writeHead(Number(request.url!.slice(1)), { "set-cookie": "a=1", "x-two": ["1", "2"] }).end("text");
+    };
+    for (const status of [200, 204, 304, 400, 404, 418, 500, 503, 599]) {
+      const { status: got, headers, body } = await send(`/${status}`);
+      expect(got).to.equal(status);
+      expect(headers).to.include({ "x-two": "1, 2" }).and.not.have.property("set-cookie");
+      expect(body.toString()).to.equal([204, 304].includes(status) ? "" : "text");
+    }
+    // A pool may open a second connection while the first one is being freed.
+    expect(sockets.size).to.be.below(3);
+  });
+
+  it("carry method, headers and body, and name the encodings that are decoded", async () => {
+    let body = "";
+    answer = async (request, response) => {
+      for await (const part of request) body += part;
+      response.end();
+    };
+    await send("/p?q=1", { method: "POST", headers: { "x-a": "b" }, body: Buffer.from("grüße") });
+    expect(received[0]).to.deep.include({ method: "POST", url: "/p?q=1" });
+    expect(received[0]!.headers).to.include({ "x-a": "b", "accept-encoding": "gzip, deflate, br, zstd" });
+    expect(received[0]!.headers["content-length"]).to.equal("7");
+    expect(body).to.equal("grüße");
+  });
+
+  it("use HTTP/2 where the server speaks it, many at once over one connection", async () => {
+    const second = http2Server(listener);
+    const other = `https://localhost:${await listen(second)}`;
+    const scope = { mayUse: (one: string) => one === other, budget: new RunBudget() };
+    await send(`${other}/`, {}, scope);
+    await Promise.all(Array.from({ length: 8 }, () => send(`${other}/`, {}, scope)));
+    expect(received.map(({ httpVersion }) => httpVersion)).to.deep.equal(Array(9).fill("2.0"));
+  });
+
+  it("never share a connection between two pools", async () => {
+    await send("/", {}, { pool: "a" });
+    await send("/", {}, { pool: "b" });
+    expect(sockets.size).to.equal(2);
+  });
+
+  for (const [encoding, encode] of ENCODINGS) {
+    it(`decode ${encoding} (${encode.name})`, async () => {
+      const text = "grüße ".repeat(1_000);
+      answer = (_request, response) => response.setHeader("content-encoding", encoding).end(encode(text));
+      expect((await send("/")).body.toString()).to.equal(text);
+      answer = (_request, response) => response.setHeader("content-encoding", encoding).end();
+      expect((await send("/", { method: "HEAD" })).body).to.have.length(0);
+    });
+
+    it(`end with LIMIT where ${encoding} (${encode.name}) decodes to more than 5 MB`, async () => {
+      const bomb = encode("a".repeat(RESPONSE_MAX_BYTES + 1));
+      answer = (_request, response) => response.setHeader("content-encoding", encoding).end(bomb);
+      expect(await failure(send("/"))).to.include({ code: "LIMIT", origin });
+      answer = (_request, response) =>
+        response.setHeader("content-encoding", encoding).end(encode("a".repeat(RESPONSE_MAX_BYTES)));
+      expect((await send("/")).body).to.have.length(RESPONSE_MAX_BYTES);
+    });
+
+    if (encoding === "identity") continue;
+    it(`end with TRANSPORT where ${encoding} (${encode.name}) is cut off or damaged`, async () => {
+      const whole = encode("some text that is long enough to be cut off somewhere");
+      for (const part of [whole.subarray(0, whole.length - 5), Buffer.from("\u0007no such encoding")]) {
+        answer = (_request, response) => response.setHeader("content-encoding", encoding).end(part);
+        expect((await failure(send("/"))).code).to.equal("TRANSPORT");
+      }
+    });
+  }
+
+  it("end with UNSUPPORTED for other encodings and for long chains of them", async () => {
+    for (const encoding of ["compress", "gzip, dcb", "gzip, gzip, gzip", "__proto__"]) {
+      answer = (_request, response) => response.setHeader("content-encoding", encoding).end("x");
+      expect((await failure(send("/"))).code).to.equal("UNSUPPORTED");
+    }
+  });
+
+  it("end with TIMEOUT where headers, body or connection do not come in time", async () => {
+    const answers: RequestListener[] = [
+      () => undefined,
+      (_request, response) => response.write("part"),
+      (_request, response) => response.writeHead(200, { "content-encoding": "gzip" }).flushHeaders(),
+    ];
+    for (const next of answers) {
+      answer = next;
+      expect(await failure(send("/", { timeoutMs: 100 }))).to.include({ code: "TIMEOUT", origin });
+    }
+    const silent = createTcpServer(() => undefined);
+    const other = `https://localhost:${await listen(silent)}`;
+    expect((await failure(send(`${other}/`, { timeoutMs: 100 }, { mayUse: () => true }))).code).to.equal("TIMEOUT");
+  });
+
+  it("end with TRANSPORT where name, connection, handshake or protocol fail, and say which", async () => {
+    const reset = createTcpServer((socket) => socket.destroy());
+    const plain = createTcpServer((socket) => socket.end("HTTP/1.1 200 OK\r\n\r\n"));
+    const odd = await listen(createTcpServer((socket) => socket.on("data", () => socket.end("nonsense\r\n\r\n"))));
+    const unused = await listen(createTcpServer());
+    closers.pop()!();
+    const urls: [string, string][] = [
+      ["https://no-such-host.invalid/", "ENOTFOUND"],
+      [`https://127.0.0.1:${unused}/`, "ECONNREFUSED"],
+      [`https://localhost:${await listen(reset)}/`, "ECONNRESET"],
+      [`https://localhost:${await listen(plain)}/`, "SSL"],
+      [`http://localhost:${odd}/`, "failed ("],
+    ];
+    for (const [url, reason] of urls) {
+      const error = await failure(send(url, {}, { mayUse: () => true }));
+      expect(error.code, url).to.equal("TRANSPORT");
+      expect(error.message).to.include(new URL(url).origin).and.include(reason);
+    }
+    answer = (_request, response) => {
+      response.writeHead(200, { "content-length": "100" }).write("part");
+      setImmediate(() => response.destroy());
+    };
+    expect((await failure(send("/"))).code).to.equal("TRANSPORT");
+    undoTrust();
+    const { code, message } = await failure(send("/", {}, { pool: "distrustful" }));
+    undoTrust = trustLocalhost();
+    expect(code).to.equal("TRANSPORT");
+    expect(message).to.match(/CERT|SIGNED/);
+  });
+
+  it("end with POLICY for addresses and ports that the rules forbid, before a byte is sent", async () => {
+    const strict = createCheckedConnections({
+      mayReach: isPublicAddress,
+      mayUsePort: (port) => port === 443,
+      resolve: systemLookup,
+    });
+    const outgoing = new OutgoingSender(strict.connect);
+    for (const url of [`${origin}/`, "https://localhost/", "https://[::1]/", "https://169.254.169.254/"]) {
+      const request = { url: new URL(url), method: "GET", headers: {}, body: null, timeoutMs: 5_000 };
+      const { code, message } = await failure(outgoing.send(request, scopeOf({ mayUse: () => true })));
+      expect(code, url).to.equal("POLICY");
+      expect(message).to.include(new URL(url).origin);
+    }
+    expect(received).to.deep.equal([]);
+    await outgoing.close();
+  });
+
+  it("end with LIMIT for headers of more than 64 KB", async () => {
+    answer = (_request, response) => response.setHeader("x-long", "a".repeat(70_000)).end();
+    expect((await failure(send("/"))).code).to.equal("LIMIT");
+  });
+
+  describe("redirects", () => {
+    const to =
+      (location: string, status = 302) =>
+      (_request: IncomingMessage, response: ServerResponse) =>
+        response.writeHead(status, { location }).end();
+
+    it("are followed on GET and HEAD, on the same origin, at most five", async () => {
+      answer = (request, response) => {
+        const left = Number(request.url!.slice(1));
+        if (left === 0) response.end("there");
+        else to(`/${left - 1}`, [301, 302, 303, 307, 308][left % 5])(request, response);
+      };
+      expect((await send("/5")).body.toString()).to.equal("there");
+      expect((await send("/2", { method: "HEAD" })).status).to.equal(200);
+      expect((await failure(send("/6"))).code).to.equal("POLICY");
+      for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+        expect((await failure(send("/1", { method }))).code, method).to.equal("POLICY");
+      }
+    });
+
+    it("end with POLICY to origins that are not listed, however they are written", async () => {
+      const { port } = new URL(origin);
+      for (const location of [
+        ...["http://localhost/", `http://localhost:${port}/`, "https://localhost/", `//127.0.0.1:${port}/`],
+        ...[
+          `https://localhost.evil.example:${port}/`,
+          `https://u:p@localhost:${port}/`,
+          `https://u@localhost:${port}/`,
+        ],
+        ...["file:///etc/passwd", "javascript:1", "https://", `https://[::1]:${port}/`, `\\\\evil.example\\`],
+      ]) {
+        answer = to(location);
+        expect((await failure(send("/"))).code, location).to.equal("POLICY");
+      }
+      expect(received).to.have.length(12);
+    });
+
+    it("go to another listed origin without the headers of the first, and never with a credential", async () => {
+      const second = tlsServer((request, response) => {
+        received.push(request);
+        response.end("there");
+      });
+      const other = `https://localhost:${await listen(second)}`;
+      const mayUse = () => true;
+      answer = to(`${other}/x`);
+      const headers = { authorization: "Bearer code", "x-api-key": "k", "accept-language": "de" };
+      expect((await send("/", { headers }, { mayUse })).body.toString()).to.equal("there");
+      expect(received[1]!.headers).to.include({ "accept-language": "de" });
+      expect(received[1]!.headers).to.not.have.any.keys("authorization", "x-api-key");
+      const authorize: OutgoingScope["authorize"] = async (hop) => ({
+        ...hop,
+        headers: { ...hop.headers, "x-key": "s" },
+      });
+      const { code } = await failure(send("/", {}, { mayUse, authorize, hasCredential: true }));
+      expect([code, received.length]).to.deep.equal(["POLICY", 3]);
+      expect(received[2]!.headers).to.include({ "x-key": "s" });
+    });
+
+    it("without a Location, and 304 and 300, are answers like any other", async () => {
+      for (const status of [300, 304]) {
+        answer = to("/next", status);
+        expect((await send("/")).status).to.equal(status);
+      }
+      answer = (_request, response) => response.writeHead(302).end();
+      expect((await send("/")).status).to.equal(302);
+    });
+  });
+
+  it("are repeated on the listed statuses, up to the number of attempts, as soon as the server asks", async () => {
+    const statuses = [503, 429, 200];
+    answer = (_request, response) => {
+      response.writeHead(statuses[received.length - 1] ?? 500, { "retry-after": "0" }).end();
+    };
+    expect((await send("/", { retry: { attempts: 3, on: [503, 429] } })).status).to.equal(200);
+    received = [];
+    expect((await send("/", { retry: { attempts: 2, on: [503, 429] } })).status).to.equal(429);
+    received = [];
+    expect((await send("/", { retry: { attempts: 5, on: [429] } })).status).to.equal(503);
+    expect(received).to.have.length(1);
+  });
+
+  it("of one run are 100, redirects and retries included, and 8 at once", async () => {
+    const budget = new RunBudget();
+    const open: ServerResponse[] = [];
+    answer = (_request, response) => open.push(response);
+    const all = Array.from({ length: 20 }, () => send("/", {}, { budget }));
+    while (open.length < RUN_REQUESTS_AT_ONCE) await new Promise(setImmediate);
+    expect(received).to.have.length(RUN_REQUESTS_AT_ONCE);
+    answer = (_request, response) => response.end();
+    for (const response of open) response.end();
+    await Promise.all(all);
+    answer = (request, response) =>
+      request.url === "/r" ? response.writeHead(302, { location: "/" }).end() : response.end();
+    for (let sent = all.length; sent < RUN_REQUESTS_MAX - 1; sent += 2) await send("/r", {}, { budget });
+    expect((await failure(send("/", {}, { budget }))).code).to.equal("LIMIT");
+    expect((await send("/")).status).to.equal(200);
+  });
+
+  it("of one run receive 20 MB in total", async () => {
+    const budget = new RunBudget();
+    answer = (_request, response) => response.end(Buffer.alloc(RESPONSE_MAX_BYTES));
+    for (let count = 0; count < 4; count += 1) await send("/", {}, { budget });
+    answer = (_request, response) => response.end("x");
+    expect((await failure(send("/", {}, { budget }))).code).to.equal("LIMIT");
+  });
+
+  it("end with the run: those on the wire and those that wait", async () => {
+    const run = new AbortController();
+    const budget = new RunBudget();
+    answer = (_request, response) => response.write("part");
+    const all = Array.from({ length: 12 }, () => send("/", {}, { budget, signal: run.signal }));
+    const ended = Promise.allSettled(all);
+    while (received.length < RUN_REQUESTS_AT_ONCE) await new Promise(setImmediate);
+    const closed = Promise.all(
+      received.map(
+        ({ socket }) =>
+          new Promise<void>((resolve) => socket.on("error", () => undefined).once("close", () => resolve())),
+      ),
+    );
+    run.abort(new Error("ended"));
+    for (const one of await ended) expect((one as PromiseRejectedResult).reason.message).to.equal("ended");
+    await closed;
+    expect(received).to.have.length(RUN_REQUESTS_AT_ONCE);
+  });
+
+  it("report each hop: origin, method, status, duration, sizes and code", async () => {
+    const facts: ExchangeFacts[] = [];
+    const onHop = () => (one: ExchangeFacts) => facts.push(one);
+    answer = (request, response) =>
+      request.url === "/r" ? response.writeHead(302, { location: "/" }).end() : response.end("12345");
+    await send("/r", {}, { onHop });
+    await failure(send("https://no-such-host.invalid/", {}, { onHop, mayUse: () => true }));
+    expect(facts.map(({ durationMs: _, ...rest }) => rest)).to.deep.equal([
+      { origin, method: "GET", status: 302, sentBytes: 0, receivedBytes: 0, code: null },
+      { origin, method: "GET", status: 200, sentBytes: 0, receivedBytes: 5, code: null },
+      {
+        origin: "https://no-such-host.invalid",
+        method: "GET",
+        status: null,
+        sentBytes: 0,
+        receivedBytes: 0,
+        code: "TRANSPORT",
+      },
+    ]);
+  });
+});
