@@ -41,6 +41,7 @@ CREATE TABLE action (
   debounce json,
   timeout_ms integer,
   integration_origins json DEFAULT '[]'::json NOT NULL,
+  access json,
   CONSTRAINT action_pkey PRIMARY KEY (id),
   CONSTRAINT action_master_id_key UNIQUE (master_id),
   CONSTRAINT action_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,

@@ -22,6 +22,7 @@ const SCALARS = {
   SafeInt: "number",
   AppStructure: "unknown",
   AccessRules: "unknown",
+  ActionAccess: "unknown",
   DataSourceHooks: "unknown",
   DataSourceIndexes: "unknown",
   EntryJoins: "unknown",

@@ -27,6 +27,16 @@ export type Trigger =
   | { trigger: "log"; where: LogWhere }
   | { trigger: "analytics"; where: AnalyticsWhere };
 
+/** Tests of one column of an app user's entry, all of which must hold. */
+export interface ActionAccessTest {
+  equals?: string | number | boolean;
+  notequals?: string | number | boolean;
+  contains?: string;
+}
+
+/** Who may run an action on demand with a runtime token (contract, section 7). `user`: app users whose columns meet every test. */
+export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
+
 /** What becomes of a run for which there is no place under its action's limit. */
 export type ConcurrencyPolicy = "skip" | "queue" | "cancel";
 

@@ -1,6 +1,6 @@
 /** Rows of an action's copies. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
-import type { Concurrency, Debounce, Environment, StoredAsset, Trigger } from "./action-types.js";
+import type { ActionAccess, Concurrency, Debounce, Environment, StoredAsset, Trigger } from "./action-types.js";
 
 /** One copy. A production copy is a row whose `masterId` names its master. */
 @Entity("action")
@@ -61,6 +61,9 @@ export class ActionRow {
   /** Origins that the code may send requests to. */
   @Column("json", { name: "integration_origins" })
   integrationOrigins: string[];
+  /** null stands for "everyone". */
+  @Column("json", { nullable: true })
+  access: ActionAccess | null;
 
   @Column("timestamptz", { name: "last_run_at", nullable: true })
   lastRunAt: Date | null;

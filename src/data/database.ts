@@ -63,6 +63,7 @@ import { RunSandbox1764000900000 } from "../../migrations/1764000900000-run-sand
 import { IntegrationOrigins1764001000000 } from "../../migrations/1764001000000-integration-origins.js";
 import { Roles1764001100000 } from "../../migrations/1764001100000-roles.js";
 import { Accounts1764100000000 } from "../../migrations/1764100000000-accounts.js";
+import { ActionAccess1764100100000 } from "../../migrations/1764100100000-action-access.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -130,6 +131,7 @@ export const MIGRATIONS = [
   IntegrationOrigins1764001000000,
   Roles1764001100000,
   Accounts1764100000000,
+  ActionAccess1764100100000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -157,7 +157,17 @@ export async function createOperations(surroundings: Surroundings) {
   const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, ...measure, log });
   const scans = createSecretScans();
   const { scripts: keptScripts } = packages;
-  const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };
+  const ofRuns = {
+    credentials,
+    catalogue,
+    keptScripts,
+    queueRoom,
+    intake,
+    settings,
+    sessionOf,
+    scans,
+    userOf: store.appUsers.userOf,
+  };
   const running = createRunning(surroundings, {
     ...ofRuns,
     onBeat: (mayDeclareDead) => messaging.recover(mayDeclareDead),
@@ -165,7 +175,8 @@ export async function createOperations(surroundings: Surroundings) {
   const { ledger, instance, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
-  const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
+  const { userOf } = store.appUsers;
+  const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: store.appUsers.userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });

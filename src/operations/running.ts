@@ -16,6 +16,7 @@ import { createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance, type OnBeat } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
+import type { UserOf } from "./runs/run-access.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { createRunTraces } from "./runs/run-traces.js";
 import { createRuns } from "./runs/runs.js";
@@ -35,6 +36,7 @@ export function createRunning(
     intake: Intake;
     settings: ReturnType<typeof createSettings>;
     sessionOf: SessionOf;
+    userOf: UserOf;
     scans: SecretScans;
     /** Further work of each heartbeat. */
     onBeat: OnBeat;
@@ -42,7 +44,7 @@ export function createRunning(
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log, onDatabaseReached } =
     surroundings;
-  const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
+  const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, userOf, scans, onBeat } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -97,6 +99,7 @@ export function createRunning(
     traces,
     waits,
     notifications,
+    userOf,
     holder,
     concurrency,
   });

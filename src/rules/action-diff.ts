@@ -24,6 +24,7 @@ const FIELDS = [
   "dependencies",
   "frequency",
   "timezone",
+  "access",
   "concurrency",
   "debounce",
   "timeoutMs",

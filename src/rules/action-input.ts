@@ -3,9 +3,10 @@
  * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
  */
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
-import type { Environment, RunLimits, Trigger } from "../data/action-types.js";
+import type { ActionAccess, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
+import { accessFault, DEFAULT_ACCESS, storedAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
@@ -34,6 +35,7 @@ export interface ActionInput extends RunLimits {
   timezone: string | null;
   /** Origins that the action may send requests to, in normal form. */
   integrationOrigins: string[];
+  access: ActionAccess;
 }
 
 /** What an author sets of how an action runs, none of it. */
@@ -136,6 +138,9 @@ class ActionBody {
   @Rule("DEPENDENCIES_INVALID", fields.dependenciesFault)
   dependencies: unknown = [];
 
+  @Rule("ACCESS_INVALID", accessFault)
+  access: unknown = DEFAULT_ACCESS;
+
   @Rule("REQUEST_INVALID", (concurrency, body) => concurrencyFault(concurrency, body.environment))
   concurrency: unknown = null;
 
@@ -213,6 +218,7 @@ function checked(body: ActionBody): ActionInput {
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
     integrationOrigins: storedIntegrationOrigins(body.integrationOrigins),
+    access: storedAccess(body.access),
     ...givenLimits({
       concurrency: keptConcurrency(body.concurrency),
       debounce: keptDebounce(body.debounce),

@@ -1,6 +1,7 @@
 /** The specification's validation table (Errors, Validation) as an order: of several faults that hold at once the first here is reported. */
 import type { Status } from "../errors.js";
 
+/** The last rows are the contract's (section 4), which come after the specification's. */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",
@@ -21,6 +22,7 @@ const VALIDATION_TABLE: readonly Status[] = [
   "TRIGGER_NOT_ALLOWED",
   "DEPENDENCIES_INVALID",
   // Beyond the specification (contract, section 4).
+  "ACCESS_INVALID",
   "INTEGRATION_ORIGINS_INVALID",
 ];
 

@@ -31,6 +31,7 @@ const plain = {
   frequency: null,
   timezone: null,
   integrationOrigins: [],
+  access: "everyone" as const,
   ...NO_LIMITS,
 };
 

@@ -81,6 +81,7 @@ for (const [name, exitOf] of EXITS) {
         masterTaskId: null,
         productionTaskId: published.value.action.id,
         code: CODE,
+        access: "everyone",
         actionVersion: "v3",
       });
     });

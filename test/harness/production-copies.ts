@@ -33,7 +33,7 @@ export async function publishDirectly(
       const { active = true, environment = "server", concurrency = null, debounce = null } = rest;
       const triggers = rest.triggers as Trigger[];
       const fields = { appId, name, code, triggers, frequency, timezone, active, environment, actionVersion: "v3" };
-      const limits = { concurrency, debounce, timeoutMs: null };
+      const limits = { concurrency, debounce, timeoutMs: null, access: null };
       const common = { ...fields, ...limits, dependencies: [], assets: [], updatedAt: new Date() };
       const master = await manager.save(Object.assign(new ActionRow(), common));
       const copy = await manager.save(Object.assign(new ActionRow(), common, { masterId: master.id }));

@@ -17,6 +17,7 @@ const action: ActionInput = {
   frequency: null,
   timezone: null,
   integrationOrigins: [],
+  access: "everyone",
 };
 
 describe("the difference of two actions", () => {

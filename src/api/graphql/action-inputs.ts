@@ -6,7 +6,7 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
 import type { Concurrency, Debounce } from "../../data/action-types.js";
 import type { ActionInput } from "../../rules/action-input.js";
-import { ConcurrencyPolicyEnum, CopyEnum, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { ActionAccessScalar, ConcurrencyPolicyEnum, CopyEnum, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 /** Holds the fields of a class to those that the rules judge. */
 type Given<Input> = { [Field in keyof Input]?: unknown };
@@ -115,6 +115,12 @@ export class CreateActionInput implements Given<ActionInput> {
     description: "IANA name of the time zone of the schedule; the server's time zone by default.",
   })
   timezone?: unknown;
+  @Field(() => ActionAccessScalar, {
+    nullable: true,
+    description:
+      "Who can run the action on demand with a token of a page: everyone by default, signed-in app users, app users by a rule, or pages of the viewer (editors). Other credentials are not affected.",
+  })
+  access?: unknown;
   @Field(() => ConcurrencyInput, { nullable: true, description: "Limit on concurrent runs; null for no limit." })
   concurrency?: unknown;
   @Field(() => DebounceInput, {

@@ -2,6 +2,7 @@
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
 import type {
+  ActionAccess,
   Asset,
   Concurrency,
   ConcurrencyPolicy,
@@ -11,7 +12,7 @@ import type {
   Trigger,
   TriggerType,
 } from "../../data/action-types.js";
-import { ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
 export class AssetType {
@@ -127,6 +128,12 @@ export class ActionConfigurationType {
     description: "IANA name of the time zone of the schedule; null for the server's time zone.",
   })
   timezone: string | null;
+  @Field(() => ActionAccessScalar, {
+    nullable: true,
+    description:
+      "Who can run the action on demand with a token of a page: everyone, signedIn, editors or a rule; null in versions that predate this property.",
+  })
+  access: ActionAccess;
   @Field(() => ConcurrencyType, { nullable: true, description: "Limit on concurrent runs; null if there is none." })
   concurrency?: Concurrency;
   @Field(() => DebounceType, { nullable: true, description: "Debounce settings; null if each trigger starts a run." })

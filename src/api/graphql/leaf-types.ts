@@ -127,6 +127,7 @@ export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Propert
   dependencies: "Packages that the code uses.",
   frequency: "Schedule as a cron expression.",
   timezone: "Time zone of the schedule.",
+  access: "Access to runs on demand from pages.",
   concurrency: "Limit on concurrent runs.",
   debounce: "Debounce settings.",
   timeoutMs: "Maximum duration of a run in milliseconds.",
@@ -137,6 +138,15 @@ export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Propert
 export const DateTime = new GraphQLScalarType({
   ...GraphQLDateTime.toConfig(),
   description: "Time as ISO 8601 text in UTC, for example 2026-11-21T12:00:00.000Z.",
+});
+
+/** Access of an action: a name or a rule. */
+export const ActionAccessScalar = new GraphQLScalarType({
+  ...GraphQLJSON.toConfig(),
+  name: "ActionAccess",
+  description:
+    '"everyone", "signedIn", "editors", or {user: {Column: {equals, notequals or contains: value}}} for app users whose columns meet every test.',
+  specifiedByURL: null,
 });
 
 /** Data of an app that this service stores and does not read. */

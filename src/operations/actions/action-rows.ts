@@ -1,9 +1,10 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { Asset, Copy, Environment, RunLimits, Trigger } from "../../data/action-types.js";
+import type { ActionAccess, Asset, Copy, Environment, RunLimits, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
+import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, givenLimits, NO_LIMITS } from "../../rules/action-input.js";
 import type { Addressed } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
@@ -24,6 +25,7 @@ export interface Action extends RunLimits {
   frequency: string | null;
   timezone: string | null;
   integrationOrigins: string[];
+  access: ActionAccess;
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
@@ -33,8 +35,9 @@ export type ShowAction = (row: ActionRow) => Action;
 
 export const createShowAction =
   (addressed: Addressed): ShowAction =>
-  ({ masterId: _, lastRunAt, createdAt, updatedAt, assets, concurrency, debounce, timeoutMs, ...fields }) => ({
+  ({ masterId: _, lastRunAt, createdAt, updatedAt, assets, concurrency, debounce, timeoutMs, access, ...fields }) => ({
     ...fields,
+    access: access ?? DEFAULT_ACCESS,
     ...givenLimits({ concurrency, debounce, timeoutMs }),
     assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
@@ -153,10 +156,12 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const plain = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
-  return { ...plain, integrationOrigins: row.integrationOrigins, ...givenLimits(row) };
+  const { integrationOrigins, access } = row;
+  return { ...plain, integrationOrigins, access: access ?? DEFAULT_ACCESS, ...givenLimits(row) };
 }
 
 /** Gives a row an author's fields: what is not set of them is not set there either. */
 export function assignInput(row: ActionRow, input: ActionInput): ActionRow {
-  return Object.assign(row, NO_LIMITS, input);
+  const access = input.access === DEFAULT_ACCESS ? null : input.access;
+  return Object.assign(row, NO_LIMITS, input, { access });
 }

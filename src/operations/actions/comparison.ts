@@ -25,6 +25,12 @@ interface State {
   input: ActionInput;
 }
 
+/** A version from before `access` keeps the current value when it is restored, so it does not differ there. */
+const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput => ({
+  ...version,
+  access: version.access ?? access,
+});
+
 const labelOf = (side: Side): string => (typeof side === "number" ? `version ${side}` : side);
 
 /** Shorter code is compared where it is; half a million lines would hold up the process for a second and a half. */
@@ -65,7 +71,7 @@ export function createComparison({ db }: { db: DataSource }) {
   /** @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
   async function state(masterId: number, master: ActionInput, side: Side): Promise<State> {
     if (side === "master") return { side, input: master };
-    if (side !== "production") return { side, input: (await findVersion(db, masterId, side)).data };
+    if (side !== "production") return { side, input: asRestored((await findVersion(db, masterId, side)).data, master) };
     const production = await productionOf(db.manager, masterId);
     if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
     return { side, input: inputOf(production) };

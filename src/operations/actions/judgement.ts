@@ -145,7 +145,9 @@ export function createJudgement(options: {
      */
     async revived(current: ActionRow, snapshot: StoredSnapshot, resolved: Resolved): Promise<Judged> {
       const known = [...snapshot.assets, ...current.assets];
-      return withAssets(await createdInput(current.appId, snapshot), known, resolved);
+      // A version from before the field says nothing about it: restoring such a version must not open an action that was closed since.
+      const whole = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
+      return withAssets(await createdInput(current.appId, whole), known, resolved);
     },
 
     /** Looks for scripts that an action lacks, ahead of its publication. */

@@ -2,11 +2,12 @@
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isPerson } from "../../rules/access.js";
+import { type Caller, isPerson, isVisitor } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
 import type { Addressed } from "../../rules/packages.js";
+import { runAccessOf, type UserOf } from "../runs/run-access.js";
 
 /** What a client is told of an action that it may start on events. The code comes by its own address. */
 export interface ClientAction {
@@ -39,15 +40,23 @@ interface ClientRow {
   assets: StoredAsset[];
   /** True for a production copy while its app is unpublished. */
   isPaused: boolean;
+  /** JSON text; null stands for everyone. */
+  access: string | null;
 }
 
 const PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
 const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
-  action_version AS "actionVersion", triggers, assets, ${PAUSED} AS "isPaused"`;
+  action_version AS "actionVersion", triggers, assets, ${PAUSED} AS "isPaused", access::text AS access`;
 
 /* Actions that a client of that copy may run at all. */
 const RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${PAUSED})`;
+
+type AccessRow = Pick<ClientRow, "access" | "triggers">;
+
+/* $3: the caller's copy. */
+const FIND_ACCESS = `SELECT access::text AS access, triggers FROM action
+  WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
 const integrityOf = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
 
@@ -82,9 +91,21 @@ export async function findReported(db: Executor, { copy }: Caller, appId: number
   return row;
 }
 
+/**
+ * Returns the refusal of a page that would run the action by hand without access to it, or null. An analytics trigger makes every page
+ * run the action, so access does not apply to actions with one.
+ */
+async function refusalOf(caller: Caller, { access, triggers }: AccessRow, userOf: UserOf): Promise<ActionError | null> {
+  if (access === null || triggers.some(isAnalytics)) return null;
+  const { granted, judge } = runAccessOf(caller, userOf);
+  return granted === null || (await judge(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
+}
+
 export type ClientActions = ReturnType<typeof createClientActions>;
 
-export function createClientActions({ db, addressed }: { db: DataSource; addressed: Addressed }) {
+export function createClientActions(options: { db: DataSource; addressed: Addressed; userOf: UserOf }) {
+  const { db, addressed, userOf } = options;
+
   function toClientAction(row: ClientRow): ClientAction | null {
     const triggers = row.triggers.filter(isAnalytics);
     if (triggers.length === 0) return null;
@@ -106,14 +127,23 @@ export function createClientActions({ db, addressed }: { db: DataSource; address
       return row ? toClientAction(row) : null;
     },
 
+    /** ACTION_ACCESS_DENIED, or null. Takes a connection of its own: call it outside of transactions. */
+    async accessRefusal(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
+      if (!isVisitor(caller)) return null;
+      const [row] = await preparedRows<AccessRow>(db, "client-run-access", FIND_ACCESS, [appId, id, caller.copy]);
+      return row ? refusalOf(caller, row, userOf) : null;
+    },
+
     /**
      * The script of an action. Editors, admins and its debug page get it whatever its state; a client what it may run itself.
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
       const row = await rowOf(db, appId, id);
       const isDebugging = isPerson(caller) || caller.debugs === id;
       if (!isDebugging && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
+      const refusal = isDebugging ? null : await refusalOf(caller, row, userOf);
+      if (refusal) throw refusal;
       const script = compileScript(row);
       return { id, name: row.name, script, integrity: integrityOf(script), assets: addressed(row.assets) };
     },

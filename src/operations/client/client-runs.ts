@@ -13,7 +13,7 @@ import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/browser-endings.js";
 import { BROWSER_HOLDER, type Ledger } from "../runs/ledger.js";
-import { findReported } from "./client-actions.js";
+import { type ClientActions, findReported } from "./client-actions.js";
 
 /**
  * A run in a browser. `body` is `{payload}` at its start, `{payload, result?, duration}` or `{payload, error, duration}` at its end;
@@ -102,10 +102,11 @@ export function createClientRuns(options: {
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   intake: Intake;
+  clientActions: Pick<ClientActions, "accessRefusal">;
   /** Refuses a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
-  const { db, ledger, timeoutMs, intake, bound } = options;
+  const { db, ledger, timeoutMs, intake, clientActions, bound } = options;
 
   /** A browser that lets an action run on does not make the limit longer. */
   function judged(outcome: RunOutcome, duration: number): RunOutcome {
@@ -144,22 +145,27 @@ export function createClientRuns(options: {
       }
       bound(caller);
       intake.take(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
+      const refusal = await clientActions.accessRefusal(caller, run.appId, run.actionId);
+      if (refusal) throw refusal;
       return db.transaction(async (manager) => ({ runId: (await accept(manager, caller, run, payload)).id }));
     },
 
     /**
      * Records a run that a browser performed (specification, Execution log entry: `runOn` is `client`).
      * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3,
-     *   ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
+     *   ACTION_ACCESS_DENIED, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
       const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
       const outcome = judged(reported, durationMs);
       bound(caller);
       intake.take(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
+      const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
         // What has begun ends, whatever became of its action meanwhile.
-        const run = (await announced(manager, caller, report)) ?? (await accept(manager, caller, report, payload));
+        const begun = await announced(manager, caller, report);
+        if (!begun && refusal) throw refusal;
+        const run = begun ?? (await accept(manager, caller, report, payload));
         const ended = { trigger: run.trigger, actionId: report.actionId, durationMs };
         await ledger.end(run.id, BROWSER_HOLDER, browserEnding(ended, outcome), manager);
         return { runId: run.id };

@@ -12,6 +12,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Ledger } from "../runs/ledger.js";
+import type { UserOf } from "../runs/run-access.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientActions } from "./client-actions.js";
 import { createClientFeed } from "./client-feed.js";
@@ -36,18 +37,21 @@ export function createClients(options: {
   intake: Intake;
   room: DiskRoom;
   addressed: Addressed;
+  /** Reads the app user who is signed in to the caller's page. */
+  userOf: UserOf;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, credentials, notifications, ledger, logEvents, intake, room, addressed, timeoutMs, log } = options;
-  const clientActions = createClientActions({ db, addressed });
+  const { db, credentials, notifications, ledger, logEvents, intake, room, addressed, userOf, timeoutMs, log } =
+    options;
+  const clientActions = createClientActions({ db, addressed, userOf });
   const bound = createBound();
   return {
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions: createPageSessions({ db, credentials, logEvents, room }),
-    clientRuns: createClientRuns({ db, ledger, timeoutMs, intake, bound }),
+    clientRuns: createClientRuns({ db, ledger, timeoutMs, intake, clientActions, bound }),
     analytics: createAnalytics({ logEvents, intake, bound }),
   };
 }

@@ -5,14 +5,16 @@
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type Reference, referenceParameters } from "../../rules/reference.js";
+import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-facts.js";
-import { FIND_TARGET, RUNNABLE, refuseUnlessRunnable, type Target } from "./targets.js";
+import { FIND_TARGET, judgeAccess, RUNNABLE, refuseUnlessRunnable, type Target } from "./targets.js";
 
 /** A run on demand of an action that the caller names. */
 export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: Reference;
   /** True if an unpublished app pauses this caller's runs: those of live tokens. */
   needsApp: boolean;
+  access: RunAccess;
 };
 
 /** The first run of that idempotency key, where it is `repeated`: then nothing was written. */
@@ -64,14 +66,15 @@ const accept = (keyed: boolean) => `
   SELECT id, ${woken("$13::boolean")} FROM accepted`;
 
 /*
- * $9 name, $10 the same as an id or null, $11 whether it wakes somebody, $12 whether an unpublished app pauses it. One that has to wait for something does not start at once; one
+ * $9 name, $10 the same as an id or null, $11 whether it wakes somebody, $12 whether an unpublished app pauses it, $13 the
+ * access values that the caller has. One that has to wait for something does not start at once; one
  * that is debounced is written by its action's id, for its payload may become another run's.
  */
 const acceptNamed = (keyed: boolean) => `
   WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10", "$12")}),
   ${insert(
     keyed,
-    `(SELECT id AS target_id FROM target WHERE ${RUNNABLE}
+    `(SELECT id AS target_id FROM target WHERE ${RUNNABLE("$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `'manual', NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
@@ -145,16 +148,19 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
  * Finds the action and writes the row at once, so that nothing comes between the two.
  * @throws as `findTarget`
  */
-export async function acceptTarget(db: Executor, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const values = [...common(run, holder), ...referenceParameters(run.ref), run.wakes ?? true, run.needsApp];
-  const keyed = isKeyed(run);
+export async function acceptTarget(db: Executor, asked: AskedRun, holder: string | null): Promise<AcceptedTarget> {
+  const { access, ref, wakes = true, needsApp } = asked;
+  const keyed = isKeyed(asked);
   for (;;) {
+    const run = { ...asked, idempotencyKey: keyOfUser(access, asked.idempotencyKey) };
+    const values = [...common(run, holder), ...referenceParameters(ref), wakes, needsApp, grantedParameter(access)];
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(
       db,
       keyed ? "accept-target-keyed" : "accept-target",
       keyed ? ACCEPT_TARGET_KEYED : ACCEPT_TARGET,
       values,
     );
+    if (await judgeAccess(found, access)) continue;
     const target = refuseUnlessRunnable(found);
     const { runId, secretsVersion } = found!;
     if (runId !== null) return { id: runId, repeated: false, target, secretsVersion };

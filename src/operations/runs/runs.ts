@@ -27,6 +27,7 @@ import { cancelledInBrowser } from "./browser-endings.js";
 import { Cancellation, cancelledEnding, type Execution, heldUpEnding } from "./execution.js";
 import { BROWSER_HOLDER, type Ledger } from "./ledger.js";
 import type { Place } from "./places.js";
+import { runAccessOf, type UserOf } from "./run-access.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
 import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
@@ -118,13 +119,15 @@ export function createRuns(options: {
   traces: RunTraces;
   waits: Waits;
   notifications: Notifications;
+  /** Reads the app user who is signed in to the caller's page. */
+  userOf: UserOf;
   /** The fence of this process. */
   holder: string;
   /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
   concurrency: number;
 }) {
   const { db, ledger, queueRoom, intake, logs, execution, traces, waits, notifications } = options;
-  const { holder, concurrency } = options;
+  const { userOf, holder, concurrency } = options;
   /** Actions that were found a moment ago. */
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
   const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
@@ -237,8 +240,9 @@ export function createRuns(options: {
     const { appId, copy, ref, needsApp } = asked;
     const key = `${appId}:${copy}:${needsApp}:${referenceKey(ref)}`;
     if (found.has(key)) return;
-    await findTarget(db, asked);
-    found.set(key, true);
+    const target = await findTarget(db, asked);
+    // An action that only some callers may run is judged for each of them, before the run takes a place in a line.
+    if (target.access === null) found.set(key, true);
   }
 
   /** Starts the run here when there is a place, or queues it. */
@@ -281,7 +285,20 @@ export function createRuns(options: {
       );
     }
     const needsApp = caller.kind === "live";
-    return { appId, ref, needsApp, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
+    const access = runAccessOf(caller, userOf);
+    return {
+      appId,
+      ref,
+      needsApp,
+      access,
+      copy,
+      payload,
+      personId,
+      credentialId,
+      idempotencyKey,
+      retryFailed,
+      causeRunId,
+    };
   }
 
   const explained =

@@ -5,6 +5,7 @@ import { preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { type Reference, referenceParameters } from "../../rules/reference.js";
+import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-facts.js";
 
 export interface Target extends RunCode {
@@ -13,6 +14,8 @@ export interface Target extends RunCode {
   actionVersion: string;
   triggers: Trigger[];
   waitsFor: RunWait | null;
+  /** JSON text of the action's access; null stands for everyone. */
+  access: string | null;
   /** True if the app is unpublished and the caller depends on its publication. */
   isPaused: boolean;
 }
@@ -23,7 +26,7 @@ export interface Target extends RunCode {
  */
 export const FIND_TARGET = (app: string, copy: string, name: string, id: string, needsApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
-         timeout_ms AS "timeoutMs",
+         timeout_ms AS "timeoutMs", access::text AS access,
          CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
          ${needsApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
     FROM action
@@ -34,12 +37,30 @@ export const FIND_TARGET = (app: string, copy: string, name: string, id: string,
      (SELECT id FROM action
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
-/** What `refuseUnlessRunnable` lets pass, of a row of `FIND_TARGET`. */
-export const RUNNABLE = `
-  active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
+const isGranted = ({ access }: Target, { granted }: RunAccess): boolean =>
+  access === null || granted === null || granted.has(access);
+
+/** The rows of `FIND_TARGET` that `refuseUnlessRunnable` accepts. `granted`: the text of the parameter of granted access values. */
+export const RUNNABLE = (granted: string) => `
+  (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS one WHERE one->>'trigger' = 'manual')`;
 
-/** @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED */
+/**
+ * Judges the access of a target that the caller's other rights reach, and adds it to what is granted.
+ * @returns true if the access was not known before, so that a statement that depends on it must run again
+ * @throws ACTION_ACCESS_DENIED
+ */
+export async function judgeAccess(target: Target | undefined, access: RunAccess): Promise<boolean> {
+  if (!target || target.isPaused || target.actionVersion !== "v3" || isGranted(target, access)) return false;
+  if (!(await access.judge(target.access!))) throw new ActionError("ACTION_ACCESS_DENIED");
+  access.granted?.add(target.access!);
+  return true;
+}
+
+/**
+ * Access is judged before, by `judgeAccess`.
+ * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+ */
 export function refuseUnlessRunnable<Found extends Target>(target: Found | undefined): Found {
   if (!target) throw new ActionError("ACTION_NOT_FOUND");
   if (target.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
@@ -54,15 +75,18 @@ export function refuseUnlessRunnable<Found extends Target>(target: Found | undef
 
 /**
  * Finds the action to run on demand.
- * @throws as `refuseUnlessRunnable`
+ * @throws ACTION_ACCESS_DENIED, and as `refuseUnlessRunnable`
  */
 export async function findTarget(
   db: DataSource,
-  { appId, copy, ref, needsApp }: { appId: number; copy: Copy; ref: Reference; needsApp: boolean },
+  asked: { appId: number; copy: Copy; ref: Reference; needsApp: boolean; access: RunAccess },
 ): Promise<Target> {
+  const { appId, copy, ref, needsApp, access } = asked;
   const text = FIND_TARGET("$1", "$2", "$3", "$4", "$5");
   const values = [appId, copy, ...referenceParameters(ref), needsApp];
-  return refuseUnlessRunnable((await preparedRows<Target>(db, "find-target", text, values))[0]);
+  const [target] = await preparedRows<Target>(db, "find-target", text, values);
+  await judgeAccess(target, access);
+  return refuseUnlessRunnable(target);
 }
 
 /**

@@ -11,13 +11,13 @@ export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> 
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
 
 export const CreateAction: Document<CreateActionMutation, CreateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
   "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -92,13 +92,13 @@ export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariable
   "mutation PublishApp($appId:Int!$ifUpdatedAt:DateTime!){publishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){isPublished}}";
 
 export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVariables> =
-  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
+  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
 
 export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
   "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
-  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
+  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
 
 export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMutationVariables> =
   "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
@@ -304,6 +304,8 @@ export type AccessTrialUserInput = {
 
 /** Property of an action that its author sets. */
 export type ActionField =
+  /** Access to runs on demand from pages. */
+  | 'access'
   /** Permission to run. */
   | 'active'
   /** JavaScript of the action. */
@@ -442,6 +444,8 @@ export type Copy =
 
 /** Configuration of a new action. */
 export type CreateActionInput = {
+  /** Who can run the action on demand with a token of a page: everyone by default, signed-in app users, app users by a rule, or pages of the viewer (editors). Other credentials are not affected. */
+  access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
   /** JavaScript that defines `async function execute(context)`; required to create an action. */
@@ -721,6 +725,8 @@ export type TriggerWhereInput = {
 
 /** Changes to an action. Omitted properties keep their values; null clears optional ones. */
 export type UpdateActionInput = {
+  /** Who can run the action on demand with a token of a page: everyone by default, signed-in app users, app users by a rule, or pages of the viewer (editors). Other credentials are not affected. */
+  access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
   /** JavaScript that defines `async function execute(context)`; required to create an action. */
@@ -787,15 +793,15 @@ export type UpdateDataSourceInput = {
 
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
 
-export type WholeActionFragment = { code: string, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
+export type WholeActionFragment = { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
 
 export type PublishedCopyRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
 export type LogRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
 
-export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
+export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
 
-export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } };
+export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } };
 
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -816,7 +822,7 @@ export type GetActionQueryVariables = Exact<{
 }>;
 
 
-export type GetActionQuery = { action: { code: string, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type GetActionQuery = { action: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type CreateActionMutationVariables = Exact<{
   appId: number;
@@ -824,7 +830,7 @@ export type CreateActionMutationVariables = Exact<{
 }>;
 
 
-export type CreateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type CreateActionMutation = { saved: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type UpdateActionMutationVariables = Exact<{
   appId: number;
@@ -834,7 +840,7 @@ export type UpdateActionMutationVariables = Exact<{
 }>;
 
 
-export type UpdateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type UpdateActionMutation = { saved: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type RemoveActionMutationVariables = Exact<{
   appId: number;
@@ -1056,7 +1062,7 @@ export type CompareCopiesQueryVariables = Exact<{
 }>;
 
 
-export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
+export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
 
 export type ListVersionsQueryVariables = Exact<{
   appId: number;
@@ -1074,7 +1080,7 @@ export type CompareVersionQueryVariables = Exact<{
 }>;
 
 
-export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
+export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
 
 export type RestoreVersionMutationVariables = Exact<{
   appId: number;

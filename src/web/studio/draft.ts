@@ -1,5 +1,5 @@
 /** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
-import type { ConcurrencyPolicy, Environment, TriggerType } from "../../data/action-types.js";
+import type { ActionAccess, ConcurrencyPolicy, Environment, TriggerType } from "../../data/action-types.js";
 import type { CreateActionInput, TriggerInput } from "./documents.js";
 import type { Action } from "./model.js";
 
@@ -23,6 +23,8 @@ export interface Draft {
   dependencies: string[];
   frequency: string;
   timezone: string;
+  /** `user` is JSON text of the columns' tests. */
+  access: { who: "everyone" | "signedIn" | "editors" | "user"; user: string };
   /** Without a policy there is none. Numbers as they are typed, here and below. */
   concurrency: { policy: ConcurrencyPolicy | ""; limit: string; key: string };
   /** Without a delay there is none. */
@@ -67,6 +69,7 @@ export function newDraft(): Draft {
     dependencies: [],
     frequency: "",
     timezone: "",
+    access: { who: "everyone", user: "" },
     concurrency: { policy: "", limit: "", key: "" },
     debounce: { delayMs: "", maxWaitMs: "", manual: false },
     timeoutMs: "",
@@ -82,8 +85,14 @@ export function draftOf(action: Action): Draft {
     triggers: action.triggers.map(({ trigger, where }) => triggerDraft(trigger, where)),
     frequency: action.frequency ?? "",
     timezone: action.timezone ?? "",
+    access: accessDraft(action.access as ActionAccess | null),
     ...limitsOf(action),
   };
+}
+
+function accessDraft(access: ActionAccess | null): Draft["access"] {
+  if (access === null || typeof access === "string") return { who: access ?? "everyone", user: "" };
+  return { who: "user", user: JSON.stringify(access.user, null, 2) };
 }
 
 const typed = (value: number | null | undefined): string =>
@@ -135,9 +144,10 @@ function limitInputs({ concurrency, debounce, timeoutMs }: Pick<Draft, "concurre
 }
 
 export function dataOf(draft: Draft): CreateActionInput {
-  const { triggers, frequency, timezone, concurrency, debounce, timeoutMs, ...same } = draft;
+  const { triggers, frequency, timezone, access, concurrency, debounce, timeoutMs, ...same } = draft;
   return {
     ...same,
+    access: access.who === "user" ? { user: lenient(access.user) } : access.who,
     ...limitInputs({ concurrency, debounce, timeoutMs }),
     triggers: triggers.map(triggerOf),
     frequency: frequency.trim() || null,

@@ -23,6 +23,7 @@ const FIELDS: [prefix: string, field: Field][] = [
   ["TRIGGER", "triggers"],
   ["DEPENDENC", "dependencies"],
   ["INTEGRATION_ORIGINS_", "integrationOrigins"],
+  ["ACCESS_", "access"],
 ];
 
 /** Fields without a status of their own: their refusals begin with their names. */

@@ -1,0 +1,46 @@
+/** `access` of an action: who may run it on demand with a runtime token. Judges its form and one caller; reads nothing. */
+import type { ActionAccess } from "../data/action-types.js";
+import { ActionError } from "../errors.js";
+import { allows, checkTests, type UserData } from "./caller-rules.js";
+import { described, isObject } from "./described.js";
+
+/** Access of an action whose author sets none (contract, section 7). */
+export const DEFAULT_ACCESS: ActionAccess = "everyone";
+
+const NAMED: readonly unknown[] = ["everyone", "signedIn", "editors"];
+/** Each on-demand run by a visitor reads it. */
+const MAX_BYTES = 8_192;
+
+/** Describes what is wrong with the value; null if it is valid. */
+export function accessFault(value: unknown): string | null {
+  if (value === null || NAMED.includes(value)) return null;
+  if (!isObject(value) || Object.keys(value).join() !== "user") {
+    const expected = '"everyone", "signedIn", "editors" or {user: {Column: {equals, notequals or contains}}}';
+    return `access must be ${expected} (got ${described(value)})`;
+  }
+  try {
+    checkTests(value["user"], "access.user");
+  } catch (error) {
+    return (error as ActionError).message;
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
+}
+
+/** The stored form of a value that `accessFault` accepts; null stands for the default. */
+export const storedAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
+
+/**
+ * True if a page with a token of this kind may run the action on demand.
+ * @param userOf reads the app user who is signed in to the page; called only if the access depends on it
+ */
+export async function admitsVisitor(
+  access: ActionAccess,
+  kind: "viewer" | "live",
+  userOf: () => Promise<UserData | null>,
+): Promise<boolean> {
+  if (access === "everyone") return true;
+  if (access === "editors") return kind === "viewer";
+  const user = await userOf();
+  return allows(access === "signedIn" ? "loggedIn" : access, user);
+}
