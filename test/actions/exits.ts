@@ -73,7 +73,7 @@ export function restExit({ rest, appId }: TestService): Exit {
 }
 
 const TRIGGERS = "triggers { trigger where { type dataSourceId data } }";
-const CONFIGURATION = `name description code active environment ${TRIGGERS} dependencies frequency timezone integrationOrigins`;
+const CONFIGURATION = `name description code active environment ${TRIGGERS} dependencies frequency timezone integrationOrigins access`;
 const ASSETS = "assets { name url path }";
 const LIMITS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs";
 const ACTION = `{ id appId ${CONFIGURATION} actionVersion ${ASSETS} lastRunAt createdAt updatedAt }`;
