@@ -145,6 +145,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ofStore = { ring, logEvents, intake, person: people.session, asksSecondFactor, userChanged, outlet };
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
+  const { userOf } = store.appUsers;
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf, settings, logEvents, intake });
@@ -157,28 +158,15 @@ export async function createOperations(surroundings: Surroundings) {
   const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, ...measure, log });
   const scans = createSecretScans();
   const { scripts: keptScripts } = packages;
-  const ofRuns = {
-    credentials,
-    catalogue,
-    keptScripts,
-    queueRoom,
-    intake,
-    settings,
-    sessionOf,
-    scans,
-    userOf: store.appUsers.userOf,
-  };
-  const running = createRunning(surroundings, {
-    ...ofRuns,
-    onBeat: (mayDeclareDead) => messaging.recover(mayDeclareDead),
-  });
+  const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, userOf };
+  const onBeat = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
+  const running = createRunning(surroundings, { ...ofRuns, onBeat });
   const { ledger, instance, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
-  const { userOf } = store.appUsers;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, log });
-  const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: store.appUsers.userOf };
+  const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {

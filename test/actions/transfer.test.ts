@@ -18,6 +18,7 @@ const nightly = {
   frequency: "0 3 * * *",
   timezone: "Europe/Paris",
   integrationOrigins: [],
+  access: "everyone" as const,
   ...NO_LIMITS,
 };
 const plain = {

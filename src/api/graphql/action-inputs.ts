@@ -118,7 +118,7 @@ export class CreateActionInput implements Given<ActionInput> {
   @Field(() => ActionAccessScalar, {
     nullable: true,
     description:
-      "Who can run the action on demand with a token of a page: everyone by default, signed-in app users, app users by a rule, or pages of the viewer (editors). Other credentials are not affected.",
+      "Pages that can run the action on demand: everyone by default; signedIn for pages with a signed-in app user; a rule for app users; editors for pages of the viewer. Other credentials are not affected.",
   })
   access?: unknown;
   @Field(() => ConcurrencyInput, { nullable: true, description: "Limit on concurrent runs; null for no limit." })

@@ -130,8 +130,7 @@ export class ActionConfigurationType {
   timezone: string | null;
   @Field(() => ActionAccessScalar, {
     nullable: true,
-    description:
-      "Who can run the action on demand with a token of a page: everyone, signedIn, editors or a rule; null in versions that predate this property.",
+    description: "Pages that can run the action on demand; null in versions that predate this property.",
   })
   access: ActionAccess;
   @Field(() => ConcurrencyType, { nullable: true, description: "Limit on concurrent runs; null if there is none." })

@@ -145,7 +145,7 @@ export const ActionAccessScalar = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "ActionAccess",
   description:
-    '"everyone", "signedIn", "editors", or {user: {Column: {equals, notequals or contains: value}}} for app users whose columns meet every test.',
+    'One of "everyone", "signedIn", "editors" and {user: {Column: {equals, notequals or contains: value}}}, which stands for app users whose columns meet every test.',
   specifiedByURL: null,
 });
 

@@ -444,7 +444,7 @@ export type Copy =
 
 /** Configuration of a new action. */
 export type CreateActionInput = {
-  /** Who can run the action on demand with a token of a page: everyone by default, signed-in app users, app users by a rule, or pages of the viewer (editors). Other credentials are not affected. */
+  /** Pages that can run the action on demand: everyone by default; signedIn for pages with a signed-in app user; a rule for app users; editors for pages of the viewer. Other credentials are not affected. */
   access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
@@ -725,7 +725,7 @@ export type TriggerWhereInput = {
 
 /** Changes to an action. Omitted properties keep their values; null clears optional ones. */
 export type UpdateActionInput = {
-  /** Who can run the action on demand with a token of a page: everyone by default, signed-in app users, app users by a rule, or pages of the viewer (editors). Other credentials are not affected. */
+  /** Pages that can run the action on demand: everyone by default; signedIn for pages with a signed-in app user; a rule for app users; editors for pages of the viewer. Other credentials are not affected. */
   access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
