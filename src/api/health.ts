@@ -5,6 +5,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Status } from "../errors.js";
+import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
 /** The parts of the service: whether each is up, or the reason why it is not. */
 export type Parts = Record<string, () => boolean | string>;
@@ -19,8 +20,10 @@ export interface FrontDoor {
   handle: RequestListener;
   /** Answers what is no HTTP at all, or more of it than Node reads: for the server's `clientError`. */
   refuse(error: NodeJS.ErrnoException, socket: Socket): void;
-  /** Lets requests through to the API; null shuts it: who comes now is asked to come back. */
+  /** Passes requests to the API; null answers all of them with 503. */
   open(api: RequestListener | null): void;
+  /** From now on passes only requests of runs to the API: a service that stops lets its runs finish. */
+  drain(): void;
   /** Answers `/metrics` from now on, in every role. */
   tell(metrics: Metrics | null): void;
   /** Resolves when every request that the API took has been answered. */
@@ -68,8 +71,15 @@ function refusal({ code = "" }: NodeJS.ErrnoException): string {
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
+/** True if a run may have sent the request: it has a task token, which the API checks, or is a preflight, which has none. */
+function mayBeOfRun({ method, headers }: IncomingMessage): boolean {
+  const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
+  return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);
+}
+
 export function createFrontDoor(parts: Parts): FrontDoor {
   let api: RequestListener | null = null;
+  let isDraining = false;
   let metrics: Metrics | null = null;
   let underWay = 0;
   let whenIdle: (() => void)[] = [];
@@ -96,7 +106,7 @@ export function createFrontDoor(parts: Parts): FrontDoor {
       if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
       if (path === "/health/ready") return readiness(parts, response);
       if (path === "/metrics" && metrics) return measured(metrics, response);
-      if (api) {
+      if (api && (!isDraining || mayBeOfRun(request))) {
         underWay += 1;
         response.once("close", leave);
         return api(request, response);
@@ -113,6 +123,10 @@ export function createFrontDoor(parts: Parts): FrontDoor {
 
     open(next) {
       api = next;
+    },
+
+    drain() {
+      isDraining = true;
     },
 
     tell(next) {

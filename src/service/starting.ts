@@ -184,13 +184,15 @@ export class Starting {
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
+    // After the runs have ended, whose requests it still passes.
+    releases.add("door", () => door.open(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
       door.open(handle);
       parts["api"] = () => true;
-      releases.add("door", () => {
+      releases.add("arrivals", () => {
         server.off("upgrade", sockets.upgrade);
-        door.open(null);
+        door.drain();
       });
     };
   }

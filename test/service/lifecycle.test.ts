@@ -65,6 +65,35 @@ describe("the life of a service on its own data", function () {
     expect(JSON.stringify(service.log)).not.to.contain("svc_editor_");
   });
 
+  it("lets runs call other actions while it stops, and refuses callers whose runs no process is left to perform", async () => {
+    const calling = `async function execute({ payload }) {
+      await new Promise((resolve) => setTimeout(resolve, payload.wait));
+      return Svc.App.V3.Actions.runWithResult("quick", {});
+    }`;
+    await editor.create("quick", QUICK);
+    await editor.create("calling", calling);
+    await editor.create("callingInDocument", `${calling} const title = () => document.title;`);
+    const single = await editor.create("single", WAITING);
+    await editor.call("PUT", `/${single}`, { concurrency: { policy: "queue", limit: 1 } });
+    const runs = ["calling", "callingInDocument", "single"].map((name) =>
+      editor.call("POST", `/${name}/runWithResult`, { wait: 1_500 }),
+    );
+    await runningIn(service, 3);
+    const queued = editor.call("POST", "/single/runWithResult", { wait: 0 });
+    await runningIn(service, 1, "queued");
+    service.signal("SIGTERM");
+    const answers = await Promise.all(runs);
+    expect(answers.map(({ body }) => body.result)).to.deep.equal([{ quick: true }, { quick: true }, { waited: 1_500 }]);
+    expect((await queued).body).to.include({ status: "OVERLOADED" });
+    const stoppedAt = Date.now();
+    await expectEnded(0);
+    // Far below the grace of 30 s.
+    expect(Date.now() - stoppedAt).to.be.below(10_000);
+    start();
+    editor = await editorOf(service);
+    await until(async () => (await editor.logs({ id: single })).length === 2);
+  });
+
   it("lets a run end on SIGTERM: it is answered and logged, nothing else is taken, no process is left", async () => {
     const taskId = await editor.create("waiting", WAITING);
     const run = editor.call("POST", "/waiting/runWithResult", { wait: 1_500 });
@@ -92,7 +121,6 @@ describe("the life of a service on its own data", function () {
 
   it("kills a run at its limit, logs a timeout, and answers another action at once", async () => {
     const taskId = await editor.create("endless", ENDLESS);
-    await editor.create("quick", QUICK);
     const { http, body } = await editor.call("POST", "/endless/runWithResult");
     expect(http).to.equal(500);
     expect(body.status).to.equal("EXECUTION_FAILED");

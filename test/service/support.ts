@@ -50,10 +50,10 @@ export async function editorOf(service: ServiceProcess): Promise<Editor & { url:
   return { ...asEditor(url, service.credentials().tokens.editor), url };
 }
 
-/** Resolves once a run of the process with an embedded database is in its page's hands. */
-export async function runningIn(service: ServiceProcess): Promise<void> {
+/** Resolves once so many runs of the process with an embedded database are in that state. */
+export async function runningIn(service: ServiceProcess, count = 1, state = "running"): Promise<void> {
   const client = new Client({ connectionString: service.databaseUrl() });
   await client.connect();
-  const running = async () => (await client.query("SELECT FROM run WHERE state = 'running'")).rowCount;
+  const running = async () => (await client.query("SELECT FROM run WHERE state = $1", [state])).rowCount! >= count;
   await until(running).finally(() => client.end());
 }

@@ -1,21 +1,28 @@
 /** Waits for the one log entry in which a run ends, wherever it runs. Decides nothing. */
 import type { Notifications } from "../../engine/notifications.js";
-import { nobodyWaits } from "../../errors.js";
+import { ActionError, nobodyWaits } from "../../errors.js";
 import { LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 
 /** How often the table is looked at, should a notice be lost. */
 const LOOK_MS = 1_000;
 
-/** The entry, once it is written: every run ends in one. @throws REQUEST_INVALID when the caller has gone */
+/** Error for a wait that ends early: the reason of the signal if it is an ActionError, else that the caller is gone. */
+const errorOf = ({ reason }: AbortSignal): ActionError => (reason instanceof ActionError ? reason : nobodyWaits());
+
+/**
+ * Returns the log entry that ends the run, once it is written.
+ * @throws the reason of a signal that is an ActionError; REQUEST_INVALID when another one aborts
+ */
 export async function entryOfRun(
   { logs, notifications }: { logs: Logs; notifications: Notifications },
   runId: number,
-  gone?: AbortSignal,
+  ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
   const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
-  if (gone?.aborted) throw nobodyWaits();
-  const leave = () => reject(nobodyWaits());
-  gone?.addEventListener("abort", leave);
+  const given = signals.filter((signal) => signal !== undefined);
+  for (const signal of given) if (signal.aborted) throw errorOf(signal);
+  const leave = ({ target }: Event) => reject(errorOf(target as AbortSignal));
+  for (const signal of given) signal.addEventListener("abort", leave);
   const look = () => {
     logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
   };
@@ -27,7 +34,7 @@ export async function entryOfRun(
   look();
   return promise.finally(() => {
     unfollow();
-    gone?.removeEventListener("abort", leave);
+    for (const signal of given) signal.removeEventListener("abort", leave);
     clearInterval(timer);
   });
 }

@@ -85,6 +85,10 @@ const TAKEN = `
   SELECT id FROM unnest($2::bigint[]) AS performed (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = performed.id AND run.holder = $1)`;
 
+/* $1 holder. */
+const OTHER_RUNNER = `
+  SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
+
 const PUT_BACK = `
   UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
@@ -142,6 +146,9 @@ export function createLedger(db: DataSource) {
       const values = [[...places.keys()], [...places.values()], share, await firstLive()];
       return (await preparedRows<{ ms: number }>(db, "longest-wait", LONGEST_WAIT, values))[0]!.ms;
     },
+
+    /** True if no other process is alive that performs runs. */
+    isOnlyRunner: async (holder: string): Promise<boolean> => (await rows(db, OTHER_RUNNER, [holder])).length === 0,
 
     /** Whether any run waits for a place, whoever may take it. */
     async anyQueued(): Promise<boolean> {

@@ -9,7 +9,7 @@ import type { Ledger } from "./ledger.js";
 import { createOrphans, type Settlement } from "./orphans.js";
 import { createPlaces, type Place } from "./places.js";
 import type { HeldRun } from "./run-facts.js";
-import { createWaitingCallers } from "./waiting-callers.js";
+import { createWaitingCallers, stoppingError } from "./waiting-callers.js";
 
 /** A run that this process performs. */
 interface UnderWay {
@@ -144,7 +144,8 @@ export function createRunner(options: {
 
   /** Starts runs that runs under way wait for, beside those: else both might wait for ever. */
   function takeAwaited(): void {
-    if (stopping) return;
+    // While the process stops, too: the runs under way can only finish after those that they wait for.
+    if (stopping?.aborted) return;
     for (const [parent, children] of awaited) {
       const place = places.beside(underWay.get(parent)!.place);
       if (!place) continue;
@@ -179,9 +180,10 @@ export function createRunner(options: {
 
     /** Where a run of the app may start at once: a free place, or one beside the run that waits for it. */
     placeFor(appId: number, parent: number | null): Place | null {
-      if (stopping) return null;
+      if (stopping?.aborted) return null;
       const above = parent === null ? undefined : underWay.get(parent);
-      return (callers.has(appId) ? null : places.take(appId)) ?? (above ? places.beside(above.place) : null);
+      const free = stopping || callers.has(appId) ? null : places.take(appId);
+      return free ?? (above ? places.beside(above.place) : null);
     },
 
     /**
@@ -189,7 +191,8 @@ export function createRunner(options: {
      * @throws as `WaitingCallers.wait`
      */
     async waitForPlace(appId: number, bytes: number, gone: AbortSignal | undefined): Promise<Place | null> {
-      if (stopping || places.total === 0) return null;
+      if (places.total === 0) return null;
+      if (stopping) throw stoppingError();
       const place = callers.wait(appId, bytes, gone);
       serve();
       return place;
@@ -239,7 +242,7 @@ export function createRunner(options: {
 
     /** Looks for runs that those under way may wait for, whose notice was lost: to be called from time to time. */
     async lookForAwaited(): Promise<void> {
-      if (stopping || underWay.size === 0) return;
+      if (stopping?.aborted || underWay.size === 0) return;
       for (const { id, causeRunId } of await ledger.queuedBy([...underWay.keys()])) expectRun(causeRunId, id);
     },
 

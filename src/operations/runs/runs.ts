@@ -1,4 +1,5 @@
 /** The verbs of running: run, runWithResult, cancel. Knows what a caller may, and how a run is accepted; not when it is performed. */
+import { setMaxListeners } from "node:events";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { RunWait } from "../../data/action-types.js";
@@ -32,6 +33,7 @@ import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRu
 import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
 import { explainMissing, findTarget } from "./targets.js";
+import { stoppingError } from "./waiting-callers.js";
 import type { Waits } from "./waits.js";
 
 /** A request to run on demand. */
@@ -132,6 +134,11 @@ export function createRuns(options: {
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
   const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
   const runner = createRunner({ ledger, execute: execution.execute, holder, concurrency });
+  /** Aborts when no process is left to perform queued runs. */
+  const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal);
+  const entryOf = (runId: number, gone?: AbortSignal) =>
+    entryOfRun({ logs, notifications }, runId, gone, stopping.signal);
   const woken = concurrency > 0 ? QUEUE_WOKEN_BY_RUNNER_MAX : QUEUE_WOKEN_MAX;
 
   notifications.listen(CANCEL_CHANNEL, (notice) => {
@@ -329,7 +336,7 @@ export function createRuns(options: {
       const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone).catch(
         explained(caller, request),
       );
-      const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId, request.gone?.()));
+      const outcome = done ? await done : outcomeIn(await entryOf(runId, request.gone?.()));
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
@@ -375,6 +382,15 @@ export function createRuns(options: {
     places: runner.places,
     lookForAwaited: runner.lookForAwaited,
     abandonTaken: runner.abandonTaken,
-    drain: runner.drain,
+
+    /**
+     * Stops taking runs and lets those under way finish until `impatience` aborts. Then callers that wait for runs of other processes are
+     * refused, unless another runner is alive to perform them.
+     */
+    async drain(impatience: AbortSignal): Promise<void> {
+      await runner.drain(impatience);
+      const isAlone = await ledger.isOnlyRunner(holder).catch(() => true);
+      if (isAlone) stopping.abort(stoppingError());
+    },
   };
 }

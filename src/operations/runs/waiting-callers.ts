@@ -34,6 +34,12 @@ interface OfApp {
 
 export type WaitingCallers = ReturnType<typeof createWaitingCallers>;
 
+/** For callers whose action is not run because the process stops. */
+export const stoppingError = (): ActionError =>
+  new ActionError("OVERLOADED", "the service is stopping; the action was not run", {
+    retryAfter: OVERLOADED_RETRY_SECONDS,
+  });
+
 export function createWaitingCallers() {
   /** In the order of turns: an app that has had its turn goes to the end. */
   const apps = new Map<number, OfApp>();
@@ -148,8 +154,7 @@ export function createWaitingCallers() {
 
     /** Refuses all who wait: what they asked for was not run, and will not be. */
     refuseAll(): void {
-      const retryAfter = OVERLOADED_RETRY_SECONDS;
-      const error = new ActionError("OVERLOADED", "the service is stopping; the action was not run", { retryAfter });
+      const error = stoppingError();
       for (const [appId, { line }] of [...apps]) {
         for (const one of [...line]) {
           remove(appId, one);
