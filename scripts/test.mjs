@@ -1,6 +1,6 @@
 /**
- * `npm test` after the set-up: every check, and one last line with the sum, after what failed once more. Arguments: the test files to
- * run instead of all.
+ * `npm test`: set-up, lint and tests, then one last line with the sum. `npm test -- test/x.test.ts --grep text` runs only these files, with
+ * the options of mocha. `TEST_SHARD=2/4` runs the second quarter of all files.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -34,19 +34,34 @@ async function run(node, args) {
   return { code: code ?? 1, figures };
 }
 
+/** Returns true for the files of this shard: every n-th one, so that long kinds are spread. */
+function shardFilter(shard = "1/1") {
+  const [part, parts] = shard.split("/").map(Number);
+  if (!(part >= 1 && part <= parts)) throw new Error(`TEST_SHARD must be like 2/4 (got ${shard})`);
+  return (_file, index) => index % parts === part - 1;
+}
+
 /** Every test that is not a long one. */
 function gateFiles() {
   const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
   return names
     .filter((name) => name.endsWith(".test.js") && !name.startsWith("long/"))
     .map((name) => `dist/test/${name}`)
-    .sort((a, b) => Number(LONG_KINDS.test(b)) - Number(LONG_KINDS.test(a)));
+    .sort((a, b) => Number(LONG_KINDS.test(b)) - Number(LONG_KINDS.test(a)))
+    .filter(shardFilter(process.env["TEST_SHARD"]));
+}
+
+/** Separates test files, as paths of sources or of compiled files, from options of mocha. */
+function readArguments(all) {
+  const isFile = (argument) => /\.test\.[jt]s$/.test(argument);
+  const compiled = (file) => (file.startsWith("test/") ? `dist/${file.replace(/\.ts$/, ".js")}` : file);
+  return { files: all.filter(isFile).map(compiled), options: all.filter((argument) => !isFile(argument)) };
 }
 
 /** Runs the files, each process the next of them. Resolves to the sum, to each failure, and to whether mocha itself ended badly. */
-async function runTests(node, files, processes = PROCESSES) {
+async function runTests(node, files, options, processes = PROCESSES) {
   const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", processes];
-  const { code, figures } = await run(node, [...mocha, ...files]);
+  const { code, figures } = await run(node, [...mocha, ...options, ...files]);
   const { passes = 0, failures = 0, failed = [] } = figures ?? {};
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
 }
@@ -55,10 +70,10 @@ async function runTests(node, files, processes = PROCESSES) {
  * Runs the files of failed tests once more, with nothing beside them: a busy machine of few cores has no time for three at once. What fails
  * there, too, has failed; what holds there is said by name.
  */
-async function tryAgain(node, first) {
+async function tryAgain(node, options, first) {
   const files = [...new Set(first.failures.map(({ file }) => file))];
   if (files.length === 0 || files.length > AGAIN_MAX_FILES || files.includes("")) return first;
-  const second = await runTests(node, files, 1);
+  const second = await runTests(node, files, options, 1);
   const stillFails = new Set(second.failures.map(({ title }) => title));
   for (const { title, message } of first.failures)
     if (!stillFails.has(title)) process.stdout.write(`failed beside others, held alone: ${title}\n  ${message}\n`);
@@ -72,14 +87,14 @@ function repeat({ title, file, message }) {
 }
 
 async function main() {
-  const files = process.argv.slice(2);
+  const { files, options } = readArguments(process.argv.slice(2));
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
   const lint = await run(node, ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]);
   const promises = await run(node, ["node_modules/oxlint/bin/oxlint", "--deny-warnings", "."]);
-  const first = await runTests(node, files.length > 0 ? files : gateFiles());
-  const { passed, failed, failures, broken } = await tryAgain(node, first);
+  const first = await runTests(node, files.length > 0 ? files : gateFiles(), options);
+  const { passed, failed, failures, broken } = await tryAgain(node, options, first);
   for (const failure of failures) repeat(failure);
   const beside = broken ? ["mocha itself"] : [];
   if (lint.code !== 0) beside.push("biome check");
