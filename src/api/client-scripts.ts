@@ -6,13 +6,8 @@ import { sendRefusal } from "./app-pages.js";
 import { debugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";
-import { toId } from "./rest/request.js";
+import { restRequest } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
-
-interface CompileRoute {
-  Params: { appId: string; id: string };
-  Querystring: Record<string, string | string[]>;
-}
 
 /**
  * `no-cors` readers of other origins, a script element among them, get nothing: what answers depends on the cookie. Opened by itself
@@ -61,10 +56,12 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     return reply.headers(headers).send(html);
   }
 
-  app.get<CompileRoute>("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
-    const { context, params, query, headers } = request;
-    const [appId, id] = [toId(params.appId), toId(params.id)];
-    if ("html" in query) {
+  app.get("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
+    const { context, headers } = request;
+    const q = restRequest(request, context);
+    const [appId, id] = [q.id("appId"), q.id("id")];
+    const [html, version] = [q.text("html"), q.text("v")];
+    if (html !== undefined) {
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
         // A person without a session is asked for one where a program is refused.
         const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && wantsPage(request);
@@ -75,7 +72,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     // A page's worker would stand between the service and whatever pages come later.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
-    const caching = query["v"] === integrity ? FOR_EVER : ASK_AGAIN;
+    const caching = version === integrity ? FOR_EVER : ASK_AGAIN;
     return reply.headers({ ...SCRIPT_HEADERS, "cache-control": caching }).send(script);
   });
 }

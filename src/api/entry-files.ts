@@ -6,13 +6,12 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import { delimiterOf, newLayout, type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
-import { type Reference, referenceKind, referenceOf } from "../rules/reference.js";
 import { quotaHeaders } from "./context.js";
 import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
-import { toId } from "./rest/request.js";
+import { restRequest } from "./rest/request.js";
 
 const SOURCE = "/v1/apps/:appId/data-sources/:ds";
 
@@ -21,11 +20,6 @@ const SILENCE_LIMIT_MS = 20_000;
 
 /** Beside the file there is nothing to say. */
 const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
-
-interface FileRoute {
-  Params: { appId: string; ds: string };
-  Querystring: Record<string, string | string[] | undefined>;
-}
 
 const TYPES: Record<ExportFormat, string> = {
   csv: "text/csv; charset=utf-8",
@@ -50,17 +44,6 @@ function formatOf(type: string, name = ""): RowFormat {
     "an import must be text/csv, application/json, application/x-ndjson or a form with such a file",
   );
 }
-
-/** @throws REQUEST_INVALID */
-function flagOf(query: FileRoute["Querystring"], name: string): boolean {
-  const text = query[name] ?? "false";
-  if (text === "true" || text === "false") return text === "true";
-  throw new ActionError("REQUEST_INVALID", `${name} must be true or false`);
-}
-
-/** @throws REQUEST_INVALID */
-const refOf = ({ params, query }: FastifyRequest<FileRoute>): Reference =>
-  referenceOf(params.ds, referenceKind(query["by"]));
 
 /** No more than `most` bytes, and none that let wait for long. */
 function bounded(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
@@ -99,10 +82,12 @@ async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; forma
   return { bytes: part.file, format: formatOf(part.mimetype, part.filename) };
 }
 
-async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
-  const { context, params, query } = request;
-  const append = flagOf(query, "append");
-  const layout = newLayout(delimiterOf(query["delimiter"]));
+async function importFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
+  const { context } = request;
+  const q = restRequest(request, context);
+  const append = q.flag("append");
+  const delimiter = q.text("delimiter");
+  const layout = newLayout(q.check(() => delimiterOf(delimiter)) ?? null);
   // What a page brings has the bound of every other request of it.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: RowFormat) => {
@@ -114,19 +99,21 @@ async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
     yield* readRows(bounded(bytes, mostOf(format), request), format, { layout, mayBeEmpty: append });
   };
   try {
-    const imported = await entries.importFile(context, toId(params.appId), refOf(request), { append, rows, layout });
+    const imported = await entries.importFile(context, q.id("appId"), q.reference("ds"), { append, rows, layout });
     return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(imported);
   } catch (error) {
     throw asFormRefusal(error);
   }
 }
 
-async function exportFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
-  const { context, params, query } = request;
-  const format = exportFormat(query["format"]);
-  const { name, texts } = await entries.exportFile(context, toId(params.appId), refOf(request), {
+async function exportFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
+  const { context } = request;
+  const q = restRequest(request, context);
+  const wanted = q.text("format");
+  const format = q.check(() => exportFormat(wanted)) ?? "json";
+  const { name, texts } = await entries.exportFile(context, q.id("appId"), q.reference("ds"), {
     format,
-    spreadsheet: flagOf(query, "spreadsheet"),
+    spreadsheet: q.flag("spreadsheet"),
   });
   reply
     .headers(quotaHeaders(context))
@@ -145,8 +132,8 @@ export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["ent
     scope.removeAllContentTypeParsers();
     await scope.register(multipart, { limits: { ...FORM, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-    scope.get<FileRoute>(`${SOURCE}/export`, (request, reply) => exportFile(request, reply, entries));
-    scope.post<FileRoute>(`${SOURCE}/import`, { config: { streamed: true } }, (request, reply) =>
+    scope.get(`${SOURCE}/export`, (request, reply) => exportFile(request, reply, entries));
+    scope.post(`${SOURCE}/import`, { config: { streamed: true } }, (request, reply) =>
       importFile(request, reply, entries),
     );
   });

@@ -64,6 +64,15 @@ function askedIn({ method, body, query }: FastifyRequest): Record<string, unknow
   return { ...asked, variables: jsonIn(asked["variables"]) };
 }
 
+const PARAMETERS = ["query", "variables", "operationName", "extensions"];
+
+/** @throws REQUEST_INVALID for a parameter that the address has twice */
+function refuseRepeated({ method, query }: FastifyRequest): void {
+  if (method !== "GET") return;
+  const repeated = PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
+  if (repeated) throw new ActionError("REQUEST_INVALID", `${repeated} must be given once (got it several times)`);
+}
+
 /** Null, or the refusal of an operation that this method cannot carry. @throws METHOD_NOT_ALLOWED */
 function methodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
   const operation = getOperationAST(document, operationName)?.operation;
@@ -180,6 +189,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       request.context.refused = true;
       return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
+    refuseRepeated(request);
     // Of a GET Apollo reads the address, where nothing can be put in its place.
     const query = textOf(request.method === "GET" ? { query: asked["query"] } : asked);
     if (query instanceof GraphQLError) return fail(request, reply, query);

@@ -4,6 +4,7 @@ import multipart, { type MultipartFile, type MultipartValue } from "@fastify/mul
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
+import { reportDeferred } from "../operations/access/gate.js";
 import type { Contents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
 import { contentsForm, folderIdIn } from "../rules/media-fields.js";
@@ -12,17 +13,12 @@ import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
-import { toId } from "./rest/request.js";
+import { restRequest } from "./rest/request.js";
 
 const FILES = "/v1/apps/:appId/media/files";
 
 /** Beside the files: names and ids, and little else. */
 const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
-
-interface MediaRoute {
-  Params: { appId: string; id: string };
-  Querystring: Record<string, string | string[] | undefined>;
-}
 
 type Part = MultipartFile | MultipartValue;
 
@@ -46,8 +42,11 @@ function whileConnected({ raw }: FastifyRequest) {
 }
 
 /** Fields come by the address, or in the form, best before the files. */
-async function receiveForm(request: FastifyRequest<MediaRoute>, upload: Upload): Promise<object[]> {
-  const fields: Record<string, unknown> = { folderId: request.query["folderId"], name: request.query["name"] };
+async function receiveForm(
+  request: FastifyRequest,
+  upload: Upload,
+  fields: Record<"folderId" | "name", unknown>,
+): Promise<object[]> {
   const folder = () => folderIdIn(fields["folderId"] ?? null);
   const connected = whileConnected(request);
   for await (const part of request.parts() as AsyncIterable<Part>) {
@@ -101,30 +100,21 @@ async function sendContents(request: FastifyRequest, reply: FastifyReply, conten
   return reply.send(source);
 }
 
-/** One text of a query. @throws REQUEST_INVALID where it is there twice */
-function textOf(query: MediaRoute["Querystring"], name: string): string | undefined {
-  const text = query[name];
-  if (text === undefined || typeof text === "string") return text;
-  throw new ActionError("REQUEST_INVALID", `${name} must be given once`);
-}
-
 async function contentsOf(
-  request: FastifyRequest<MediaRoute>,
+  request: FastifyRequest,
   reply: FastifyReply,
   media: Resolvers["media"],
 ): Promise<FastifyReply> {
-  const { params, query, context } = request;
-  const text = (name: string) => textOf(query, name);
-  const [expires, signature] = [text("expires"), text("signature")];
+  const { context } = request;
+  const q = restRequest(request, context);
+  const [expires, signature, download] = [q.text("expires"), q.text("signature"), q.text("download")];
   const link = expires !== undefined && signature !== undefined ? { expires, signature } : null;
-  const form = contentsForm({
-    size: text("size"),
-    width: text("width"),
-    format: text("format"),
-    quality: text("quality"),
-  });
-  const contents = await media.contents(context, toId(params.appId), toId(params.id), form, link);
-  reply.headers(headersOf(contents, "download" in query));
+  const given = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
+  const form = q.check(() => contentsForm(given)) ?? { kind: "whole" };
+  const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
+  // A signed link needs no right.
+  reportDeferred(context);
+  reply.headers(headersOf(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);
   } catch (error) {
@@ -141,11 +131,16 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     await scope.register(multipart, {
       limits: { ...FORM, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
     });
-    scope.post<MediaRoute>(FILES, { config: { streamed: true } }, async (request, reply) => {
-      if (!request.isMultipart()) throw new ActionError("REQUEST_INVALID", "the body must be multipart/form-data");
-      const upload = await media.beginUpload(request.context, toId(request.params.appId), lengthOf(request));
+    scope.post(FILES, { config: { streamed: true } }, async (request, reply) => {
+      const { context } = request;
+      const q = restRequest(request, context);
+      const fields = { folderId: q.text("folderId"), name: q.text("name") };
+      q.check(() => {
+        if (!request.isMultipart()) throw new ActionError("REQUEST_INVALID", "the body must be multipart/form-data");
+      });
+      const upload = await media.beginUpload(context, q.id("appId"), lengthOf(request));
       try {
-        const files = await receiveForm(request, upload);
+        const files = await receiveForm(request, upload, fields);
         return reply.code(201).header("cache-control", "no-store").send({ files });
       } catch (error) {
         throw asFormRefusal(error);
@@ -155,7 +150,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     });
   });
   // HEAD by ourselves: Fastify's own would read the contents to leave them out.
-  app.route<MediaRoute>({
+  app.route({
     method: ["GET", "HEAD"],
     url: `${FILES}/:id/contents`,
     exposeHeadRoute: false,

@@ -135,8 +135,13 @@ export class EntryResolver {
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<DeletedType> {
+    return this.removeMatching(context, appId, ref, { where });
+  }
+
+  /** As REST answers it. @param query `{where}` */
+  async removeMatching(context: RequestContext, appId: number, ref: Reference, query: object): Promise<DeletedType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
-    return this.service.removeWhere(visit, { appId, ref }, where);
+    return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
   /** As REST answers it. */

@@ -123,6 +123,7 @@ class Recording {
         return false;
       },
       strings: (name) => noted("query", name, { type: "string", description: "A JSON array of strings." }),
+      check: (read) => read(),
       ifMatch() {
         notes.ifMatch = true;
         return null as never;

@@ -14,14 +14,10 @@ const ENTRIES = `${SOURCE}/entries`;
 const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
 const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
-/** A deletion has a where and nothing else that would bound it. */
-function whereIn({ type: _, where, ...rest }: Record<string, unknown>): unknown {
-  const unknown = Object.keys(rest)[0];
-  if (unknown === undefined) return where;
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `a query of type "delete" has a where alone; ${described(unknown)} came too`,
-  );
+/** @throws REQUEST_INVALID */
+function queryType(type: unknown): "select" | "delete" {
+  if (type === "select" || type === "delete") return type;
+  throw new ActionError("REQUEST_INVALID", `type must be "select" or "delete" (got ${described(type)})`);
 }
 
 const sourceRoutes: readonly Route[] = [
@@ -126,11 +122,10 @@ const entryRoutes: readonly Route[] = [
     path: `${SOURCE}/query`,
     open: true,
     answer: ({ entries }, q) => {
-      const { type = "select" } = q.object();
-      if (type === "delete")
-        return entries.deleteEntries(q.context, q.id("appId"), q.reference("ds"), whereIn(q.object()));
-      if (type === "select") return entries.find(q.context, q.id("appId"), q.reference("ds"), q.object());
-      throw new ActionError("REQUEST_INVALID", `type must be "select" or "delete"; ${described(type)} came`);
+      const place = [q.context, q.id("appId"), q.reference("ds")] as const;
+      const query = q.object();
+      const type = q.check(() => queryType(query["type"] ?? "select"));
+      return type === "delete" ? entries.removeMatching(...place, query) : entries.find(...place, query);
     },
   },
   {

@@ -58,7 +58,12 @@ export const draftRoutes: readonly Route[] = [
       const { code, dependencies } = q.object(flat(["code", "dependencies"]));
       return {
         status: "CODE_CHECKED",
-        problems: await drafts.codeProblems(q.context, q.id("appId"), code, packages(dependencies)),
+        problems: await drafts.codeProblems(
+          q.context,
+          q.id("appId"),
+          code,
+          q.check(() => packages(dependencies)) ?? [],
+        ),
       };
     },
   },

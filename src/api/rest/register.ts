@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
+import { reportDeferred } from "../../operations/access/gate.js";
 import type { Tracing } from "../../operations/watch/tracing.js";
 import { jsonParts } from "../../rules/json-text.js";
 import { entityTag, isKnownTag } from "../../rules/precondition.js";
@@ -57,7 +58,7 @@ export function registerRest(
           tag = named;
         });
         const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, asked)));
-        if (context.deferred) throw context.deferred;
+        reportDeferred(context);
         const parts = jsonParts(body);
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);

@@ -27,6 +27,8 @@ export interface RestRequest {
   flag(name: string): boolean;
   /** A JSON array of strings in the query. */
   strings(name: string): string[] | undefined;
+  /** A value that a check returns; a fault that it throws is reported once the gate knows the caller. */
+  check<T>(read: () => T): T | undefined;
   /** The states that the change may start from, by `If-Match`. */
   ifMatch(): Precondition;
   /** Names the state that the answer shows, for its `ETag`; without it, a read's tag is made of its body. Returns the answer. */
@@ -72,7 +74,7 @@ export function restRequest(
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
   /** A fault waits until the gate knows the caller's right: REST and GraphQL report faults in the same order. */
-  function deferring<T>(read: () => T, otherwise: T): T {
+  function deferring<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();
     } catch (error) {
@@ -84,7 +86,7 @@ export function restRequest(
   function single(name: string): string | undefined {
     const text = query[name];
     if (text === undefined || typeof text === "string") return text;
-    throw new ActionError("REQUEST_INVALID", `${name} must be given once; ${described(text)} came`);
+    throw new ActionError("REQUEST_INVALID", `${name} must be given once (got it ${text.length} times)`);
   }
   function bodyObject(): Record<string, unknown> {
     if (body === undefined || body === null) return {};
@@ -121,6 +123,7 @@ export function restRequest(
         const text = single(name);
         return text === undefined ? undefined : stringsIn(text, name);
       }, undefined),
+    check: (read) => deferring(read, undefined),
     ifMatch: () => deferring(() => readIfMatch(request.headers["if-match"]), undefined),
     at({ updatedAt }, answer, shown = null) {
       onTag(entityTag(updatedAt, shown));

@@ -32,7 +32,7 @@ export interface Visitor {
 }
 
 /** @throws the fault that the request has */
-function reportDeferred({ deferred }: Visitor): void {
+export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
@@ -44,6 +44,8 @@ export interface Admission {
   isTrusted: boolean;
   /** The network address of the request. */
   address?: string;
+  /** A fault of the request that the operation reports once the access rules have granted the right. */
+  deferred?: ActionError;
 }
 
 export interface Gate {
@@ -172,9 +174,9 @@ export function createGate(options: {
         return { caller: entered, isTrusted: true, ...(address !== undefined && { address }) };
       }
       if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
-      reportDeferred(visitor);
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
-      return { caller, isTrusted: false, ...(address !== undefined && { address }) };
+      const { deferred } = visitor;
+      return { caller, isTrusted: false, ...(address !== undefined && { address }), ...(deferred && { deferred }) };
     },
 
     async enter(visitor, operation, appId) {

@@ -11,7 +11,8 @@ import type { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Reference } from "../../rules/reference.js";
-import type { Admission } from "../access/gate.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { type Admission, reportDeferred } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
@@ -43,6 +44,8 @@ export interface ImportFile {
   layout?: Layout;
 }
 
+const REMOVAL_SHAPE = flat(["type", "where"]);
+
 const ONE = `
   SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
@@ -65,13 +68,17 @@ export function createEntries(options: {
 }) {
   const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
 
-  /** Who has no right to it is not told whether it is there. */
-  async function open(visit: Admission, { appId, ref }: Place, verb?: EntryVerb) {
+  /**
+   * Callers without any of the rights do not learn whether the data source exists, nor of a fault in their request.
+   * @param verbs at least one of which the rules must grant; trusted callers have all
+   */
+  async function open(visit: Admission, { appId, ref }: Place, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
     const source = await sources.find(appId, ref).catch((error: unknown) => {
       throw rights.as.trusted || !(error instanceof ActionError) ? error : rights.refused();
     });
-    if (verb) rights.grant(source, verb);
+    if (!verbs.some((verb) => rights.may(source, verb))) for (const verb of verbs) rights.grant(source, verb);
+    reportDeferred(visit);
     return { rights, source };
   }
 
@@ -120,11 +127,14 @@ export function createEntries(options: {
       return feed.follow(visit, source, wish);
     },
 
-    async removeWhere(visit: Admission, place: Place, where: unknown): Promise<{ deletedCount: number }> {
+    /** @param query `{where}` */
+    async removeWhere(visit: Admission, place: Place, query: object): Promise<{ deletedCount: number }> {
       const { rights, source } = await open(visit, place, "delete");
+      const { where } = query as { where?: unknown };
       if (!isObject(where)) {
         throw new ActionError("REQUEST_INVALID", "where must be an object: {} for all entries");
       }
+      refuseUnknownFields(query, REMOVAL_SHAPE);
       return searches.remove(rights, source, where);
     },
 
@@ -150,8 +160,7 @@ export function createEntries(options: {
     },
 
     async commit(visit: Admission, place: Place, body: unknown): Promise<Committed> {
-      const { rights, source } = await open(visit, place);
-      if (!rights.as.trusted && !isObject(body)) throw rights.refused();
+      const { rights, source } = await open(visit, place, "insert", "update", "delete");
       return commits.commit(rights, source, parseCommit(body));
     },
 

@@ -33,6 +33,8 @@ export interface Rights {
   writer: Writer;
   /** What a caller without a right is answered, whether or not the thing is there. */
   refused(): ActionError;
+  /** True if the rules grant the verb. */
+  may(source: StoredDataSource, verb: EntryVerb): boolean;
   /** The right by the verb. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
   /** What a read with that where may show. @throws DATA_SOURCE_ACCESS_DENIED */
@@ -80,6 +82,14 @@ function rightsOf(
       throw refused();
     }
   };
+  const may: Rights["may"] = (source, verb) => {
+    try {
+      grant(source, verb);
+      return true;
+    } catch {
+      return false;
+    }
+  };
   const mayName: Writer["mayName"] = (source, column) => {
     const top = parsePath(column, "indexes", { entry: "" });
     return top.own === null && WRITING.some((verb) => mayTouch(grant, source, verb, top.segments[0]!));
@@ -98,6 +108,7 @@ function rightsOf(
     writer: { ...by, mayName },
     refused,
     grant,
+    may,
     scope(source, where) {
       const found = grant(source, "select");
       requireColumns(found, demandedColumns(where), "where");

@@ -169,12 +169,23 @@ export function createFolders(options: {
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
+  /** The folder that a request names. A text that is no id is, to callers under access rules, a folder that they may not see. */
+  function namedFolder(grants: Grants, value: unknown, field?: string): number | null {
+    try {
+      return folderIdIn(value, field);
+    } catch (error) {
+      throw grants.isTrusted ? error : grants.refusal();
+    }
+  }
+
   async function list(admission: Admission, appId: number, given: ListingOptions): Promise<FolderListing> {
     const grants = await callers.of(admission);
-    const id = given.folderId === undefined ? null : folderIdIn(given.folderId);
+    const id = given.folderId === undefined ? null : namedFolder(grants, given.folderId);
     const row = id === null ? null : await known(grants, appId, id);
     if (row) grants.need(row.rules, "read");
     const named = typeof given.name === "string" && given.name !== "" ? given.name : null;
+    // Nothing has such a name, and PostgreSQL refuses it.
+    if (named?.includes("\0") && !grants.isTrusted) throw grants.refusal();
     const matching: Matching =
       named === null
         ? { appId, files: "coalesce(folder_id, 0) = $2", folders: "coalesce(parent_id, 0) = $2", value: id ?? 0 }
@@ -191,7 +202,7 @@ export function createFolders(options: {
   async function create(admission: Admission, appId: number, body: unknown): Promise<MediaFolder> {
     const grants = await callers.of(admission);
     const fields = isObject(body) ? body : {};
-    const parentId = folderIdIn(fields["parentId"], "parentId");
+    const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.need(await rulesAt(grants, appId, parentId), "create");
     const name = mediaName(fields["name"]);
     intake.take(emitterOf(admission), appId, name.length);

@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grants, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
-import type { Admission } from "../access/gate.js";
+import { type Admission, reportDeferred } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
@@ -14,7 +14,7 @@ export type MediaRules = readonly MediaRule[] | null;
 export interface Grants {
   isTrusted: boolean;
   has(rules: MediaRules, right: MediaRight): boolean;
-  /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the thing exists */
+  /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the thing exists; then the deferred fault of the request */
   need(rules: MediaRules, right: MediaRight): void;
   /** For a move: the rules at the target give no right that the rules until now did not. @throws as `need` */
   needNoMore(after: MediaRules, before: MediaRules): void;
@@ -62,6 +62,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
         refusal,
         need(rules, right) {
           if (!has(rules, right)) throw refusal();
+          reportDeferred(admission);
         },
         needNoMore(after, before) {
           // `create` is asked of the target itself.

@@ -1,0 +1,210 @@
+/** A body without a fault for each route that reads one. The test of unknown fields fails for a route without a sample. */
+import type { TestService } from "../harness/service.js";
+
+export interface BodySample {
+  body: unknown;
+  /** Paths of values that have no schema; "" stands for the whole body. */
+  free?: readonly string[];
+}
+
+const CODE = "async function execute() { return 1; }";
+const COLUMN_FREE = ["data", "where", "payload"];
+
+/** Ids that the samples name, by the parameters of the paths. */
+export type Ids = Record<string, string | number>;
+
+/** Makes what the samples refer to. */
+export async function prepareSamples(service: TestService): Promise<Ids> {
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const answer = await service.rest(method, path, { as: "admin", body });
+    if (answer.http >= 300) throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  };
+  const manual = { active: true, triggers: [{ trigger: "manual" }], code: CODE };
+  const { action } = await ask("POST", "/v3/apps/1/actions", { name: "bodySample", ...manual });
+  const inBrowser = { ...manual, name: "bodySampleClient", environment: "any" };
+  const client = (await ask("POST", "/v3/apps/1/actions", inBrowser)).action;
+  const { runId } = await ask("POST", `/v3/apps/1/actions/${action.id}/run`, {});
+  const users = await ask("POST", "/v1/apps/1/data-sources", {
+    name: "users",
+    columns: ["Email", "Password"],
+    hooks: [{ type: "operations", runOn: ["insert"], fields: { Password: ["hash"] } }],
+    isUsers: true,
+    entries: [{ Email: "ann@example.com", Password: "secret" }],
+  });
+  await ask("POST", "/v1/apps/1/settings", { _verify: { dataSource: "users", email: "Email" } });
+  const entry = await ask("POST", "/v1/apps/1/data-sources/1/entries", { Name: "Ann" });
+  const { folder } = await ask("POST", "/v1/apps/1/media/folders", { name: "sample" });
+  const form = new FormData();
+  form.append("file", new Blob(["text"]), "text.txt");
+  const headers = { "auth-token": service.tokens.editor };
+  const upload = await fetch(`${service.url}/v1/apps/1/media/files`, { method: "POST", headers, body: form });
+  const { files } = (await upload.json()) as { files: { id: number }[] };
+  const notification = await ask("POST", "/v1/apps/1/notifications", { data: { title: "a" } });
+  const { alert } = await ask("POST", "/v1/apps/1/alerts", { ...ALERT, name: "sample" });
+  return {
+    ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },
+    ...{ ds: 1, users: users.dataSource.id, entryId: entry.id, folder: folder.id, file: files[0]!.id },
+    ...{ notificationId: notification.id, alertId: alert.id, messageId: 1, name: "kept" },
+  };
+}
+
+const ALERT = { name: "later", condition: "failed", channel: "email", to: ["ann@example.com"] };
+const ACTION = {
+  name: "other",
+  code: CODE,
+  triggers: [{ trigger: "log", where: { type: "app.view", data: {} } }],
+  concurrency: { policy: "skip", limit: 1 },
+  debounce: { delayMs: 50 },
+};
+const RULE = { type: ["select"], allow: { user: { Role: { equals: "a" } } }, require: [{ Name: { contains: "b" } }] };
+const HOOKS = [
+  { type: "operations", runOn: ["insert"], fields: { Name: ["trim"] } },
+  { type: "email", runOn: ["insert"], to: [{ email: "a@example.com" }], subject: "a", text: "b", headers: {} },
+  { type: "sms", runOn: ["insert"], to: "+41790000000", body: "a" },
+];
+const HOOKS_FREE = ["hooks[0].fields", "hooks[1].headers"];
+const SOURCE = { columns: ["Name"], accessRules: [RULE], hooks: HOOKS, indexes: [{ columns: ["Name"] }] };
+const SOURCE_FREE = [...HOOKS_FREE, "accessRules[0].allow.user", "accessRules[0].require[0]"];
+const EMAIL = {
+  to: [{ email: "a@example.com", type: "cc" }],
+  subject: "a",
+  text: "b",
+  headers: {},
+  attachments: [{ type: "text/plain", name: "a.txt", content: "a" }],
+};
+const SMS = { to: "+41790000000", body: "a" };
+const NOTIFICATION = { data: {}, pushNotification: { payload: {} } };
+const NOTIFICATION_FREE = ["data", "pushNotification.payload"];
+const MEDIA_RULES = { accessRules: [{ type: ["read"], allow: { user: { Role: { equals: "a" } } } }] };
+const PUSH = {
+  endpoint: "https://push.example/1",
+  expirationTime: null,
+  keys: { p256dh: "A".repeat(87), auth: "A".repeat(22) },
+};
+
+/** Those whose whole body is the caller's own data. */
+const FREE: BodySample = { body: { any: 1 }, free: [""] };
+
+const APP = "/v1/apps/{appId}";
+const V3 = "/v3/apps/{appId}";
+const DS = `${APP}/data-sources/{ds}`;
+
+/** By method and path of the OpenAPI document. */
+export const BODY_SAMPLES: Record<string, BodySample> = {
+  [`POST ${V3}/actions`]: { body: ACTION, free: ["triggers[0].where.data"] },
+  [`PUT ${V3}/actions/{id}`]: { body: { ...ACTION, name: "changed" }, free: ["triggers[0].where.data"] },
+  [`POST ${V3}/actions/logs`]: { body: { where: { type: "app.task.failed", data: { taskId: 1 } }, limit: 1 } },
+  [`POST ${V3}/actions/import`]: { body: { format: "svc-app-actions/1", actions: [{ name: "imported", code: CODE }] } },
+  [`POST ${V3}/actions/{nameOrId}/run`]: FREE,
+  [`POST ${V3}/actions/{nameOrId}/runWithResult`]: FREE,
+  [`POST ${V3}/backlog/cancel`]: { body: { actionId: 1 } },
+  [`POST ${V3}/actions/{id}/clientRuns/started`]: { body: { payload: {} }, free: COLUMN_FREE },
+  [`POST ${V3}/actions/{id}/clientRuns`]: {
+    body: { payload: {}, duration: 1, error: { name: "a", message: "b", stack: "c" } },
+    free: COLUMN_FREE,
+  },
+  [`POST ${APP}/analytics`]: {
+    body: { events: [{ createdAt: 1, type: "analytics.event", data: {} }] },
+    free: ["events[0].data"],
+  },
+  [`POST ${APP}/logs`]: { body: { type: "app.view", data: {} }, free: ["data"] },
+  [`POST ${V3}/triggers/backtest`]: { body: { where: { type: "app.view" } } },
+  [`POST ${V3}/runs/{runId}/replay`]: { body: { copy: "master", payload: {} }, free: ["payload"] },
+  [`PUT ${V3}/actions/{actionId}/presets/{name}`]: FREE,
+  [`POST ${V3}/actions/problems`]: { body: { code: CODE, dependencies: [] } },
+  [`POST ${APP}/settings`]: FREE,
+  [`DELETE ${APP}/settings`]: { body: { keys: ["a"] } },
+  [`POST ${APP}/settings/secure`]: { body: { settingKey: "a", value: {} }, free: ["value"] },
+  [`PUT ${APP}/settings/secrecy`]: { body: { keys: ["_a"], secret: false } },
+  [`PUT ${APP}`]: { body: { name: "App", hooks: [], dependencies: [] }, free: ["hooks", "settings"] },
+  "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
+  "POST /v1/admin/apps": { body: { name: "Other" } },
+  "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "ab@example.com" } },
+  [`POST ${APP}/editors`]: { body: { userId: 1 } },
+  [`DELETE ${APP}/editors`]: { body: { userId: 1 } },
+  [`POST ${APP}/tokens`]: { body: { kind: "api" } },
+  [`POST ${APP}/data-sources`]: {
+    body: { name: "new", ...SOURCE, entries: [{ a: 1 }] },
+    free: [...SOURCE_FREE, "entries[0]"],
+  },
+  [`PUT ${DS}`]: { body: SOURCE, free: SOURCE_FREE },
+  [`POST ${DS}/try`]: {
+    body: { user: { data: {} }, accessRules: [RULE], where: {} },
+    free: ["user.data", "where", "accessRules[0].allow.user", "accessRules[0].require[0]"],
+  },
+  [`POST ${DS}/entries`]: FREE,
+  [`PUT ${DS}/entries/{entryId}`]: FREE,
+  [`POST ${DS}/query`]: {
+    body: {
+      type: "select",
+      where: { $filters: [{ column: "Name", condition: "between", value: { from: 1, to: 2 } }] },
+      join: { Others: { dataSourceId: 1, on: { "data.Name": "data.Name" }, where: {} } },
+    },
+    free: ["where", "join", "join.Others.on", "join.Others.where"],
+  },
+  [`POST ${DS}/commit`]: { body: { entries: [{ data: {} }], append: true }, free: ["entries[0].data"] },
+  [`POST ${APP}/session`]: {
+    body: { dataSourceName: "users", where: { Email: "ann@example.com", Password: "secret" } },
+    free: ["where"],
+  },
+  [`PUT ${APP}/session`]: { body: { locale: "en" } },
+  [`POST ${APP}/session/verify`]: { body: { email: "ann@example.com" } },
+  [`POST ${APP}/media/folders`]: { body: { name: "new" } },
+  [`PUT ${APP}/media/folders/{id}`]: { body: { name: "renamed" } },
+  [`PUT ${APP}/media/files/{id}`]: { body: { name: "renamed.txt" } },
+  [`POST ${APP}/media/files/{id}/link`]: { body: { expiresIn: 60 } },
+  [`PUT ${APP}/media/files/{id}/accessRules`]: { body: MEDIA_RULES, free: ["accessRules[0].allow.user"] },
+  [`PUT ${APP}/media/folders/{id}/accessRules`]: { body: MEDIA_RULES, free: ["accessRules[0].allow.user"] },
+  [`POST ${APP}/communicate/email`]: { body: EMAIL, free: ["headers"] },
+  [`POST ${APP}/communicate/email/batch`]: {
+    body: [{ options: EMAIL, data: {} }],
+    free: ["[0].options.headers", "[0].data"],
+  },
+  [`POST ${APP}/communicate/sms`]: { body: SMS },
+  [`POST ${APP}/communicate/sms/batch`]: { body: [{ data: SMS, provider: null }] },
+  [`POST ${APP}/communicate/messages/{messageId}/decide`]: { body: { decision: "sent" } },
+  [`POST ${APP}/notifications`]: { body: NOTIFICATION, free: NOTIFICATION_FREE },
+  [`POST ${APP}/notifications/batch`]: {
+    body: [NOTIFICATION],
+    free: NOTIFICATION_FREE.map((path) => `[0].${path}`),
+  },
+  [`POST ${APP}/notifications/read`]: { body: { ids: "all" } },
+  [`PUT ${APP}/notifications/{notificationId}`]: { body: NOTIFICATION, free: NOTIFICATION_FREE },
+  [`POST ${APP}/push/subscriptions`]: { body: PUSH },
+  [`DELETE ${APP}/push/subscriptions`]: { body: { endpoint: PUSH.endpoint } },
+  [`POST ${APP}/alerts`]: { body: ALERT },
+  [`PUT ${APP}/alerts/{alertId}`]: { body: ALERT },
+};
+
+/** The address of a sample's route. */
+export function addressOf(route: string, ids: Ids): string {
+  const special: Record<string, string | number | undefined> = {
+    ...(route.includes("/clientRuns") && { id: ids["client"] }),
+    ...(route.includes("/media/files") && { id: ids["file"] }),
+    ...(route.includes("/media/folders") && { id: ids["folder"] }),
+  };
+  const path = route.split(" ")[1]!;
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => String(special[name] ?? ids[name] ?? ids["action"]));
+}
+
+const UNKNOWN = "unknwn";
+
+/** The body once for each object in it that has a schema, with an unknown field there. */
+export function withUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {
+  const found: { path: string; body: unknown }[] = [];
+  const visit = (value: unknown, path: string, put: (changed: unknown) => unknown) => {
+    const isFree = free.includes(path);
+    if (Array.isArray(value)) {
+      for (const [at, one] of value.entries()) visit(one, `${path}[${at}]`, (changed) => put(value.with(at, changed)));
+    } else if (typeof value === "object" && value !== null) {
+      if (!isFree)
+        found.push({ path: path === "" ? UNKNOWN : `${path}.${UNKNOWN}`, body: put({ ...value, [UNKNOWN]: 1 }) });
+      for (const [name, one] of Object.entries(value)) {
+        visit(one, path === "" ? name : `${path}.${name}`, (changed) => put({ ...value, [name]: changed }));
+      }
+    }
+  };
+  if (!free.includes("")) visit(body, "", (changed) => changed);
+  return found;
+}
