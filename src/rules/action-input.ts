@@ -11,7 +11,15 @@ import * as fields from "./action-fields.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
 import { integrationOriginsFault, storedIntegrationOrigins } from "./integration-origins.js";
-import { concurrencyFault, debounceFault, keptConcurrency, keptDebounce, timeoutFault } from "./run-limits.js";
+import {
+  CONCURRENCY_SHAPE,
+  concurrencyFault,
+  DEBOUNCE_SHAPE,
+  debounceFault,
+  keptConcurrency,
+  keptDebounce,
+  timeoutFault,
+} from "./run-limits.js";
 import {
   keptTriggers,
   TRIGGER_SHAPE,
@@ -165,7 +173,10 @@ const READ_ONLY = [
 
 /** What a body may hold. */
 export const ACTION_SHAPE: Shape = {
-  fields: { ...flat(Object.keys(new ActionBody({}))).fields, triggers: [TRIGGER_SHAPE] },
+  fields: {
+    ...flat(Object.keys(new ActionBody({}))).fields,
+    ...{ triggers: [TRIGGER_SHAPE], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE },
+  },
   readOnly: READ_ONLY,
 };
 

@@ -5,6 +5,7 @@
 import { ActionError } from "../errors.js";
 import { holdsText } from "./comparable-text.js";
 import { described, isObject, unstorableAt } from "./described.js";
+import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 /** What a value may be compared with: no operators hide in texts, numbers and booleans. */
 export type Scalar = string | number | boolean;
@@ -30,7 +31,8 @@ export type Allow = "all" | "loggedIn" | { user: ColumnTests };
 /** What is known of the user of a page: the data of the entry that it signed in by. */
 export type UserData = Readonly<Record<string, unknown>>;
 
-const TESTS = ["equals", "notequals", "contains"];
+const TEST_SHAPE = flat(["equals", "notequals", "contains"]);
+const ALLOW_SHAPE = flat(["user"]);
 const COLUMNS_MAX = 50;
 const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
@@ -49,9 +51,8 @@ export function checkColumn(value: unknown, field: string): void {
 
 function checkTest(test: unknown, field: string): void {
   const names = isObject(test) ? Object.keys(test) : [];
-  if (names.length === 0 || names.some((name) => !TESTS.includes(name))) {
-    refuse(field, "an object of equals, notequals or contains", test);
-  }
+  if (names.length === 0) refuse(field, "an object of equals, notequals or contains", test);
+  refuseUnknownFields(test, TEST_SHAPE, field);
   for (const [name, value] of Object.entries(test as object)) {
     const isPlain = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
     if (isPlain || isText(value, VALUE_MAX_CHARACTERS)) continue;
@@ -75,10 +76,11 @@ export function checkTests(value: unknown, field: string): asserts value is Colu
 /** @throws REQUEST_INVALID naming the field */
 export function checkAllow(value: unknown, field: string): asserts value is Allow {
   if (value === EVERYBODY || value === "loggedIn") return;
-  if (!isObject(value) || Object.keys(value).join() !== "user") {
+  if (!isObject(value) || !Object.hasOwn(value, "user")) {
     refuse(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
   }
   checkTests(value["user"], `${field}.user`);
+  refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
 /** No name of a column in it holds braces, so that no character is read for more than one start. */

@@ -2,6 +2,7 @@
 import { ActionError } from "../errors.js";
 import { type Allow, allows, checkAllow, type UserData } from "./caller-rules.js";
 import { described, isObject } from "./described.js";
+import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
 export type MediaRight = (typeof MEDIA_RIGHTS)[number];
@@ -15,7 +16,7 @@ export interface MediaRule {
 
 const RULES_MAX = 50;
 const RULES_MAX_BYTES = 32 * 1024;
-const FIELDS = ["type", "allow", "enabled"];
+const RULE_SHAPE = flat(["type", "allow", "enabled"]);
 
 function refuse(field: string, expected: string, came: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
@@ -23,8 +24,6 @@ function refuse(field: string, expected: string, came: unknown): never {
 
 function checkRule(rule: unknown, field: string): void {
   if (!isObject(rule)) refuse(field, "an object", rule);
-  const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key));
-  if (unknown !== undefined) refuse(field, `an object of ${FIELDS.join(", ")}`, unknown);
   const { type, allow, enabled } = rule;
   const rights: readonly unknown[] = MEDIA_RIGHTS;
   const isList = Array.isArray(type) && type.length > 0 && type.length <= MEDIA_RIGHTS.length;
@@ -45,6 +44,7 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (Buffer.byteLength(JSON.stringify(value)) > RULES_MAX_BYTES) {
     throw new ActionError("PAYLOAD_TOO_LARGE", `accessRules must be at most ${RULES_MAX_BYTES} bytes of JSON (32 KB)`);
   }
+  refuseUnknownFields(value, [RULE_SHAPE], "accessRules");
   return value as MediaRule[];
 }
 

@@ -60,18 +60,18 @@ function record(value: unknown, name: string): Record<string, unknown> {
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : record(value, "data");
 
-/** Names each fault by its place in a batch. */
+/** Names each fault by its place in a batch; one that names it already stays as it is. */
 function placed<T>(where: string, judge: () => T): T {
   try {
     return judge();
   } catch (error) {
-    if (where === "" || !(error instanceof ActionError)) throw error;
+    if (!(error instanceof ActionError) || error.message.startsWith(where)) throw error;
     throw new ActionError(error.status, `${where}: ${error.message}`);
   }
 }
 
-/** `{options, data}`, or the options with `data` among them. @throws REQUEST_INVALID */
-export function parseEmail(body: unknown): Email {
+/** `{options, data}`, or the options with `data` among them. @param path of the message in a larger body @throws REQUEST_INVALID */
+export function parseEmail(body: unknown, path = ""): Email {
   const given = record(body, "the message");
   const options = isObject(given["options"]) ? given["options"] : given;
   const data = dataOf(given["data"]);
@@ -93,12 +93,12 @@ export function parseEmail(body: unknown): Email {
     headers: emailHeaders(options["headers"]),
     attachments: attachments(options["attachments"]),
   };
-  refuseUnknownFields(given, options === given ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } });
+  refuseUnknownFields(given, options === given ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
   return email;
 }
 
-/** `{data: {to, body, from}, provider}`, or `{to, body, from}`. @throws REQUEST_INVALID */
-export function parseSms(given: unknown): Sms {
+/** `{data: {to, body, from}, provider}`, or `{to, body, from}`. @param path of the message in a larger body @throws REQUEST_INVALID */
+export function parseSms(given: unknown, path = ""): Sms {
   const outer = record(given, "the message");
   const data = isObject(outer["data"]) ? outer["data"] : outer;
   const provider = outer["provider"] ?? null;
@@ -112,16 +112,16 @@ export function parseSms(given: unknown): Sms {
   }
   const from = optionalLine(data["from"], "from", 40);
   const to = phoneNumber(data["to"], "to");
-  refuseUnknownFields(outer, data === outer ? SMS_SHAPE : { fields: { data: SMS_TEXT, provider: null } });
+  refuseUnknownFields(outer, data === outer ? SMS_SHAPE : { fields: { data: SMS_TEXT, provider: null } }, path);
   return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };
 }
 
 /** All of a batch, or the fault of the first that is none. @throws REQUEST_INVALID */
-export function parseBatch<T>(body: unknown, parse: (one: unknown) => T): T[] {
+export function parseBatch<T>(body: unknown, parse: (one: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {
     const message = `the batch must be an array of 1 to ${BATCH_MAX} messages; ${described(list)} came`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  return list.map((one, index) => placed(`[${index}]`, () => parse(one)));
+  return list.map((one, index) => placed(`[${index}]`, () => parse(one, `[${index}]`)));
 }

@@ -77,8 +77,8 @@ function texts(data: Record<string, unknown>): Record<string, unknown> {
   return data;
 }
 
-/** @throws REQUEST_INVALID naming the field */
-export function parseNotification(body: unknown): NotificationFields {
+/** @param path of the notification in a larger body @throws REQUEST_INVALID naming the field */
+export function parseNotification(body: unknown, path = ""): NotificationFields {
   if (!isObject(body)) return refuse("the notification", "an object", body);
   const { status, data, extendData, scope, orderAt, pushNotification } = body;
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
@@ -93,20 +93,24 @@ export function parseNotification(body: unknown): NotificationFields {
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : moment(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),
   };
-  refuseUnknownFields(body, NOTIFICATION_SHAPE);
+  refuseUnknownFields(body, NOTIFICATION_SHAPE, path);
   return fields;
 }
 
 /** In the place of ids: whatever is published by now. */
 export const EVERY_ONE = "all";
 
+const MARKED_SHAPE = flat(["ids"]);
+
 /** `"all"`, or ids. @throws REQUEST_INVALID */
 export function parseMarked(value: unknown): typeof EVERY_ONE | number[] {
   const ids = isObject(value) ? value["ids"] : value;
-  if (ids === EVERY_ONE) return ids;
-  const fits = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
-  if (fits && ids.every((id) => Number.isSafeInteger(id) && id > 0)) return ids as number[];
-  return refuse("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
+  const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
+  if (ids !== EVERY_ONE && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
+    return refuse("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
+  }
+  refuseUnknownFields(value, MARKED_SHAPE);
+  return ids as typeof EVERY_ONE | number[];
 }
 
 /** A browser's push subscription. */
@@ -115,6 +119,13 @@ export interface PushTarget {
   p256dh: string;
   auth: string;
 }
+
+/** `PushSubscription.toJSON()`. */
+export const PUSH_TARGET_SHAPE: Shape = {
+  fields: { ...flat(["endpoint", "expirationTime"]).fields, keys: flat(["p256dh", "auth"]) },
+};
+/** A device to remove: as it is listed, or the browser's own subscription. */
+export const PUSH_DEVICE_SHAPE = flat(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX = 2_000;
 const KEY_BYTES = 65;

@@ -5,6 +5,7 @@
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import { CONCURRENCY_LIMIT_MAX, DEBOUNCE_DELAY_MAX_MS, DEBOUNCE_WAIT_MAX_MS, TIMEOUT_MIN_MS } from "../limits.js";
 import { described, isObject, unstorableAt } from "./described.js";
+import { flat } from "./unknown-fields.js";
 
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
@@ -19,10 +20,9 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 const isWithin = (value: unknown, least: number, most: number): value is number =>
   Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
 
-function unknownIn(value: Record<string, unknown>, field: string, known: readonly string[]): string | null {
-  const [first] = Object.keys(value).filter((name) => !known.includes(name));
-  return first === undefined ? null : `${field} may hold ${known.join(", ")}; ${described(first)} came`;
-}
+/** Fields of `concurrency` and `debounce`; unknown ones are refused with those of the action. */
+export const CONCURRENCY_SHAPE = flat(["policy", "limit", "key"]);
+export const DEBOUNCE_SHAPE = flat(["delayMs", "maxWaitMs", "manual"]);
 
 function numberFault(
   value: unknown,
@@ -48,8 +48,6 @@ export function concurrencyFault(value: unknown, environment: unknown): string |
   if (isAbsent(value)) return null;
   if (!isObject(value)) return `concurrency must be an object or null; ${described(value)} came`;
   const { policy, limit, key } = value;
-  const unknown = unknownIn(value, "concurrency", ["policy", "limit", "key"]);
-  if (unknown !== null) return unknown;
   if (!CONCURRENCY_POLICIES.includes(policy as ConcurrencyPolicy)) {
     return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")}; ${described(policy)} came`;
   }
@@ -61,8 +59,6 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   if (isAbsent(value)) return null;
   if (!isObject(value)) return `debounce must be an object or null; ${described(value)} came`;
   const { delayMs, maxWaitMs, manual } = value;
-  const unknown = unknownIn(value, "debounce", ["delayMs", "maxWaitMs", "manual"]);
-  if (unknown !== null) return unknown;
   const unit = " of milliseconds";
   const late = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unit);
   if (late !== null) return late;

@@ -16,7 +16,8 @@ const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
 
 const TRIGGERS_MAX = 100;
 /** `where` is named for every type, and used for some. */
-export const TRIGGER_SHAPE: Shape = { fields: { trigger: null, where: flat(["type", "dataSourceId", "data"]) } };
+export const WHERE_SHAPE = flat(["type", "dataSourceId", "data"]);
+export const TRIGGER_SHAPE: Shape = { fields: { trigger: null, where: WHERE_SHAPE } };
 
 export const EVENT_TYPE_MAX_CHARACTERS = 255;
 const WHERE_DATA_MAX_CHARACTERS = 10_000;

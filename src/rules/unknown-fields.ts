@@ -2,9 +2,17 @@
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 
-/** What an object may hold. `null`: a value without a schema of its own; an array: a list of such objects. */
+/** Shape of an object that may depend on the object itself, for example on its type. */
+export type ShapeOf = Shape | ((value: Record<string, unknown>) => Shape);
+
+/** Schema of a field. `null`: none; an array: a list of such objects; `each`: an object with such objects under any name. */
+type FieldShape = ShapeOf | readonly [ShapeOf] | { each: ShapeOf } | null;
+
+const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeOf] => Array.isArray(shape);
+
+/** Fields that an object may have. */
 export interface Shape {
-  fields: Readonly<Record<string, Shape | readonly [Shape] | null>>;
+  fields: Readonly<Record<string, FieldShape>>;
   /** Fields of the resource as it is read that the service sets itself; they are ignored. */
   readOnly?: readonly string[];
 }
@@ -40,6 +48,7 @@ export function nearestName(name: string, known: readonly string[]): string {
 }
 
 interface Unknown {
+  /** Path of the object that holds the field. */
   path: string;
   name: string;
   known: readonly string[];
@@ -47,45 +56,55 @@ interface Unknown {
 
 const childPath = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
 
-function firstUnknown(value: unknown, { fields, readOnly = [] }: Shape, path: string): Unknown | null {
+const shownPath = (path: string, name: string): string =>
+  /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${described(name)}]`;
+
+function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): Unknown | null {
   if (!isObject(value)) return null;
+  const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
   const known = Object.keys(fields);
   for (const [name, inner] of Object.entries(value)) {
     if (readOnly.includes(name)) continue;
     if (!Object.hasOwn(fields, name)) {
-      const shown = /^\w{1,60}$/.test(name) ? childPath(path, name) : `${path}[${described(name)}]`;
-      return { path: shown, name, known };
+      return { path, name, known };
     }
     const shape = fields[name];
     if (!shape) continue;
-    const found = Array.isArray(shape)
-      ? firstInList(inner, shape[0] as Shape, childPath(path, name))
-      : firstUnknown(inner, shape as Shape, childPath(path, name));
+    const found = firstInField(inner, shape, childPath(path, name));
     if (found) return found;
   }
   return null;
 }
 
-function firstInList(value: unknown, shape: Shape, path: string): Unknown | null {
-  if (!Array.isArray(value)) return null;
-  for (const [at, one] of value.entries()) {
-    const found = firstUnknown(one, shape, `${path}[${at}]`);
+function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: string): Unknown | null {
+  if (isList(shape)) {
+    if (!Array.isArray(value)) return null;
+    for (const [at, one] of value.entries()) {
+      const found = firstUnknown(one, shape[0], `${path}[${at}]`);
+      if (found) return found;
+    }
+    return null;
+  }
+  if (!("each" in shape)) return firstUnknown(value, shape, path);
+  for (const [name, one] of isObject(value) ? Object.entries(value) : []) {
+    const found = firstUnknown(one, shape.each, childPath(path, name));
     if (found) return found;
   }
   return null;
 }
 
 /**
- * To be called last: any other fault is reported first.
+ * Call this after all other checks, so that any other fault is reported first.
  * @param path of the body itself, where it is a part of one
  * @throws REQUEST_INVALID for the first field that is neither known nor read-only, at any depth that has a schema
  */
-export function refuseUnknownFields(body: unknown, shape: Shape, path = ""): void {
-  const unknown = firstUnknown(body, shape, path);
+export function refuseUnknownFields(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): void {
+  const unknown = firstInField(body, shapeOf, path);
   if (!unknown) return;
-  const belongsAbove = !unknown.known.includes(unknown.name) && Object.hasOwn(shape.fields, unknown.name);
+  const top = typeof shapeOf === "object" && "fields" in shapeOf ? shapeOf.fields : {};
+  const belongsAbove = Object.hasOwn(top, unknown.name);
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
     : `the nearest known field is ${JSON.stringify(nearestName(unknown.name, unknown.known))}`;
-  throw new ActionError("REQUEST_INVALID", `${unknown.path} is not a known field; ${advice}`);
+  throw new ActionError("REQUEST_INVALID", `${shownPath(unknown.path, unknown.name)} is not a known field; ${advice}`);
 }

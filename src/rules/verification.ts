@@ -3,6 +3,7 @@ import { ActionError } from "../errors.js";
 import { described, isObject, kindOf } from "./described.js";
 import { isEmailAddress, phoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
+import { flat } from "./unknown-fields.js";
 
 /** The private setting that allows it. */
 export const VERIFY_SETTING = "_verify";
@@ -67,6 +68,8 @@ export function verificationRules(value: unknown): VerificationRules | null {
   const subject = optionalText(fields, "subject", LINE_MAX) ?? SUBJECT;
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
+
+export const VERIFICATION_SHAPE = flat(["email", "sms", "secondFactor", "code"]);
 
 function codeOf(value: unknown): string | null {
   if (value === undefined || value === null) return null;

@@ -80,7 +80,10 @@ describe("an action's limits, from end to end", () => {
     ["concurrency.limit", { concurrency: { policy: "skip", limit: 1e9 } }],
     ["concurrency.key", { concurrency: { policy: "skip", key: "a..b" } }],
     ["concurrency.key", { concurrency: { policy: "skip", key: "a\0b" } }],
-    ["concurrency may hold", { concurrency: { policy: "skip", group: "x" } }],
+    [
+      'concurrency.group is not a known field; the nearest known field is "',
+      { concurrency: { policy: "skip", group: "x" } },
+    ],
     ["concurrency must not", { concurrency: { policy: "skip" }, environment: "client" }],
     ["debounce.delayMs", { debounce: {} }],
     ["debounce.maxWaitMs", { debounce: { delayMs: 50, maxWaitMs: 49 } }],

@@ -1,6 +1,13 @@
 /** Fields that a body's schema does not have are refused by name; what was read can be sent back. */
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType } from "graphql";
 import { startTestService, type TestService } from "../harness/service.js";
+import { addressOf, BODY_SAMPLES, type Ids, prepareSamples, withUnknownField } from "./body-samples.js";
+
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
 const CODE = "async function execute() { return 1; }";
 const ACTION = { name: "first", code: CODE };
@@ -93,6 +100,60 @@ describe("unknown fields of a body", () => {
       expect((await service.rest(method, path, { as: "admin", body })).http).to.be.within(200, 299);
     });
   }
+
+  describe("of every body", () => {
+    let ids: Ids;
+    before(async () => {
+      ids = await prepareSamples(service);
+    });
+
+    it("has a sample for each route that reads one", async () => {
+      const { paths } = (await service.rest("GET", "/v1/openapi.json", { as: null })).body;
+      const reading = Object.entries<Record<string, { requestBody?: object }>>(paths).flatMap(([path, methods]) =>
+        Object.entries(methods).flatMap(([method, { requestBody }]) =>
+          requestBody ? [`${method.toUpperCase()} ${path}`] : [],
+        ),
+      );
+      expect(Object.keys(BODY_SAMPLES)).to.have.members(reading);
+    });
+
+    for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
+      for (const { path, body } of withUnknownField(sample)) {
+        it(`${route} refuses ${path}`, async () => {
+          const call = { as: "admin", body, headers: { "idempotency-key": path.slice(0, 200) } };
+          if (/session|push/.test(route)) call.as = "viewer";
+          const answer = await service.rest(route.split(" ")[0]!, addressOf(route, ids), call);
+          expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([
+            400,
+            "REQUEST_INVALID",
+          ]);
+          // An import names the action beside the fault.
+          const named = route.endsWith("/import") ? path.replace("actions[0].", "") : path;
+          expect(answer.body.error).to.contain(`${named} is not a known field; the nearest known field is "`);
+        });
+      }
+    }
+
+    it("has all inputs of the GraphQL schema refuse them", async () => {
+      const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
+      const fields = [
+        ...Object.values(schema.getMutationType()!.getFields()),
+        ...Object.values(schema.getQueryType()!.getFields()),
+      ];
+      const inputs = fields.flatMap(({ name, args }) =>
+        args.filter(({ type }) => isInputObjectType(getNamedType(type))).map((arg) => ({ name, arg })),
+      );
+      expect(inputs.length).to.be.above(20);
+      for (const { name, arg } of inputs) {
+        const isQuery = schema.getQueryType()!.getFields()[name] !== undefined;
+        const value = isListType(getNullableType(arg.type)) ? "[{ unknwn: 1 }]" : "{ unknwn: 1 }";
+        const text = `${isQuery ? "query" : "mutation"} { ${name}(appId: 1, ${arg.name}: ${value}) { __typename } }`;
+        const { errors } = await service.graphql(text, {}, { as: "admin" });
+        expect(JSON.stringify(errors), text).to.contain('\\"unknwn\\"');
+        expect(errors?.[0]?.extensions.status, text).to.equal("REQUEST_INVALID");
+      }
+    });
+  });
 
   it("come last: any other fault is reported first, a name that is taken and a faulty dependency too", async () => {
     const faults: [object, string][] = [

@@ -188,7 +188,7 @@ describe("the body of an entry", () => {
     });
     expect([odd.body.status, odd.body.error]).to.deep.equal([
       "REQUEST_INVALID",
-      'entries[0] has no field "Title"; columns belong into its data',
+      'entries[0].Title is not a known field; the nearest known field is "id"',
     ]);
   });
 });

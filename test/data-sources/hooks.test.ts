@@ -177,7 +177,7 @@ describe("hooks of data sources that send", () => {
       /hooks\[0\]: to\[0\].email|hooks\[0\]: to must/,
     ],
     ["no text", { ...WELCOME, html: undefined }, /hooks\[0\]: html or text/],
-    ["a field that there is not", { ...WELCOME, cc: [] }, /hooks\[0\] has no field "cc"/],
+    ["a field that there is not", { ...WELCOME, cc: [] }, /hooks\[0\]\.cc is not a known field/],
     ["verbs that never send", { ...WELCOME, runOn: ["delete"] }, /hooks\[0\].runOn/],
     ["a where that is none", { ...REMINDER, where: { $or: 1 } }, /hooks\[0\]: where/],
     ["a number that is none", { ...REMINDER, to: "Bea" }, /hooks\[0\]: to must be a phone number/],

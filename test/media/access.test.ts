@@ -262,8 +262,8 @@ describe("media: who may", () => {
       [[{ type: ["read"], allow: "everyone" }], /^accessRules\[0\]\.allow must be/],
       [[{ type: ["select"], allow: "all" }], /^accessRules\[0\]\.type must be/],
       [[{ type: [], allow: "all" }], /^accessRules\[0\]\.type must be/],
-      [[{ type: ["read"], allow: "all", exclude: [] }], /^accessRules\[0\] must be an object of/],
-      [[{ type: ["read"], allow: { user: { a: { $ne: 1 } } } }], /^accessRules\[0\]\.allow\.user\.a must be/],
+      [[{ type: ["read"], allow: "all", exclude: [] }], /^accessRules\[0\]\.exclude is not a known field/],
+      [[{ type: ["read"], allow: { user: { a: { $ne: 1 } } } }], /^accessRules\[0\]\.allow\.user\.a\.\$ne is not/],
       [[{ type: ["read"], allow: { user: {} } }], /^accessRules\[0\]\.allow\.user must be/],
       [
         [{ type: ["read"], allow: { user: { a: { equals: [] } } } }],

@@ -10,6 +10,7 @@ import { type ActionInput, NO_LIMITS } from "../../rules/action-input.js";
 import { described, isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import type { Reserve } from "../../rules/page.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Packages, Resolved } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf } from "./action-rows.js";
@@ -20,6 +21,8 @@ import { changedFields, type Masters } from "./masters.js";
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 const ACTIONS_MAX = 1_000;
+/** Fields of its actions are judged with each action. */
+const DOCUMENT_SHAPE = flat(["format", "actions"]);
 
 const EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text)), 0)::bigint AS bytes FROM action
@@ -214,8 +217,9 @@ export function createTransfer(options: {
       const entries = await resolvedAhead({ caller, appId }, entriesOf(document));
       return db.transaction(async (manager) => {
         const plan = await planOf(manager, appId, entries);
+        if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
+        else if (!dryRun) throw refusalOf(plan);
         if (dryRun) return reportOf(plan, true);
-        if (plan.faults.length > 0) throw refusalOf(plan);
         await apply(manager, caller, appId, plan);
         return reportOf(plan, false);
       });

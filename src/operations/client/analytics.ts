@@ -5,10 +5,13 @@ import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 
 const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
+
+const EVENT_SHAPE = flat(["createdAt", "type", "data"]);
 
 function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
   const where = `events[${index}]`;
@@ -46,6 +49,7 @@ export function createAnalytics(options: {
         throw new ActionError("REQUEST_INVALID", expected);
       }
       const parsed = events.map(parseEvent);
+      refuseUnknownFields(events, [EVENT_SHAPE], "events");
       bound(caller);
       // All of them or none: what is refused half-way would be sent again whole.
       const bytes = parsed.reduce((sum, event) => sum + event.bytes, 0);

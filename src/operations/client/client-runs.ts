@@ -9,6 +9,7 @@ import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
+import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/browser-endings.js";
@@ -31,6 +32,14 @@ const ROWS_OF_A_RUN = 2;
 const NAME_CHARACTERS = 255;
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
+
+const STARTED_SHAPE = flat(["payload"]);
+const REPORT_SHAPE: Shape = {
+  fields: {
+    ...flat(["payload", "result", "duration"]).fields,
+    error: flat(["name", "message", "stack"]),
+  },
+};
 
 /* A run that was announced with that key. */
 const ANNOUNCED = `
@@ -147,7 +156,11 @@ export function createClientRuns(options: {
       intake.take(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, run.appId, run.actionId);
       if (refusal) throw refusal;
-      return db.transaction(async (manager) => ({ runId: (await accept(manager, caller, run, payload)).id }));
+      return db.transaction(async (manager) => {
+        const { id } = await accept(manager, caller, run, payload);
+        refuseUnknownFields(run.body, STARTED_SHAPE);
+        return { runId: id };
+      });
     },
 
     /**
@@ -166,6 +179,7 @@ export function createClientRuns(options: {
         const begun = await announced(manager, caller, report);
         if (!begun && refusal) throw refusal;
         const run = begun ?? (await accept(manager, caller, report, payload));
+        refuseUnknownFields(report.body, REPORT_SHAPE);
         const ended = { trigger: run.trigger, actionId: report.actionId, durationMs };
         await ledger.end(run.id, BROWSER_HOLDER, browserEnding(ended, outcome), manager);
         return { runId: run.id };

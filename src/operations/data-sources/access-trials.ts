@@ -7,11 +7,12 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { described, isObject } from "../../rules/described.js";
-import { ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
+import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
 import { decidingRule, testsAsWhere } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryId } from "../../rules/entries/entry-input.js";
 import type { Reserve } from "../../rules/page.js";
 import { referenceOf } from "../../rules/reference.js";
+import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { Place } from "./entries.js";
 import { visible } from "./entry.js";
@@ -45,6 +46,10 @@ export interface Trial {
   /** Why it is refused. */
   reason: string | null;
 }
+
+const TRIAL_SHAPE: Shape = {
+  fields: { user: flat(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
+};
 
 const ONE = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
@@ -119,6 +124,7 @@ export function createAccessTrials(options: {
       const kept = await sources.find(appId, ref);
       const source = accessRules == null ? kept : { ...kept, accessRules: parseAccessRules(accessRules) };
       const user = await userOf(appId, whom);
+      refuseUnknownFields(body, TRIAL_SHAPE);
       const of = rights.ofPage(user);
       const verbs = ENTRY_VERBS.map((verb) => triedVerb(of, source, user, verb));
       return { user, verbs, ...(await shown(of, source, where, reserve)) };

@@ -87,6 +87,9 @@ interface FoundUser extends AppUser {
   proof: Buffer;
 }
 
+/** A `where` by which a page signs its user in, judged. */
+type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
+
 export type AppUsers = ReturnType<typeof createAppUsers>;
 
 export function createAppUsers(options: {
@@ -156,13 +159,19 @@ export function createAppUsers(options: {
     },
 
     /**
-     * Signs the page's user in.
-     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where
-     * without a hashed column; RATE_LIMIT_EXCEEDED; REQUEST_INVALID, OVERLOADED
+     * Checks what a page signs its user in with.
+     * @throws DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where without a hashed column; REQUEST_INVALID
      */
-    async signIn(caller: Caller, source: StoredDataSource, where: unknown): Promise<AppUser> {
+    signInRequest(source: StoredDataSource, where: unknown): SignInRequest {
       if (!source.isUsers) throw denied();
-      const { known, secrets, subjects } = parseSignIn(where, source.hashedColumns);
+      return { source, ...parseSignIn(where, source.hashedColumns) };
+    },
+
+    /**
+     * Signs the page's user in.
+     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
+    async signIn(caller: Caller, { source, known, secrets, subjects }: SignInRequest): Promise<AppUser> {
       const normal = textHooks(source.hooks, null);
       const named = normal(known);
       const guessed = subjects.map((one) => [source.id, normal(one)]);

@@ -3,7 +3,7 @@ import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { FIELDS_MAX, list } from "../../rules/entry-query/judge.js";
-import { type EntryScope, type FindOptions, parseFind } from "../../rules/entry-query/options.js";
+import { type EntryScope, type FindOptions, parseFind, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
   behind,
   keySql,
@@ -19,6 +19,7 @@ import { Statement } from "../../rules/entry-query/statement.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";
+import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createEntryCounts } from "./entry-counts.js";
 import { createEntryJoins, type JoinSources } from "./entry-joins.js";
 import {
@@ -112,6 +113,7 @@ function readsBy(read: Read) {
     const bound = statement.bind(options.limit + (paged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBy(keys, sql, reversed)} LIMIT ${bound} OFFSET ${statement.bind(options.offset, "bigint")}`;
+    refuseUnknownFields(options.given, QUERY_SHAPE);
     const sized = bounded(select, options.limit, paged ? ["keys", "found"] : []);
     const rows = fitting(await read<KeyedRow>(key.appId, sized, statement.values));
     if (!paged) return { rows };
@@ -132,6 +134,7 @@ function readsBy(read: Read) {
     const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${made.sql}) made ORDER BY n, m ${limit}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place
       FROM (${select}) chosen) sized WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+    refuseUnknownFields(options.given, QUERY_SHAPE);
     const rows = await read<{ data: string }>(key.appId, sql, statement.values);
     const shows = (column: string) => !made.areEntries || scope.sees(column);
     return { entries: rows.map(({ data }) => new JsonText(ordered(data, made.keys, shows))) };

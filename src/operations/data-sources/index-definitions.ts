@@ -16,6 +16,7 @@ import {
   valueAt,
 } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 /** One column's path or several; `unique`: no two entries have the same values in them. */
@@ -23,6 +24,7 @@ export type IndexWish = string | readonly string[] | { columns: readonly string[
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
+const WISH_SHAPE = flat(["columns", "unique"]);
 
 /** Definitions take no parameters: the same expressions, with their values written into them. */
 class Definition extends Statement {
@@ -52,9 +54,7 @@ export const topColumnsOf = (wish: IndexWish): string[] =>
 
 function checkWish(wish: unknown, place: string): IndexWish {
   const named = isObject(wish);
-  if (named && !("columns" in wish && Object.keys(wish).every((key) => key === "columns" || key === "unique"))) {
-    refuse(place, "a column, a list of columns or {columns, unique}", wish);
-  }
+  if (named && !("columns" in wish)) refuse(place, "a column, a list of columns or {columns, unique}", wish);
   const given: unknown = named ? wish["columns"] : wish;
   const columns: unknown[] = Array.isArray(given) ? given : [given];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) refuse(place, `1 to ${COLUMNS_MAX} columns`, wish);
@@ -62,6 +62,7 @@ function checkWish(wish: unknown, place: string): IndexWish {
   if (!named) return wish as IndexWish;
   const unique = wish["unique"] ?? false;
   if (typeof unique !== "boolean") refuse(`${place}.unique`, "true or false", unique);
+  refuseUnknownFields(wish, WISH_SHAPE, place);
   return { columns: columns as string[], unique };
 }
 

@@ -7,6 +7,7 @@ import { described, isObject } from "../../rules/described.js";
 import { denied } from "../../rules/entries/entry-access.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
 import { type Reference, referenceOf } from "../../rules/reference.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
@@ -14,6 +15,8 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 
 /** The only way to sign in there is. */
 const PASSPORT = "dataSource";
+
+const AUTHORIZE_SHAPE = flat(["passport", "where", "dataSourceId", "dataSourceName"]);
 
 function localeOf(value: unknown): string {
   try {
@@ -80,7 +83,9 @@ export function createSessions(options: {
       if (passport !== PASSPORT) {
         throw new ActionError("REQUEST_INVALID", `passport must be "${PASSPORT}"; ${described(passport)} came`);
       }
-      await appUsers.signIn(caller, await usersOf(appId, refOf(body)), where);
+      const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where);
+      refuseUnknownFields(body, AUTHORIZE_SHAPE);
+      await appUsers.signIn(caller, request);
       await userChanged(caller, appId);
       return session(caller, appId);
     },

@@ -10,8 +10,10 @@ import { addressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { referenceOf } from "../../rules/reference.js";
+import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import {
   codeMessage,
+  VERIFICATION_SHAPE,
   VERIFY_SETTING,
   type VerificationRequest,
   type VerificationRules,
@@ -165,6 +167,7 @@ export function createVerification(options: {
       if (!rules)
         throw new ActionError("REQUEST_INVALID", `the app verifies nobody: it has no setting ${VERIFY_SETTING}`);
       const subject = await subjectOf(caller, appId, rules, request);
+      refuseUnknownFields(body, VERIFICATION_SHAPE);
       if (request.code === null) return ask(caller, rules, subject);
       await use(caller, subject, request.code);
       return null;

@@ -5,6 +5,7 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
 import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Admission } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
@@ -25,6 +26,8 @@ export interface OwnRules {
 
 /** The rules as they came, or in a field of their own. */
 const rulesIn = (body: unknown): unknown => (isObject(body) && "accessRules" in body ? body["accessRules"] : body);
+
+const RULES_SHAPE = flat(["accessRules"]);
 
 export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
 
@@ -55,6 +58,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       const grants = await trustedGrants(admission);
       await read(grants, kind, target);
       const accessRules = parseMediaRules(rulesIn(body));
+      refuseUnknownFields(body, RULES_SHAPE);
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);

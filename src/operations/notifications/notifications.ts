@@ -115,8 +115,13 @@ export function createNotificationsService(options: {
     return id;
   }
 
-  async function insertAll(caller: Caller, appId: number, bodies: readonly unknown[]): Promise<Notification[]> {
-    const all = bodies.map(parseNotification);
+  async function insertAll(
+    caller: Caller,
+    appId: number,
+    bodies: readonly unknown[],
+    pathOf: (at: number) => string,
+  ): Promise<Notification[]> {
+    const all = bodies.map((body, at) => parseNotification(body, pathOf(at)));
     intake.take(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await readerOf(caller, appId);
     const ids = await db.transaction(async (manager) => {
@@ -165,7 +170,7 @@ export function createNotificationsService(options: {
   return {
     /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
-      return (await insertAll(caller, appId, [body]))[0]!;
+      return (await insertAll(caller, appId, [body], () => ""))[0]!;
     },
 
     /** All of them or none. @throws as `insert` */
@@ -174,7 +179,7 @@ export function createNotificationsService(options: {
         const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH}; ${described(body)} came`;
         throw new ActionError("REQUEST_INVALID", message);
       }
-      return insertAll(caller, appId, body);
+      return insertAll(caller, appId, body, (at) => `[${at}]`);
     },
 
     /** Changes what is given; `extendData` is merged into `data`. @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */

@@ -6,7 +6,8 @@ import { ActionError } from "../../errors.js";
 import { PUSH_SUBSCRIPTIONS_PER_READER } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
-import { parsePushTarget } from "../../rules/notification-input.js";
+import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
+import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Intake } from "../records/intake.js";
 import type { ReaderOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
@@ -64,6 +65,7 @@ export function createPushSubscriptions(options: {
       if (isIP(host) !== 0 && !mayReach(host)) {
         throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
       }
+      refuseUnknownFields(body, PUSH_TARGET_SHAPE);
       intake.take(caller, appId, endpoint.length);
       const { key } = await readerOf(caller, appId);
       return db.transaction(async (manager) => {
@@ -87,6 +89,7 @@ export function createPushSubscriptions(options: {
       if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {
         throw new ActionError("REQUEST_INVALID", `endpoint or id is required; ${described(body)} came`);
       }
+      refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
       const { key } = await readerOf(caller, appId);
       const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = $3 OR id = $4) RETURNING id`;
       return { count: (await rows(db, sql, [appId, key, endpoint, id])).length };

@@ -7,6 +7,7 @@ import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { JsonText } from "../../rules/json-text.js";
 import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
 /** Channel of the notice `appId:logId:runId`, sent as an entry is written. */
 export const LOG_CHANNEL = "svc_log";
@@ -143,6 +144,14 @@ function taskIds(options: Record<string, unknown>, data: Record<string, unknown>
   });
 }
 
+/** Options of `getLogs`. */
+const OPTIONS_SHAPE: Shape = {
+  fields: {
+    ...flat(["id", "limit", "offset", "cursor"]).fields,
+    where: { fields: { type: null, data: flat(["taskId"]) } },
+  },
+};
+
 const TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
 /** @throws REQUEST_INVALID unless nothing or a type of execution log entries came */
@@ -204,6 +213,7 @@ export function createLogs(db: DataSource) {
       const { limit, offset } = page(options);
       const after = idOfCursor(options["cursor"]);
       const { conditions, parameters } = matchingOf(appId, options);
+      refuseUnknownFields(options, OPTIONS_SHAPE);
       const { count, exact } = await countUpTo(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
       // A page behind a cursor leaves out the partitions above it.
       const here = after === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];

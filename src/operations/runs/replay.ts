@@ -6,6 +6,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
 import { optionalId } from "../../rules/fields.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { oneOf } from "./run-filter.js";
 import { payloadText, type Runs } from "./runs.js";
 
@@ -39,6 +40,8 @@ interface ReplayOptions {
   versionId?: unknown;
   payload?: unknown;
 }
+
+const OPTIONS_SHAPE = flat(["copy", "versionId", "payload"]);
 
 function replayOptions(input: unknown): ReplayOptions {
   if (input === undefined || input === null) return {};
@@ -78,6 +81,7 @@ export function createReplay({ db, runs }: { db: DataSource; runs: Runs }) {
     const changed = isChanged ? payloadText(options.payload) : null;
     const asked = versionId === null ? wanted : "master";
     const { actionId, payload, copy, waitsFor } = await find(appId, runId, asked, versionId);
+    refuseUnknownFields(options, OPTIONS_SHAPE);
     const { personId, credentialId } = caller;
     return runs.submit({
       appId,

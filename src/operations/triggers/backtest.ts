@@ -4,8 +4,9 @@ import type { LogWhere } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BACKTEST_EVENTS } from "../../limits.js";
-import { parseLogWhere } from "../../rules/trigger-input.js";
+import { parseLogWhere, WHERE_SHAPE } from "../../rules/trigger-input.js";
 import { matchesLog } from "../../rules/trigger-match.js";
+import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** An event that a filter would have matched. */
 export interface MatchedEvent {
@@ -33,10 +34,11 @@ const RECENT = `
 function checkWhere(where: unknown): LogWhere {
   const parsed = parseLogWhere(where);
   if ("fault" in parsed) throw new ActionError("TRIGGERS_INVALID", parsed.fault);
+  refuseUnknownFields(where, WHERE_SHAPE, "where");
   return parsed.where;
 }
 
-/** Holds the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID */
+/** Holds the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
 export type Backtest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =

@@ -2,6 +2,7 @@
 import { ActionError } from "../../errors.js";
 import { type Allow, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
 import { described, isObject } from "../described.js";
+import { flat } from "../unknown-fields.js";
 
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
@@ -22,7 +23,8 @@ export interface AccessRule {
 
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
-const FIELDS = ["type", "allow", "enabled", "include", "exclude", "require", "name"];
+/** Unknown fields are refused last, by whoever reads the rules: a misspelt `exclude` would show what it was to hide. */
+export const ACCESS_RULE_SHAPE = flat(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function refuse(field: string, expected: string, came: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
@@ -47,14 +49,6 @@ function checkRequire(value: unknown, field: string): void {
 
 function checkRule(rule: unknown, field: string): void {
   if (!isObject(rule)) refuse(field, "an object", rule);
-  const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key));
-  // A misspelt `exclude` would show what it was to hide.
-  if (unknown !== undefined) {
-    throw new ActionError(
-      "REQUEST_INVALID",
-      `${field} has no field ${described(unknown)}; it may have ${FIELDS.join(", ")}`,
-    );
-  }
   const { type, allow, enabled, include, exclude, require } = rule;
   const verbs: readonly unknown[] = ENTRY_VERBS;
   if (!Array.isArray(type) || type.length === 0 || type.some((verb) => !verbs.includes(verb))) {

@@ -1,19 +1,22 @@
 /** What an editor says of a data source itself. Pure; knows no table. */
 import { ActionError } from "../../errors.js";
 import { described, isObject, unstorableAt } from "../described.js";
-import { flat, refuseUnknownFields } from "../unknown-fields.js";
-import { type AccessRule, parseAccessRules } from "./access-rules.js";
+import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
+import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
 import { columnsOf, type EntryData, rowsOf } from "./entry-input.js";
-import { type Hook, parseHooks } from "./hooks.js";
+import { type Hook, hookShape, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
 const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 type Field = (typeof FIELDS)[number];
 
 const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
-const CHANGE_SHAPE = flat(FIELDS, READ_ONLY);
-const NEW_SHAPE = flat([...FIELDS, "entries"], READ_ONLY);
+const CHANGE_SHAPE: Shape = {
+  fields: { ...flat(FIELDS).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShape] },
+  readOnly: READ_ONLY,
+};
+const NEW_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
 /** Fields that were given; `indexes` are judged where they are made. */
 export interface DataSourceFields {

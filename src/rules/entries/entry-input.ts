@@ -3,6 +3,7 @@ import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
 import type { Precondition } from "../precondition.js";
+import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
@@ -110,9 +111,14 @@ export interface Commit {
 }
 
 /** Of an entry in a commit; the fields of a read entry are ignored. */
-const COMMIT_ENTRY_FIELDS = ["id", "data", "ifUpdatedAt", ...ENTRY_FIELDS];
+const COMMIT_ENTRY_SHAPE = flat(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
-const COMMIT_FIELDS = ["entries", "append", "extend", "delete", "returnEntries", "runHooks"];
+const COMMIT_SHAPE: Shape = {
+  fields: {
+    ...flat(["append", "extend", "delete", "returnEntries", "runHooks"]).fields,
+    entries: [COMMIT_ENTRY_SHAPE],
+  },
+};
 
 /** The id of an entry. @throws REQUEST_INVALID */
 export function entryId(value: unknown, field: string): number {
@@ -147,13 +153,6 @@ function hookVerbs(value: unknown): readonly HookVerb[] {
 
 function dataOf(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
-  const unknown = Object.keys(entry).find((key) => !COMMIT_ENTRY_FIELDS.includes(key));
-  if (unknown !== undefined) {
-    throw new ActionError(
-      "REQUEST_INVALID",
-      `${field} has no field ${described(unknown)}; columns belong into its data`,
-    );
-  }
   if (isObject(data)) return data;
   throw new ActionError("REQUEST_INVALID", `${field}.data must be an object of columns (got ${described(data)})`);
 }
@@ -161,8 +160,6 @@ function dataOf(entry: Record<string, unknown>, field: string): EntryData {
 /** @throws REQUEST_INVALID naming the field */
 export function parseCommit(body: unknown): Commit {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `a commit must be an object; ${described(body)} came`);
-  const unknown = Object.keys(body).find((key) => !COMMIT_FIELDS.includes(key));
-  if (unknown !== undefined) throw new ActionError("REQUEST_INVALID", `a commit has no field ${described(unknown)}`);
   const entries = rowsOf(body["entries"] ?? [], "entries");
   const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, at) => entryId(id, `delete[${at}]`));
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
@@ -191,7 +188,9 @@ export function parseCommit(body: unknown): Commit {
     extend: flag(body, "extend", false),
     returnEntries: flag(body, "returnEntries", false),
   };
-  return { inserts, updates, deletes, runHooks: hookVerbs(body["runHooks"]), ...flags };
+  const runHooks = hookVerbs(body["runHooks"]);
+  refuseUnknownFields(body, COMMIT_SHAPE);
+  return { inserts, updates, deletes, runHooks, ...flags };
 }
 
 function refuseTwice(ids: readonly number[]): void {

@@ -1,8 +1,17 @@
 /** Hooks of a data source: judges their form, and says what they do to a column's text. Hashing itself is elsewhere: it takes time. */
 import { ActionError } from "../../errors.js";
 import { described, isObject } from "../described.js";
+import { flat, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
-import { checkSendingHook, HOOK_VERBS, type HookVerb, isSending, SENDING, type SendingHook } from "./sending-hooks.js";
+import {
+  checkSendingHook,
+  HOOK_VERBS,
+  type HookVerb,
+  isSending,
+  SENDING,
+  type SendingHook,
+  sendingHookShape,
+} from "./sending-hooks.js";
 
 const OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof OPERATIONS)[number];
@@ -15,6 +24,12 @@ export interface OperationsHook {
 }
 
 export type Hook = OperationsHook | SendingHook;
+
+const OPERATIONS_SHAPE = flat(["type", "runOn", "fields"]);
+
+/** Unknown fields are refused last, with those of the data source. */
+export const hookShape = (hook: Record<string, unknown>): Shape =>
+  SENDING.includes(hook["type"] as string) ? sendingHookShape(hook["type"] as SendingHook["type"]) : OPERATIONS_SHAPE;
 
 const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
@@ -29,8 +44,6 @@ function isListOf(value: unknown, words: readonly string[]): boolean {
 
 function checkOperations(hook: Record<string, unknown>, field: string): void {
   const { runOn, fields } = hook;
-  const unknown = Object.keys(hook).find((key) => !["type", "runOn", "fields"].includes(key));
-  if (unknown !== undefined) throw new ActionError("REQUEST_INVALID", `${field} has no field ${described(unknown)}`);
   if (!isListOf(runOn, HOOK_VERBS)) refuse(`${field}.runOn`, `an array of ${HOOK_VERBS.join(" and ")}`, runOn);
   if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
     refuse(`${field}.fields`, "an object of columns", fields);

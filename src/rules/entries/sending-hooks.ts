@@ -9,6 +9,7 @@ import { compileWhere } from "../entry-query/where.js";
 import { isEmailAddress } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
 import { fill, placeholdersOf } from "../message-template.js";
+import { flat, type Shape } from "../unknown-fields.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
@@ -29,6 +30,8 @@ const FIELDS = {
   email: ["to", "subject", "from_name", "html", "text", "headers", "attachments"],
   sms: ["to", "body", "from", "provider"],
 };
+export const sendingHookShape = (type: SendingHook["type"]): Shape => flat([...OWN_FIELDS, ...FIELDS[type]]);
+
 /** A hook is kept with its data source, which every request reads. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
@@ -52,23 +55,25 @@ function recipients(to: unknown, texts: Texts): unknown {
 function emailOf(
   { to, subject, from_name: fromName, html, text, ...rest }: Record<string, unknown>,
   texts: Texts,
+  path: string,
 ): Email {
   const filled = (value: unknown, isHtml: boolean) => (typeof value === "string" ? texts(value, isHtml) : value);
   const parts = {
     ...{ subject: filled(subject, false), html: filled(html, true), text: filled(text, false) },
     ...(fromName !== undefined && { from_name: filled(fromName, false) }),
   };
-  return parseEmail({ ...rest, ...parts, to: recipients(to, texts) });
+  return parseEmail({ ...rest, ...parts, to: recipients(to, texts) }, path);
 }
 
-function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: Texts): Sms {
+function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: Texts, path: string): Sms {
   const filled = (value: unknown) => (typeof value === "string" ? texts(value, false).trim() : value);
-  return parseSms({ ...rest, to: filled(to), body: filled(body) });
+  return parseSms({ ...rest, to: filled(to), body: filled(body) }, path);
 }
 
-function messageOf(hook: SendingHook, texts: Texts): Email | Sms {
+/** @param path of the hook in the body that sets it */
+function messageOf(hook: SendingHook, texts: Texts, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
-  return type === "email" ? emailOf(fields, texts) : smsOf(fields, texts);
+  return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
 }
 
 /** Whether anybody is left whom the message would go to: nothing in a column is nobody. */
@@ -137,14 +142,9 @@ function isListOf(value: unknown, words: readonly string[]): boolean {
 /** @throws REQUEST_INVALID naming the field */
 export function checkSendingHook(hook: Record<string, unknown>, field: string): void {
   const type = hook["type"] as SendingHook["type"];
-  const allowed = [...OWN_FIELDS, ...FIELDS[type]];
-  const unknown = Object.keys(hook).find((key) => !allowed.includes(key));
   const refuse = (message: string): never => {
     throw new ActionError("REQUEST_INVALID", message);
   };
-  if (unknown !== undefined) {
-    refuse(`${field} has no field ${described(unknown)}; of type ${type} it may have ${allowed.join(", ")}`);
-  }
   if (!isListOf(hook["runOn"], HOOK_VERBS)) refuse(`${field}.runOn must be an array of ${HOOK_VERBS.join(" and ")}`);
   if (JSON.stringify(hook).length > HOOK_MAX_CHARACTERS) {
     refuse(`${field} may have ${HOOK_MAX_CHARACTERS} characters of JSON`);
@@ -153,9 +153,9 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
     if (hook["where"] !== undefined) {
       compileWhere(hook["where"], { doc: "doc", entry: "e", sees: () => true }, new Statement());
     }
-    messageOf(hook as SendingHook, sampled(type === "email" ? "a@example.com" : "+15550100"));
+    messageOf(hook as SendingHook, sampled(type === "email" ? "a@example.com" : "+15550100"), field);
   } catch (error) {
-    if (!(error instanceof ActionError)) throw error;
+    if (!(error instanceof ActionError) || error.message.startsWith(field)) throw error;
     refuse(`${field}: ${error.message}`);
   }
 }

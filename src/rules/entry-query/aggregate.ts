@@ -4,7 +4,7 @@
  */
 import { isObject } from "../described.js";
 import { ACCUMULATORS, expression, fieldName, gathered, NAME_MAX, rankOf } from "./expressions.js";
-import { FIELDS_MAX, fields, list, ORDER_MAX, refuse, STAGES_MAX, text, wholeNumber } from "./judge.js";
+import { FIELDS_MAX, list, ORDER_MAX, operators, refuse, STAGES_MAX, text, wholeNumber } from "./judge.js";
 import { keyAt, orNull, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 import { compileWhere } from "./where.js";
@@ -176,7 +176,7 @@ export function compileAggregate(
   return stages.reduce<Documents>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;
-      const spec = fields(stage, place, Object.keys(STAGES));
+      const spec = operators(stage, place, Object.keys(STAGES));
       const [name, ...more] = Object.keys(spec);
       if (name === undefined || more.length > 0) refuse(place, "an object of one stage", stage);
       return STAGES[name]!(spec[name], `${place}.${name}`, input, sees, statement);

@@ -1,7 +1,7 @@
 /** Expressions and accumulators of `aggregate`, as SQL over the documents of one stage. Knows no stage. */
 import { isObject } from "../described.js";
 import { numberOf } from "./filters.js";
-import { FIELDS_MAX, fields, jsonValue, refuse, refuseName, text } from "./judge.js";
+import { FIELDS_MAX, jsonValue, operators, refuse, refuseName, text } from "./judge.js";
 import { textOf, typeOf } from "./operators.js";
 import { orNull, parsePath, type Source, valueAt } from "./path.js";
 import type { Statement } from "./statement.js";
@@ -75,7 +75,7 @@ export function gathered(
   if (names.length > FIELDS_MAX) refuse(place, `of at most ${FIELDS_MAX} fields`, spec);
   return names.map((name) => {
     const inside = `${place}.${name}`;
-    const accumulator = fields(spec[name], inside, [...Object.keys(ACCUMULATORS), "$count"]);
+    const accumulator = operators(spec[name], inside, [...Object.keys(ACCUMULATORS), "$count"]);
     const [operator, ...more] = Object.keys(accumulator);
     if (operator === undefined || more.length > 0) refuse(inside, "an object of one accumulator", accumulator);
     fieldName(name, inside);

@@ -1,6 +1,7 @@
 /** How a query's JSON is refused, and the bounds of what it may hold. Knows no operator and no SQL. */
 import { ActionError } from "../../errors.js";
 import { described, holdsInfinity, isObject, unstorableAt } from "../described.js";
+import { flat, refuseUnknownFields } from "../unknown-fields.js";
 
 /** Bounds of one query; the language is in docs/data-source-queries.md. */
 export const WHERE_MAX_DEPTH = 12;
@@ -29,12 +30,24 @@ export function refuseName(place: string, allowed: readonly string[], came: stri
   throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")}; ${described(came)} came`);
 }
 
-/** An object of known names, absent ones undefined. @throws REQUEST_INVALID for another name, or no object */
+/** @throws REQUEST_INVALID unless it is an object */
+export function object(value: unknown, place: string): Record<string, unknown> {
+  return isObject(value) ? value : refuse(place, "an object", value);
+}
+
+/** An object of known fields, absent ones undefined. @throws REQUEST_INVALID for another field, or no object */
 export function fields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  if (!isObject(value)) refuse(place, "an object", value);
-  const unknown = Object.keys(value).find((key) => !allowed.includes(key));
+  const given = object(value, place);
+  refuseUnknownFields(given, flat(allowed), place);
+  return given;
+}
+
+/** An object of known operators. @throws REQUEST_INVALID for another one, or no object */
+export function operators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
+  const given = object(value, place);
+  const unknown = Object.keys(given).find((key) => !allowed.includes(key));
   if (unknown !== undefined) refuseName(place, allowed, unknown);
-  return value;
+  return given;
 }
 
 export function list(value: unknown, place: string, max: number, min = 0): unknown[] {

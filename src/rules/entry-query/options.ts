@@ -1,7 +1,8 @@
 /** What a caller asks of `find`, judged: every field but where, order and aggregate, which their compilers judge. Knows no SQL. */
 import { isObject } from "../described.js";
 import { page } from "../page.js";
-import { fields, flag, JOINS_MAX, list, refuse, text, wholeNumber } from "./judge.js";
+import { flat, type Shape } from "../unknown-fields.js";
+import { flag, JOINS_MAX, list, object, refuse, text, wholeNumber } from "./judge.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
@@ -24,6 +25,8 @@ export interface EntryScope {
 export const EVERYTHING: EntryScope = { sees: () => true, filter: null };
 
 export interface FindOptions {
+  /** The query as it was received. */
+  given: unknown;
   where: unknown;
   order: unknown;
   aggregate: unknown;
@@ -54,31 +57,19 @@ export interface Join {
   limit: number;
 }
 
-const FIELDS = [
-  "type",
-  "where",
-  "attributes",
-  "order",
-  "limit",
-  "offset",
-  "includePagination",
-  "join",
-  "aggregate",
-  "cursor",
-];
-const JOIN_FIELDS = [
-  "dataSourceId",
-  "dataSourceName",
-  "on",
-  "required",
-  "has",
-  "count",
-  "sum",
-  "where",
-  "attributes",
-  "limit",
-  "order",
-];
+const JOIN_SHAPE = flat([
+  ...["dataSourceId", "dataSourceName", "on", "required", "has", "count", "sum"],
+  ...["where", "attributes", "limit", "order"],
+]);
+
+/** Fields of a query; unknown ones are refused once the query is compiled. */
+export const QUERY_SHAPE: Shape = {
+  fields: {
+    ...flat(["type", "where", "attributes", "order", "limit", "offset", "includePagination", "aggregate", "cursor"])
+      .fields,
+    join: { each: JOIN_SHAPE },
+  },
+};
 
 /** Whole columns by name, with or without `data.`. */
 function attributes(value: unknown, place: string): ReadonlySet<string> | null {
@@ -125,7 +116,7 @@ function shown(join: Record<string, unknown>, place: string): Join["shows"] {
 function parseJoin(name: string, value: unknown): Join {
   const place = `join.${name}`;
   text(name, "join's names", NAME_MAX);
-  const join = fields(value, place, JOIN_FIELDS);
+  const join = object(value, place);
   return {
     name,
     dataSource: joinedSource(join, place),
@@ -154,8 +145,9 @@ function parseCursor(value: unknown): FindOptions["cursor"] {
 
 /** @throws REQUEST_INVALID naming the field, what was expected and what came */
 export function parseFind(value: unknown): FindOptions {
-  const options = fields(value ?? {}, "the query", FIELDS);
+  const options = object(value ?? {}, "the query");
   const parsed = {
+    given: value,
     where: options["where"],
     order: options["order"],
     aggregate: options["aggregate"] ?? null,

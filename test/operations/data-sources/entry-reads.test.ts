@@ -258,7 +258,7 @@ describe("reading entries", () => {
 
   it("names what is wrong with a query, what was expected and what came", async () => {
     const cases: [query: unknown, words: string][] = [
-      [{ wher: {} }, "the query may hold type, where"],
+      [{ wher: {} }, 'wher is not a known field; the nearest known field is "where"'],
       [{ where: [] }, "where must be an object of columns and operators; an array of 0 came"],
       [{ where: { a: { $foo: 1 } } }, "where.a may hold $eq"],
       [{ where: { $where: "1" } }, "where may hold columns, $and"],
