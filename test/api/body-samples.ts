@@ -1,4 +1,5 @@
 /** A body without a fault for each route that reads one. The test of unknown fields fails for a route without a sample. */
+import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
 export interface BodySample {
@@ -42,7 +43,12 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   const { files } = (await upload.json()) as { files: { id: number }[] };
   const notification = await ask("POST", "/v1/apps/1/notifications", { data: { title: "a" } });
   const { alert } = await ask("POST", "/v1/apps/1/alerts", { ...ALERT, name: "sample" });
+  const link = await accountsBeside(service).accounts.setupLink();
+  const person = { firstName: "A", lastName: "B", email: "setup@example.com", passphrase: PASSPHRASE };
+  const setup = await service.rest("POST", "/v1/auth/setup", { as: null, body: { token: link.token, ...person } });
+  const [, session = ""] = /auth_token=([^;]*)/.exec(setup.headers.get("set-cookie") ?? "") ?? [];
   return {
+    session,
     ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },
     ...{ ds: 1, users: users.dataSource.id, entryId: entry.id, folder: folder.id, file: files[0]!.id },
     ...{ notificationId: notification.id, alertId: alert.id, messageId: 1, name: "kept" },
@@ -124,6 +130,13 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
   [`DELETE ${APP}/editors`]: { body: { userId: 1 } },
   [`POST ${APP}/tokens`]: { body: { kind: "api" } },
+  "POST /v1/auth/setup": {
+    body: { token: "a", email: "c@example.com", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
+  },
+  "POST /v1/auth/sign-in": { body: { email: "c@example.com", passphrase: PASSPHRASE } },
+  "PUT /v1/auth/account": { body: { firstName: "A" } },
+  "POST /v1/auth/reset": { body: { email: "c@example.com" } },
+  "POST /v1/auth/reset/confirm": { body: { token: "a", passphrase: PASSPHRASE } },
   [`POST ${APP}/data-sources`]: {
     body: { name: "new", ...SOURCE, entries: [{ a: 1 }] },
     free: [...SOURCE_FREE, "entries[0]"],
