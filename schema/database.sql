@@ -457,6 +457,24 @@ CREATE TABLE instance (
   CONSTRAINT instance_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE invitation (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  link_id bigint NOT NULL,
+  organization_id bigint NOT NULL,
+  app_id bigint,
+  email text NOT NULL,
+  role text NOT NULL,
+  CONSTRAINT invitation_pkey PRIMARY KEY (id),
+  CONSTRAINT invitation_link_id_key UNIQUE (link_id),
+  CONSTRAINT invitation_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT invitation_link_id_fkey FOREIGN KEY (link_id) REFERENCES one_time_link(id) ON DELETE CASCADE,
+  CONSTRAINT invitation_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  CONSTRAINT invitation_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'editor'::text, 'operator'::text, 'reader'::text])))
+);
+
+CREATE INDEX invitation_app ON public.invitation USING btree (app_id) WHERE (app_id IS NOT NULL);
+CREATE INDEX invitation_organization ON public.invitation USING btree (organization_id);
+
 CREATE TABLE kept_script (
   sha256 text NOT NULL,
   source bytea NOT NULL,

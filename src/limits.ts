@@ -184,6 +184,13 @@ export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
 export const KEPT_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
 /** Tokens of one app that hold, those that pages and runs are given not counted. */
 export const TOKENS_PER_APP = 1_000;
+/** Members of an organization, and of an app. */
+export const MEMBERS_MAX = 1_000;
+/** Pending invitations of an organization. */
+export const INVITATIONS_MAX = 500;
+/** Longest lifetime of an invitation in hours, and the usual one. */
+export const INVITATION_MAX_HOURS = 720;
+export const INVITATION_HOURS = 168;
 /** Snapshots of an app, the oldest pruned. */
 export const APP_VERSIONS_KEPT = 100;
 /** Of one app, the newest: snapshots of its actions, entries of its trail, sessions of its visitors, answers to repeated requests. */

@@ -13,6 +13,7 @@ import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { MediaResolver } from "./graphql/media-resolver.js";
+import { MemberResolver } from "./graphql/member-resolver.js";
 import { MessageResolver } from "./graphql/message-resolver.js";
 import { NotificationResolver } from "./graphql/notification-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
@@ -52,6 +53,11 @@ export function createResolvers(operations: Operations): Resolvers {
     history: new HistoryResolver(gate, { history, statistics, logs }),
     logs: new LogResolver(gate, logs),
     media: new MediaResolver(gate, operations.media),
+    members: new MemberResolver(gate, {
+      members: operations.members,
+      invitations: operations.invitations,
+      people: operations.accounts,
+    }),
     messages: new MessageResolver(gate, operations.communicate.messages),
     notifications: new NotificationResolver(gate, operations.notify),
     publishing: new PublishResolver(gate, publishing),

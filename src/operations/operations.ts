@@ -20,6 +20,8 @@ import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createStore } from "./data-sources/store.js";
 import { createMedia } from "./media/media.js";
+import { createInvitations } from "./members/invitations.js";
+import { createMembers } from "./members/members.js";
 import { createMessaging, outletOf } from "./messaging.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
@@ -120,11 +122,22 @@ function triggersOf(
 function accessOf({ config, db, notifications, room, baseUrl }: Surroundings) {
   const credentials = createCredentials({ db, notifications });
   const people = createPeople({ db, credentials });
+  const accounts = createPeopleAccounts({ db, credentials, people, baseUrl });
+  const members = createMembers({ db, credentials });
   return {
     credentials,
     gate: createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room }),
     people,
-    accounts: createPeopleAccounts({ db, credentials, people, baseUrl }),
+    accounts,
+    members,
+    invitations: createInvitations({
+      db,
+      credentials,
+      members,
+      accounts: accounts.accounts,
+      links: accounts.links,
+      send: null,
+    }),
   };
 }
 

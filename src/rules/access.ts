@@ -2,7 +2,7 @@
 import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
-import type { Role } from "./roles.js";
+import { ROLES, type Role } from "./roles.js";
 
 /** Classes of the rate limits (specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
@@ -40,8 +40,8 @@ export interface Caller {
 export const SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Columns of the table that are no scope: roles of people, and kinds of credential that belong to one app. */
-export type Standing = Role | "api" | "task" | "viewer" | "live";
+/** Columns of the table that are no scope: the administrators of the service, roles of people, and credentials of one app. */
+export type Standing = "administrator" | Role | "api" | "task" | "viewer" | "live";
 
 interface Rule {
   who: readonly Standing[];
@@ -50,19 +50,19 @@ interface Rule {
   rate?: RateClass;
 }
 
-const ADMINS = ["owner", "admin"] as const;
-const AUTHORS = ["owner", "admin", "editor"] as const;
-const OPERATORS = ["owner", "admin", "editor", "operator"] as const;
-const READERS = ["owner", "admin", "editor", "reader"] as const;
-const MEMBERS = ["owner", "admin", "editor", "operator", "reader"] as const;
-const BACKENDS = ["owner", "admin", "editor", "api", "task"] as const;
+const ADMINS = ["administrator", "owner", "admin"] as const;
+const AUTHORS = ["administrator", "owner", "admin", "editor"] as const;
+const OPERATORS = ["administrator", "owner", "admin", "editor", "operator"] as const;
+const READERS = ["administrator", "owner", "admin", "editor", "reader"] as const;
+const MEMBERS = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
+const BACKENDS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
 /** Readers of what backends read. */
-const BACKEND_READERS = ["owner", "admin", "editor", "reader", "api", "task"] as const;
-const RUNNERS = ["owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
+const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
+const RUNNERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Readers of a user's own notifications. */
-const RECIPIENTS = ["owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
+const RECIPIENTS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
-const CLIENTS = ["owner", "admin", "editor", "viewer", "live"] as const;
+const CLIENTS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of a page, in which an app user signs in. */
 const PAGES = ["viewer", "live"] as const;
 
@@ -78,6 +78,12 @@ export const ACCESS = {
   updateApp: { who: AUTHORS, scopes: ["manage"] },
   administrate: { who: ADMINS },
   ownAccount: { who: MEMBERS },
+  createOrganization: { who: ["administrator"] },
+  listOrganizations: { who: MEMBERS },
+  readOrganization: { who: ADMINS },
+  manageOrganization: { who: ADMINS },
+  readMembers: { who: AUTHORS },
+  manageMembers: { who: ADMINS },
   listApps: { who: [...MEMBERS, "api", "task", "viewer", "live"], scopes: SCOPES },
   publishApp: { who: AUTHORS, scopes: ["publish"] },
   manageEditors: { who: AUTHORS },
@@ -160,6 +166,12 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   updateApp: "rows",
   administrate: "rows",
   ownAccount: "nothing",
+  createOrganization: "rows",
+  listOrganizations: "nothing",
+  readOrganization: "nothing",
+  manageOrganization: "rows",
+  readMembers: "nothing",
+  manageMembers: "rows",
   listApps: "nothing",
   publishApp: "rows",
   manageEditors: "nothing",
@@ -237,22 +249,16 @@ export const isPerson = ({ kind }: Pick<Caller, "kind">): boolean => kind === "e
 /** True for the credential of an app user's page. */
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/** Returns the caller's column of the table for an app; null if the caller has no right on it. An administrator is the owner of all. */
+/** Returns the caller's column of the table for an app; null if the caller has no right on it. */
 export function standingOn(caller: Caller, appId: number): Standing | null {
   switch (caller.kind) {
     case "admin":
-      return "owner";
+      return "administrator";
     case "editor":
       return caller.roles.get(appId) ?? null;
     default:
       return caller.appId === appId ? caller.kind : null;
   }
-}
-
-/** Returns the caller's role in an organization, null without one. */
-export function roleIn(caller: Caller, organizationId: number): Role | null {
-  if (caller.kind === "admin") return "owner";
-  return caller.organizations.get(organizationId) ?? null;
 }
 
 /** True if the table lets this standing, with these scopes, do the operation. */
@@ -266,4 +272,16 @@ export function allows(operation: Operation, standing: Standing, scopes: readonl
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = standingOn(caller, appId);
   return standing !== null && allows(operation, standing, caller.scopes);
+}
+
+/** True if the caller can do the operation in the organization. An administrator reaches every ID, as above. */
+export function mayEnterOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
+  const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
+  return standing !== undefined && allows(operation, standing);
+}
+
+/** True if the caller can do an operation that belongs to no app and no organization; a person needs no role for it. */
+export function mayEnterService({ kind, scopes }: Caller, operation: Operation): boolean {
+  if (kind === "admin") return allows(operation, "administrator");
+  return kind === "editor" ? ROLES.some((role) => allows(operation, role)) : allows(operation, kind, scopes);
 }

@@ -1,8 +1,17 @@
 /** Roles of people and their order. Read it when you compare the rights of two people. */
+import { ActionError } from "../errors.js";
+import { described } from "./described.js";
 
 /** Lowest first; a role may do what the roles before it may, except that `reader` sees code and data and `operator` runs actions. */
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
+
+/** Where a role holds: in a whole organization, or on one app of it. */
+export interface RoleScope {
+  organizationId: number;
+  /** null: the whole organization. */
+  appId: number | null;
+}
 
 const rankOf = (role: Role): number => ROLES.indexOf(role);
 
@@ -12,3 +21,9 @@ export const isAbove = (role: Role, other: Role | null): boolean => other === nu
 /** Returns the highest of several roles, null for none. */
 export const highestOf = (roles: readonly Role[]): Role | null =>
   roles.reduce<Role | null>((highest, role) => (isAbove(role, highest) ? role : highest), null);
+
+/** @throws REQUEST_INVALID */
+export function requiredRole(value: unknown, field: string): Role {
+  if (ROLES.some((role) => role === value)) return value as Role;
+  throw new ActionError("REQUEST_INVALID", `${field} must be one of ${ROLES.join(", ")} (got ${described(value)})`);
+}

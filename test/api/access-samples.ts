@@ -5,6 +5,7 @@ import type { TestService } from "../harness/service.js";
 /** Caller of an operation on an app, with a queued run that the caller started. */
 export interface Asker {
   token: string | null;
+  organizationId: number;
   appId: number;
   runId: number;
 }
@@ -20,8 +21,9 @@ const NOTHING = 2_000_000_000;
 
 const rest =
   (method: string, path: string, body?: unknown): Sample =>
-  async (service, { token, appId, runId }) => {
-    const filled = path.replace(":app", String(appId)).replace(":run", String(runId));
+  async (service, { token, organizationId, appId, runId }) => {
+    const ids = { ":app": appId, ":run": runId, ":organization": organizationId };
+    const filled = path.replace(/:(app|run|organization)\b/g, (name) => String(ids[name as keyof typeof ids]));
     const answer = await service.rest(method, filled, { as: token, body });
     return answer.http < 400 ? null : answer.body.status;
   };
@@ -74,6 +76,12 @@ export const SAMPLES: Record<Operation, Sample> = {
   updateApp: rest("PUT", "/v1/apps/:app", {}),
   administrate: rest("PUT", "/v1/admin/apps/:app", {}),
   listApps: rest("GET", "/v1/apps"),
+  createOrganization: rest("POST", "/v1/organizations", {}),
+  listOrganizations: rest("GET", "/v1/organizations"),
+  readOrganization: rest("GET", "/v1/organizations/:organization/members"),
+  manageOrganization: rest("PUT", `/v1/organizations/:organization/members/${NOTHING}`, {}),
+  readMembers: rest("GET", "/v1/apps/:app/members"),
+  manageMembers: rest("PUT", `/v1/apps/:app/members/${NOTHING}`, {}),
   ownAccount: rest("GET", "/v1/auth/session"),
   publishApp: rest("POST", "/v1/apps/:app/publish"),
   manageEditors: rest("DELETE", "/v1/apps/:app/editors", { userId: NOTHING }),

@@ -19,7 +19,9 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { SAMPLES } from "./access-samples.js";
 
 /** Operations of no single app. */
-const OF_NO_APP: readonly Operation[] = ["listApps", "ownAccount"];
+const OF_NO_APP: readonly Operation[] = ["listApps", "ownAccount", "listOrganizations", "createOrganization"];
+/** Operations of an organization: a role on one of its apps is none in it. */
+const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrganization"];
 
 const OPERATIONS = Object.keys(ACCESS) as Operation[];
 const REFUSALS = ["UNAUTHORIZED", "FORBIDDEN"];
@@ -53,6 +55,8 @@ describe("the matrix of access", () => {
   let service: TestService;
   const callers: TestCaller[] = [];
   const apps: Record<Place, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
+  const organizations: Record<Place, number> = { ...apps };
+  const placeOf = (appId: number) => (Object.keys(apps) as Place[]).find((place) => apps[place] === appId)!;
 
   async function insert(sql: string, parameters: unknown[]): Promise<number> {
     const [row] = await rows<{ id: number }>(service.db, `${sql} RETURNING id`, parameters);
@@ -91,7 +95,8 @@ describe("the matrix of access", () => {
   /** "passed" the gate, or the status of the refusal. */
   async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
-    const status = await SAMPLES[operation](service, { token, appId, runId });
+    const organizationId = organizations[placeOf(appId)];
+    const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
     // Callers that the table refuses are subject to the app's access rules, which grant nothing here.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
@@ -104,6 +109,10 @@ describe("the matrix of access", () => {
       return allows(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
     }
     if (standing === null || !allows(operation, standing, scopes)) return "FORBIDDEN";
+    if (OF_ORGANIZATION.includes(operation)) {
+      if (name === "administrator") return "passed";
+      return reaches.includes("another") && reaches.includes(place) ? "passed" : "FORBIDDEN";
+    }
     if (name === "administrator") return place === "missing" ? "APP_NOT_FOUND" : "passed";
     return reaches.includes(place) ? "passed" : "FORBIDDEN";
   }
@@ -113,12 +122,13 @@ describe("the matrix of access", () => {
     const { appId, organizationId, tokens } = service;
     const newApp = "INSERT INTO app (organization_id, name) VALUES ($1, 'other')";
     const elsewhere = await insert("INSERT INTO organization (name) VALUES ($1)", ["Elsewhere"]);
+    Object.assign(organizations, { own: organizationId, another: organizationId, foreign: elsewhere });
     apps.own = appId;
     apps.another = await insert(newApp, [organizationId]);
     apps.foreign = await insert(newApp, [elsewhere]);
     const add = (name: string, standing: Standing | null, token: string, more: Partial<TestCaller> = {}) =>
       callers.push({ name, standing, token, scopes: null, reaches: ["own"], ...more });
-    add("administrator", "owner", tokens.admin);
+    add("administrator", "administrator", tokens.admin);
     add("the first editor", "editor", tokens.editor);
     for (const kind of ["api", "viewer", "live"] as const) add(kind, kind, tokens[kind]);
     add("task", "task", await credential("task", {}));

@@ -205,6 +205,9 @@ export const STATELESS_MUTATIONS = [
   ...["addEditor", "removeEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.
   ...["updateOwnAccount", "endAuthSession", "endOtherAuthSessions"],
+  // Members and invitations: each change names the person, and the last one counts.
+  ...["setOrganizationMember", "removeOrganizationMember", "setAppMember", "removeAppMember", "createResetLink"],
+  ...["revokeInvitation", "acceptInvitation"],
   // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // Never changed, only revoked, cancelled or decided, once.

@@ -39,7 +39,10 @@ type Ids = Record<
   | "message"
   | "notification"
   | "alert"
-  | "token",
+  | "token"
+  | "organization"
+  | "person"
+  | "invitation",
   number
 >;
 
@@ -91,6 +94,11 @@ describe("ids of another app", () => {
           other,
         ])
       )[0]!.id;
+    const { organization } = await post("/v1/organizations", { name: CANARY });
+    const human = { firstName: CANARY, lastName: CANARY, email: `${CANARY}@example.com` };
+    const { user } = await post("/v1/admin/users", { ...human, organizationId: organization.id });
+    const invited = { email: `invited${CANARY}@example.com`, role: "reader" };
+    const { invitation } = await post(`/v1/organizations/${organization.id}/invitations`, invited);
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state) VALUES ($1, $2, 'master', 'manual', $3, 'queued')`,
       [other, action.id, JSON.stringify({ text: CANARY })],
@@ -112,6 +120,9 @@ describe("ids of another app", () => {
       notification: notification.id,
       alert: alert.id,
       token: token.id,
+      organization: organization.id,
+      person: user.id,
+      invitation: invitation.id,
     };
   }
 
@@ -162,6 +173,9 @@ describe("ids of another app", () => {
       notification,
       alert,
       token,
+      organization,
+      person,
+      invitation,
     } = ids;
     const byName: Record<string, number[]> = {
       actionId: [action],
@@ -176,6 +190,9 @@ describe("ids of another app", () => {
       alertId: [alert],
       tokenId: [token],
       sessionId: [token],
+      organizationId: [organization],
+      userId: [person],
+      invitationId: [invitation],
       fileId: [file],
       folderId: [folder],
       parentId: [folder],
@@ -191,6 +208,7 @@ describe("ids of another app", () => {
     if (/notification/i.test(where)) return [notification];
     if (/message/i.test(where)) return [message];
     if (/token/i.test(where)) return [token];
+    if (/invitation/i.test(where)) return [invitation];
     return [action];
   }
 

@@ -9,6 +9,7 @@ import type { DECISIONS } from "../../operations/communicate/messages.js";
 import type { MessageKind, MessageStatus } from "../../operations/communicate/outbox.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { NotificationStatus } from "../../rules/notification-input.js";
+import type { Role } from "../../rules/roles.js";
 
 type Values<T extends string> = { readonly [Value in T]: Value };
 
@@ -24,6 +25,14 @@ export function enumOf<T extends string>(
   registerEnumType(named, { name, description, valuesConfig: valuesConfig as Record<T, { description: string }> });
   return named;
 }
+
+export const RoleEnum = enumOf<Role>("Role", "Role of a person in an organization or on an app.", {
+  owner: "Full access, and may name other owners.",
+  admin: "Full access, and manages people whose role is not above.",
+  editor: "Writes actions, data and settings.",
+  operator: "Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings.",
+  reader: "Reads code, runs, logs, data and schedules; changes nothing.",
+});
 
 export const EnvironmentEnum = enumOf<Environment>("Environment", "Environment in which an action runs.", {
   server: "The action runs on the server.",

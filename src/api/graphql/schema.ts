@@ -22,6 +22,7 @@ import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { MediaResolver } from "./media-resolver.js";
+import { MemberResolver } from "./member-resolver.js";
 import { MessageResolver } from "./message-resolver.js";
 import { NotificationResolver } from "./notification-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
@@ -50,6 +51,7 @@ const CLASSES = {
   history: HistoryResolver,
   logs: LogResolver,
   media: MediaResolver,
+  members: MemberResolver,
   messages: MessageResolver,
   notifications: NotificationResolver,
   publishing: PublishResolver,

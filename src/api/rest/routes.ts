@@ -8,6 +8,7 @@ import { dataSourceRoutes } from "./data-source-routes.js";
 import { draftRoutes } from "./draft-routes.js";
 import { historyRoutes } from "./history-routes.js";
 import { mediaRoutes } from "./media-routes.js";
+import { memberRoutes } from "./member-routes.js";
 import { messageRoutes } from "./message-routes.js";
 import { notificationRoutes } from "./notification-routes.js";
 import { peopleRoutes } from "./people-routes.js";
@@ -29,6 +30,7 @@ export const ROUTES: readonly Route[] = [
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,
+  ...memberRoutes,
   ...authRoutes,
   ...dataSourceRoutes,
   ...sessionRoutes,

@@ -9,16 +9,15 @@ import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, VISITORS_SHARE } from "../../limits.js";
 import {
   ADDS,
-  allows,
   type Caller,
-  isPerson,
   isVisitor,
   mayEnter,
+  mayEnterOrganization,
+  mayEnterService,
   type Operation,
   type RateClass,
   rateClassOf,
   rateWindowOf,
-  roleIn,
 } from "../../rules/access.js";
 
 /** What the gate reads of a request, and the quota that it leaves there for the reply's headers. */
@@ -205,8 +204,7 @@ export function createGate(options: {
     enterService(visitor, operation) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      const standing = isPerson(caller) ? "owner" : caller.kind;
-      if (!allows(operation, standing, caller.scopes)) throw new ActionError("FORBIDDEN");
+      if (!mayEnterService(caller, operation)) throw new ActionError("FORBIDDEN");
       reportDeferred(visitor);
       return caller;
     },
@@ -214,7 +212,7 @@ export function createGate(options: {
     async enterOrganization(visitor, operation, organizationId) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      const own = [...caller.organizations].filter(([, role]) => allows(operation, role)).map(([id]) => id);
+      const own = [...caller.organizations.keys()].filter((id) => mayEnterOrganization(caller, operation, id));
       const id = organizationId ?? (own.length > 0 ? Math.min(...own) : null);
       if (caller.kind === "admin") {
         const [found] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
@@ -222,8 +220,7 @@ export function createGate(options: {
         reportDeferred(visitor);
         return { caller, organizationId: found.id };
       }
-      const role = id === null ? null : roleIn(caller, id);
-      if (id === null || role === null || !allows(operation, role)) throw new ActionError("FORBIDDEN");
+      if (id === null || !mayEnterOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
       reportDeferred(visitor);
       return { caller, organizationId: id };
     },

@@ -1,7 +1,7 @@
 /**
  * Accounts of people: the first administrator, sign-in by passphrase, reset. Sessions, links and counted failures are in the files beside it.
  */
-import type { DataSource } from "typeorm";
+import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { requiredEmail, requiredText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
 import { type HashTurn, hash, matches } from "../records/hashes.js";
 import { recordAccess } from "./access-events.js";
@@ -142,6 +142,29 @@ export function createAccounts(options: {
         const { address } = request;
         await recordAccess(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
         return { user, session };
+      });
+    },
+
+    /**
+     * Makes an account for an invited person and signs in. Without a passphrase the session must register a passkey first.
+     * @param welcome what belongs to it, in the same transaction: it uses up the invitation
+     * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, EMAIL_IN_USE
+     */
+    async join(
+      request: SignInRequest,
+      body: Record<string, unknown>,
+      { email, organizationId, shape }: { email: string; organizationId: number; shape: Shape },
+      welcome: (user: User, manager: EntityManager) => Promise<void>,
+    ): Promise<SignedIn> {
+      const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
+      const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      refuseUnknownFields(body, shape);
+      const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      return db.transaction(async (manager) => {
+        const user = await insertPerson([organizationId, ...names, email, hashed, false], manager);
+        await welcome(user, manager);
+        const how = { replaced: request.caller, isProvisional: hashed === null };
+        return { user, session: await sessions.begin(user.id, request, how, manager) };
       });
     },
 

@@ -2,7 +2,6 @@
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
-import type { Caller } from "../../rules/access.js";
 import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 
 /** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
@@ -39,10 +38,16 @@ export interface AuditFact {
   data: Record<string, unknown>;
 }
 
+/** Who changed something; null where it is not known. */
+export interface AuditActor {
+  personId: number | null;
+  credentialId: number | null;
+}
+
 /** Writes one entry, in the transaction of the change that it tells of, and `more` after it of the same change. */
 export async function audit(
   executor: Executor,
-  caller: Pick<Caller, "personId" | "credentialId"> | null,
+  caller: AuditActor | null,
   entry: AuditFact & { appId: number; actionId?: number },
   more: readonly AuditFact[] = [],
 ): Promise<void> {

@@ -1,0 +1,232 @@
+/** Organizations, members and invitations over GraphQL. Accepting without an account is REST only: no document runs without a credential. */
+import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import { ActionError } from "../../errors.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { User } from "../../operations/access/people.js";
+import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
+import type { Invitation } from "../../operations/members/invitation-rows.js";
+import type { Accepted, Invitations } from "../../operations/members/invitations.js";
+import type { Member, Members, Organization } from "../../operations/members/members.js";
+import { type Caller, mayEnterOrganization, type Operation } from "../../rules/access.js";
+import { optionalId } from "../../rules/fields.js";
+import type { Role, RoleScope } from "../../rules/roles.js";
+import type { RequestContext } from "../context.js";
+import { UserType } from "./app-types.js";
+import { AppId } from "./arguments.js";
+import { RoleEnum } from "./leaf-types.js";
+import {
+  CreateInvitationInput,
+  InvitationType,
+  MemberType,
+  NewInvitationType,
+  OrganizationType,
+  ResetLinkType,
+} from "./member-types.js";
+
+const OrganizationId = () => Arg("organizationId", () => Int, { description: "ID of the organization." });
+const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
+
+@Resolver()
+export class MemberResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: { members: Members; invitations: Invitations; people: PeopleAccounts },
+  ) {}
+
+  private async ofOrganization(
+    context: RequestContext,
+    operation: Operation,
+    id: number,
+  ): Promise<{ caller: Caller; scope: RoleScope }> {
+    const { caller, organizationId } = await this.gate.enterOrganization(context, operation, id);
+    return { caller: withAddress(caller, context), scope: { organizationId, appId: null } };
+  }
+
+  private async ofApp(context: RequestContext, operation: Operation, appId: number) {
+    const caller = await this.gate.enter(context, operation, appId);
+    return { caller, scope: await this.service.members.scopeOf(appId) };
+  }
+
+  /** Enters by a right on the organization or, for an invitation to an app, by one on that app. */
+  private async ofInvitation(context: RequestContext, organizationId: number, appId: number | null) {
+    const { caller } = context;
+    const isManager = caller !== null && mayEnterOrganization(caller, "manageOrganization", organizationId);
+    if (appId === null || isManager) {
+      const entered = await this.ofOrganization(context, "manageOrganization", organizationId);
+      if (appId === null) return entered;
+      const scope = await this.service.members.scopeIn(organizationId, appId);
+      if (!scope) throw new ActionError("APP_NOT_FOUND", "this organization has no such app");
+      return { caller: entered.caller, scope };
+    }
+    const entered = await this.ofApp(context, "manageMembers", appId);
+    if (entered.scope.organizationId !== organizationId) throw new ActionError("FORBIDDEN");
+    return entered;
+  }
+
+  @Query(() => [OrganizationType], { description: "Lists the organizations in which the caller has a role." })
+  async organizations(@Ctx() context: RequestContext): Promise<(Organization & { role: Role })[]> {
+    return this.service.members.organizations(this.gate.enterService(context, "listOrganizations"));
+  }
+
+  @Mutation(() => OrganizationType, {
+    description: "Creates an organization, whose owner is the caller; for administrators of the service.",
+  })
+  async createOrganization(
+    @Ctx() context: RequestContext,
+    @Arg("name", () => String, { nullable: true, description: "Name of the organization; required." }) name?: unknown,
+  ): Promise<Organization & { role: Role }> {
+    const caller = withAddress(this.gate.enterService(context, "createOrganization"), context);
+    return { ...(await this.service.members.createOrganization(caller, name)), role: "owner" };
+  }
+
+  @Query(() => [MemberType], { description: "Lists the people with a role in the organization." })
+  async organizationMembers(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+  ): Promise<Member[]> {
+    const { scope } = await this.ofOrganization(context, "readOrganization", organizationId);
+    return this.service.members.list(scope);
+  }
+
+  @Mutation(() => [MemberType], {
+    description: "Gives a person a role in the organization, in place of the present one; returns all members.",
+  })
+  async setOrganizationMember(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+    @UserId() userId: number,
+    @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
+  ): Promise<Member[]> {
+    const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
+    await this.service.members.set(caller, scope, userId, role);
+    return this.service.members.list(scope);
+  }
+
+  @Mutation(() => [MemberType], {
+    description:
+      "Removes a person from the organization and its apps, and ends sessions and tokens; returns the remaining members.",
+  })
+  async removeOrganizationMember(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+    @UserId() userId: number,
+  ): Promise<Member[]> {
+    const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
+    await this.service.members.remove(caller, scope, userId);
+    return this.service.members.list(scope);
+  }
+
+  @Query(() => [MemberType], { description: "Lists the people with a role on the app itself." })
+  async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
+    const { scope } = await this.ofApp(context, "readMembers", appId);
+    return this.service.members.list(scope);
+  }
+
+  @Mutation(() => [MemberType], {
+    description:
+      "Gives a person of the organization a role on the app, in place of the present one; returns all members.",
+  })
+  async setAppMember(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @UserId() userId: number,
+    @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
+  ): Promise<Member[]> {
+    const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
+    await this.service.members.set(caller, scope, userId, role);
+    return this.service.members.list(scope);
+  }
+
+  @Mutation(() => [MemberType], {
+    description: "Removes a person's role on the app, and ends tokens of the app that name the person.",
+  })
+  async removeAppMember(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @UserId() userId: number,
+  ): Promise<Member[]> {
+    const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
+    await this.service.members.remove(caller, scope, userId);
+    return this.service.members.list(scope);
+  }
+
+  @Mutation(() => ResetLinkType, {
+    description:
+      "Makes a link with which a person sets a new passphrase; for callers who outrank the person in every organization of theirs.",
+  })
+  async createResetLink(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+    @UserId() userId: number,
+  ): Promise<ResetLinkType> {
+    const { members, people } = this.service;
+    const { caller } = await this.ofOrganization(context, "manageOrganization", organizationId);
+    await members.mustBelong(organizationId, userId);
+    if (!(await members.outranks(caller, userId))) {
+      throw new ActionError("FORBIDDEN", "permission denied: you do not outrank this person in every organization");
+    }
+    const { link, expiresAt } = await people.accounts.resetLink(userId, caller.personId);
+    return { link, expiresAt };
+  }
+
+  @Query(() => [InvitationType], { description: "Lists pending invitations, newest first." })
+  async invitations(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+    @Arg("ofApp", () => Int, { nullable: true, description: "ID of the app; all of the organization by default." })
+    appId?: number | null,
+  ): Promise<Invitation[]> {
+    const { scope } = await this.ofInvitation(context, organizationId, appId ?? null);
+    return this.service.invitations.list(scope);
+  }
+
+  @Mutation(() => NewInvitationType, { description: "Invites a person by e-mail address; returns the link." })
+  async createInvitation(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+    @Arg("data", () => CreateInvitationInput, { description: "Properties of the new invitation." }) data: unknown,
+  ): Promise<NewInvitationType> {
+    const fields = (data ?? {}) as Record<string, unknown>;
+    const { appId: asked } = fields;
+    const appId = Number.isSafeInteger(asked) && (asked as number) > 0 ? (asked as number) : null;
+    const { caller, scope } = await this.ofInvitation(context, organizationId, appId);
+    optionalId(asked, "appId");
+    return this.service.invitations.create(caller, scope, fields);
+  }
+
+  @Mutation(() => Boolean, { description: "Revokes a pending invitation; returns true." })
+  async revokeInvitation(
+    @Ctx() context: RequestContext,
+    @OrganizationId() organizationId: number,
+    @Arg("id", () => Int, { description: "ID of the invitation." }) id: number,
+  ): Promise<boolean> {
+    if (!context.caller) throw new ActionError("UNAUTHORIZED");
+    const found = await this.service.invitations.find(organizationId, id);
+    const { caller } = await this.ofInvitation(context, organizationId, found?.appId ?? null);
+    if (!found) throw new ActionError("NOT_FOUND", "there is no such pending invitation");
+    await this.service.invitations.revoke(caller, found);
+    return true;
+  }
+
+  @Mutation(() => UserType, {
+    description: "Accepts an invitation to the caller's own e-mail address, which adds its role to the account.",
+  })
+  async acceptInvitation(
+    @Ctx() context: RequestContext,
+    @Arg("token", () => String, { description: "Token from the fragment of the link." }) token: unknown,
+  ): Promise<User> {
+    this.gate.enterService(context, "ownAccount");
+    return (await this.accept(context, { token })).user;
+  }
+
+  /** As REST sends it: also for people without an account. */
+  async accept(context: RequestContext, body: Record<string, unknown>): Promise<Accepted> {
+    const { caller, address, browser } = context;
+    const accepted = await this.service.invitations.accept({ caller, address, userAgent: browser?.userAgent }, body);
+    if (accepted.session) browser?.setSession(accepted.session);
+    return accepted;
+  }
+}
+
+const withAddress = (caller: Caller, { address }: RequestContext): Caller =>
+  address === undefined ? caller : { ...caller, address };

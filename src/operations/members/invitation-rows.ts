@@ -1,0 +1,92 @@
+/** Rows of invitations: each belongs to a one-time link, which says whether it is pending. Read it with `invitations.ts`. */
+import { type Executor, rows } from "../../data/database.js";
+import { ROLES, type Role, type RoleScope } from "../../rules/roles.js";
+
+/** A pending invitation. Times are ISO 8601. */
+export interface Invitation {
+  id: number;
+  organizationId: number;
+  /** null: the role holds in the whole organization. */
+  appId: number | null;
+  email: string;
+  role: Role;
+  /** ID of the person who made it; null if none did. */
+  createdBy: number | null;
+  createdAt: string;
+  expiresAt: string;
+}
+
+const COLUMNS = `
+  invitation.id, invitation.organization_id AS "organizationId", app_id AS "appId", invitation.email, role,
+  link.created_by AS "createdBy", link.created_at AS "createdAt", link.expires_at AS "expiresAt"`;
+const JOINED = "invitation JOIN one_time_link link ON link.id = link_id";
+const PENDING = "link.used_at IS NULL AND link.revoked_at IS NULL AND link.expires_at > now()";
+
+type Row = Omit<Invitation, "createdAt" | "expiresAt"> & { createdAt: Date; expiresAt: Date };
+
+const shown = ({ createdAt, expiresAt, ...row }: Row): Invitation => ({
+  ...row,
+  createdAt: createdAt.toISOString(),
+  expiresAt: expiresAt.toISOString(),
+});
+
+async function findWhere(executor: Executor, condition: string, values: unknown[]): Promise<Invitation[]> {
+  const sql = `SELECT ${COLUMNS} FROM ${JOINED} WHERE ${condition} ORDER BY invitation.id DESC`;
+  return (await rows<Row>(executor, sql, values)).map(shown);
+}
+
+/** Pending invitations of the organization, newest first; with an app only those to it. */
+export const pendingInvitations = (executor: Executor, { organizationId, appId }: RoleScope): Promise<Invitation[]> =>
+  findWhere(executor, `${PENDING} AND invitation.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2)`, [
+    organizationId,
+    appId,
+  ]);
+
+export const pendingInvitation = async (executor: Executor, organizationId: number, id: number) =>
+  (
+    await findWhere(executor, `${PENDING} AND invitation.organization_id = $1 AND invitation.id = $2`, [
+      organizationId,
+      id,
+    ])
+  )[0];
+
+export const invitationOfLink = async (executor: Executor, linkId: number): Promise<Invitation> =>
+  (await findWhere(executor, "link_id = $1", [linkId]))[0]!;
+
+const INSERT = `
+  INSERT INTO invitation (link_id, organization_id, app_id, email, role) VALUES ($1, $2, $3, $4, $5)`;
+
+export async function insertInvitation(
+  executor: Executor,
+  linkId: number,
+  { organizationId, appId }: RoleScope,
+  { email, role }: { email: string; role: Role },
+): Promise<Invitation> {
+  await rows(executor, INSERT, [linkId, organizationId, appId, email, role]);
+  return invitationOfLink(executor, linkId);
+}
+
+export const revokeInvitation = (executor: Executor, id: number) =>
+  executor.query(
+    "UPDATE one_time_link SET revoked_at = now() FROM invitation WHERE link_id = one_time_link.id AND invitation.id = $1",
+    [id],
+  );
+
+/**
+ * Revokes pending invitations that the person made and can no longer make: `role` is what remains of the person's role at the scope. So a
+ * removed administrator cannot come back by an invitation.
+ */
+export async function revokeInvitationsOf(
+  executor: Executor,
+  { organizationId, appId }: RoleScope,
+  personId: number,
+  role: Role | null,
+): Promise<void> {
+  const stillAllowed = role === "owner" || role === "admin" ? ROLES.slice(0, ROLES.indexOf(role) + 1) : [];
+  await executor.query(
+    `UPDATE one_time_link SET revoked_at = now() FROM invitation
+      WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND created_by = $1
+        AND organization_id = $2 AND ($3::bigint IS NULL OR app_id = $3) AND role <> ALL ($4)`,
+    [personId, organizationId, appId, stillAllowed],
+  );
+}

@@ -1,0 +1,178 @@
+/**
+ * Invitations: made by owners and admins, revoked, accepted once. An invitation to the address of an existing account is accepted only by
+ * that account's own session, so that a link takes over no account.
+ */
+import type { DataSource } from "typeorm";
+import { runInBackground } from "../../background.js";
+import { rows } from "../../data/database.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
+import { type Caller, isPerson } from "../../rules/access.js";
+import { described } from "../../rules/described.js";
+import { requiredEmail } from "../../rules/fields.js";
+import { isAbove, type RoleScope, requiredRole } from "../../rules/roles.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import type { Credentials } from "../access/credentials.js";
+import type { User } from "../access/people.js";
+import { recordAccess } from "../accounts/access-events.js";
+import type { Accounts, SignedIn, SignInRequest } from "../accounts/accounts.js";
+import type { Links } from "../accounts/links.js";
+import {
+  type Invitation,
+  insertInvitation,
+  invitationOfLink,
+  pendingInvitation,
+  pendingInvitations,
+  revokeInvitation,
+} from "./invitation-rows.js";
+import type { Members } from "./members.js";
+
+const HOUR_MS = 3_600_000;
+const INVITATIONS_PER_HOUR = 200;
+
+const ACCEPT = flat(["token", "firstName", "lastName", "passphrase"]);
+
+/** Sends the link to the invited person; null where the service has no mail server of its own. */
+export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
+
+/** `session` is null for an account that was signed in already. */
+export interface Accepted {
+  user: User;
+  session: SignedIn["session"] | null;
+}
+
+/** @throws REQUEST_INVALID */
+function hoursOf(value: unknown): number {
+  if (value === undefined || value === null) return INVITATION_HOURS;
+  const hours = value as number;
+  if (Number.isSafeInteger(value) && hours >= 1 && hours <= INVITATION_MAX_HOURS) return hours;
+  const message = `expiresInHours must be an integer from 1 to ${INVITATION_MAX_HOURS} (got ${described(value)})`;
+  throw new ActionError("REQUEST_INVALID", message);
+}
+
+export type Invitations = ReturnType<typeof createInvitations>;
+
+export function createInvitations(options: {
+  db: DataSource;
+  credentials: Credentials;
+  members: Members;
+  accounts: Accounts;
+  links: Links;
+  send: SendInvitation;
+}) {
+  const { db, credentials, members, accounts, links, send } = options;
+  const made = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
+
+  /** Adds the invited role, unless the person has one at least as high. */
+  async function join(user: User, { organizationId, appId, role }: Invitation, request: SignInRequest, token: unknown) {
+    const scope = { organizationId, appId };
+    await db.transaction(async (manager) => {
+      await members.lock(manager, scope);
+      await links.redeem(token, "invitation", manager);
+      const before = await members.roleAt(manager, scope, user.id);
+      if (isAbove(role, before)) {
+        if (before === null) await members.refuseTooMany(manager, scope);
+        await members.write(manager, scope, user.id, role);
+      }
+      const actor = { personId: user.id, credentialId: request.caller!.credentialId, address: request.address };
+      await members.record(manager, actor, scope, {
+        type: "invitation.accept",
+        subjectId: user.id,
+        data: { role, before },
+      });
+    });
+    await credentials.announce();
+  }
+
+  return {
+    list: (scope: RoleScope): Promise<Invitation[]> => pendingInvitations(db, scope),
+
+    /** Finds a pending invitation of the organization; undefined if there is none. */
+    find: (organizationId: number, id: number) => pendingInvitation(db, organizationId, id),
+
+    /**
+     * Makes an invitation; the link is in this answer only, and in the mail if the service can send one.
+     * @throws REQUEST_INVALID; FORBIDDEN for a role above the caller's; RATE_LIMIT_EXCEEDED
+     */
+    async create(
+      caller: Caller,
+      scope: RoleScope,
+      data: Record<string, unknown>,
+    ): Promise<{ invitation: Invitation; link: string }> {
+      const email = requiredEmail(data["email"], "email");
+      const role = requiredRole(data["role"], "role");
+      const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
+      const retryAfter = made.take(String(scope.organizationId));
+      if (retryAfter > 0) throw tooOften("too many invitations of this organization", retryAfter);
+      const { personId, address } = caller;
+      const issued = await db.transaction(async (manager) => {
+        await members.lock(manager, scope);
+        const own = await members.rankOf(manager, caller, scope);
+        if (isAbove(role, own)) throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+        const { organizationId } = scope;
+        const pending = await pendingInvitations(manager, { organizationId, appId: null });
+        if (pending.length >= INVITATIONS_MAX) {
+          throw new ActionError(
+            "REQUEST_INVALID",
+            `an organization has at most ${INVITATIONS_MAX} pending invitations`,
+          );
+        }
+        const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
+        const invitation = await insertInvitation(manager, link.id, scope, { email, role });
+        const about = { email, role, appId: scope.appId, invitationId: invitation.id };
+        await recordAccess(manager, { type: "invitation.create", organizationId, personId, address, data: about });
+        return { invitation, link: link.link };
+      });
+      if (send) runInBackground(send(issued.invitation, issued.link));
+      return issued;
+    },
+
+    async revoke({ personId, address }: Caller, { id, organizationId, email, role }: Invitation): Promise<void> {
+      await db.transaction(async (manager) => {
+        await revokeInvitation(manager, id);
+        const data = { email, role, invitationId: id };
+        await recordAccess(manager, { type: "invitation.delete", organizationId, personId, address, data });
+      });
+    },
+
+    /**
+     * Accepts an invitation: makes an account and signs in, or adds the role to the account that has the address.
+     * @throws LINK_EXPIRED; UNAUTHORIZED if the account exists and the request has no session of it; REQUEST_INVALID;
+     * PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
+     */
+    async accept(request: SignInRequest, body: Record<string, unknown>): Promise<Accepted> {
+      const link = await links.peek(body["token"], "invitation");
+      const invitation = await invitationOfLink(db, link.id);
+      const { email, organizationId, appId, role } = invitation;
+      const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
+      if (owner) {
+        const { caller } = request;
+        if (!caller || !isPerson(caller) || caller.personId !== owner.id) {
+          throw new ActionError("UNAUTHORIZED", "this e-mail address has an account; sign in to it to accept");
+        }
+        refuseUnknownFields(body, ACCEPT);
+        const user = await accounts.user(owner.id);
+        await join(user, invitation, request, body["token"]);
+        return { user, session: null };
+      }
+      const signedIn = await accounts.join(
+        request,
+        body,
+        { email, organizationId, shape: ACCEPT },
+        async (user, manager) => {
+          const scope = { organizationId, appId };
+          await members.lock(manager, scope);
+          await links.redeem(body["token"], "invitation", manager);
+          await members.refuseTooMany(manager, scope);
+          await members.write(manager, scope, user.id, role);
+          const actor = { personId: user.id, credentialId: null, address: request.address };
+          const data = { role, before: null };
+          await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
+        },
+      );
+      await credentials.announce();
+      return signedIn;
+    },
+  };
+}

@@ -1,0 +1,284 @@
+/**
+ * Members of organizations and apps: listed, given a role, removed. Nobody changes a role above their own, and an organization keeps an
+ * owner. Invitations are in `invitations.ts`.
+ */
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { MEMBERS_MAX } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { requiredText } from "../../rules/fields.js";
+import { highestOf, isAbove, type Role, type RoleScope, requiredRole } from "../../rules/roles.js";
+import type { Credentials } from "../access/credentials.js";
+import type { User } from "../access/people.js";
+import { recordAccess } from "../accounts/access-events.js";
+import { type AuditActor, audit } from "../records/audit.js";
+import { revokeInvitationsOf } from "./invitation-rows.js";
+
+/** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
+export interface Member {
+  user: User;
+  role: Role;
+  lastSeenAt: string | null;
+}
+
+export interface Organization {
+  id: number;
+  name: string;
+}
+
+/* $1 is the organization, $2 the app or null. A person may have several roles on an app; the highest counts. */
+const ROLES_AT = `
+  SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
+  UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
+
+const MEMBERS = `
+  SELECT person.id, person.organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
+         last_seen_at AS "lastSeenAt", json_agg(member.role) AS roles
+    FROM person JOIN (
+      SELECT person_id, role FROM app_role WHERE app_id = $2 AND NOT of_organization
+      UNION ALL SELECT person_id, role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1
+    ) AS member ON member.person_id = person.id
+   GROUP BY person.id ORDER BY person.id`;
+
+/* True for a person who belongs to the organization: at home there, or with a role in it or on one of its apps. */
+const BELONGS = `
+  SELECT FROM person WHERE id = $2 AND (organization_id = $1
+    OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
+    OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
+
+/* Roles that a removal takes away. */
+const HELD = `
+  SELECT role FROM app_role JOIN app ON app.id = app_id
+   WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2) AND person_id = $3 AND NOT of_organization
+  UNION ALL SELECT role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
+
+const CLEAR_APP = [
+  "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2",
+  "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2",
+];
+const CLEAR_ORGANIZATION = [
+  "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2",
+  "DELETE FROM app_editor USING app WHERE app.id = app_id AND app.organization_id = $1 AND person_id = $2",
+  "DELETE FROM app_member USING app WHERE app.id = app_id AND app.organization_id = $1 AND person_id = $2",
+];
+const SET_ORGANIZATION = `
+  INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)
+  ON CONFLICT (organization_id, person_id) DO UPDATE SET role = excluded.role`;
+const SET_APP = "INSERT INTO app_member (app_id, person_id, role) VALUES ($1, $2, $3)";
+const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)";
+
+/* Tokens that name the person, of the app or of all apps of the organization. */
+const END_TOKENS = `
+  UPDATE credential SET revoked_at = now() FROM app
+   WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
+     AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL`;
+/* Sessions and tokens of a person who has no role anywhere any longer. */
+const END_SESSIONS = `
+  UPDATE credential SET revoked_at = now()
+   WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
+     AND NOT EXISTS (SELECT FROM app_role WHERE person_id = $1)
+     AND NOT EXISTS (SELECT FROM organization_member WHERE person_id = $1)
+     AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
+
+const ADMINISTRATOR = `SELECT is_administrator AS "isAdministrator" FROM person WHERE id = $1`;
+/* Every organization that the person belongs to; null stands for a person at home there without a role. */
+const HELD_EVERYWHERE = `
+  SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
+    SELECT organization_id, NULL AS role FROM person WHERE id = $1
+    UNION ALL SELECT organization_id, role FROM organization_member WHERE person_id = $1
+    UNION ALL SELECT app.organization_id, role FROM app_role JOIN app ON app.id = app_id
+               WHERE person_id = $1 AND NOT of_organization) AS held GROUP BY organization_id`;
+const SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
+const ORGANIZATIONS = "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
+
+export type Members = ReturnType<typeof createMembers>;
+
+export function createMembers({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+  async function roleAt(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
+    const found = await rows<{ role: Role }>(manager, ROLES_AT, [scope.organizationId, scope.appId, personId]);
+    return highestOf(found.map(({ role }) => role));
+  }
+
+  /** Returns the caller's role from the database: the one of the request may be some seconds old. */
+  async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
+    const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
+    if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
+    return role;
+  }
+
+  /** Changes of the roles of one organization and of its apps happen one after the other. */
+  const lock = (manager: EntityManager, { organizationId }: RoleScope) =>
+    rows(manager, "SELECT FROM organization WHERE id = $1 FOR UPDATE", [organizationId]);
+
+  async function mustKeepOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
+    if (appId !== null) return;
+    const sql = "SELECT person_id AS id FROM organization_member WHERE organization_id = $1 AND role = 'owner'";
+    const owners = await rows<{ id: number }>(manager, sql, [organizationId]);
+    if (owners.length === 1 && owners[0]!.id === personId) throw new ActionError("LAST_OWNER");
+  }
+
+  async function refuseTooMany(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
+    const sql =
+      appId === null
+        ? "SELECT count(*) FROM organization_member WHERE organization_id = $1"
+        : "SELECT count(*) FROM app_role WHERE app_id = $1 AND NOT of_organization";
+    const [found] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
+    if (found!.count < MEMBERS_MAX) return;
+    throw new ActionError("REQUEST_INVALID", `an organization or app has at most ${MEMBERS_MAX} members`);
+  }
+
+  async function record(
+    manager: EntityManager,
+    { personId, credentialId, address }: AuditActor & { address?: string | undefined },
+    { organizationId, appId }: RoleScope,
+    change: { type: string; subjectId: number; data: Record<string, unknown> },
+  ): Promise<void> {
+    const { type, subjectId, data } = change;
+    await recordAccess(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
+    if (appId === null) return;
+    await audit(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
+  }
+
+  /** Writes the role in place of the one that the person has at this scope. */
+  async function write(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
+    if (appId === null) {
+      await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
+      return;
+    }
+    for (const sql of CLEAR_APP) await manager.query(sql, [appId, personId]);
+    if (role === "editor") await manager.query(SET_EDITOR, [appId, personId]);
+    else await manager.query(SET_APP, [appId, personId, role]);
+  }
+
+  return {
+    roleAt,
+    rankOf,
+    lock,
+    write,
+    record,
+    refuseTooMany,
+
+    /** Members by their own role at the scope: an app's members have a role on the app itself. */
+    async list({ organizationId, appId }: RoleScope): Promise<Member[]> {
+      type Row = User & { lastSeenAt: Date | null; roles: Role[] };
+      const found = await rows<Row>(db, MEMBERS, [organizationId, appId]);
+      return found.map(({ lastSeenAt, roles, ...user }) => ({
+        user,
+        role: highestOf(roles)!,
+        lastSeenAt: lastSeenAt?.toISOString() ?? null,
+      }));
+    },
+
+    /**
+     * Gives a person of the organization a role, in place of the present one.
+     * @throws REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's; LAST_OWNER
+     */
+    async set(caller: Caller, scope: RoleScope, personId: number, value: unknown): Promise<void> {
+      await db.transaction(async (manager) => {
+        await lock(manager, scope);
+        const own = await rankOf(manager, caller, scope);
+        const role = requiredRole(value, "role");
+        const found = await rows(manager, BELONGS, [scope.organizationId, personId]);
+        if (found.length === 0) throw new ActionError("NOT_FOUND", "there is no such person in this organization");
+        const before = await roleAt(manager, scope, personId);
+        if (isAbove(role, own) || (before !== null && isAbove(before, own))) {
+          throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+        }
+        if (role !== "owner") await mustKeepOwner(manager, scope, personId);
+        if (before === null) await refuseTooMany(manager, scope);
+        await write(manager, scope, personId, role);
+        await revokeInvitationsOf(manager, scope, personId, role);
+        await record(manager, caller, scope, { type: "member.update", subjectId: personId, data: { role, before } });
+        await credentials.announce(manager);
+      });
+      await credentials.announce();
+    },
+
+    /**
+     * Removes a person's roles at the scope: in an organization also those on its apps. Tokens that name the person end; with the last
+     * role of a person, so do all sessions.
+     * @throws NOT_FOUND, FORBIDDEN, LAST_OWNER
+     */
+    async remove(caller: Caller, scope: RoleScope, personId: number): Promise<void> {
+      const { organizationId, appId } = scope;
+      await db.transaction(async (manager) => {
+        await lock(manager, scope);
+        const own = await rankOf(manager, caller, scope);
+        const held = await rows<{ role: Role }>(manager, HELD, [organizationId, appId, personId]);
+        const before = highestOf(held.map(({ role }) => role));
+        if (before === null) throw new ActionError("NOT_FOUND", "there is no such member");
+        if (isAbove(before, own)) {
+          throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+        }
+        await mustKeepOwner(manager, scope, personId);
+        for (const sql of appId === null ? CLEAR_ORGANIZATION : CLEAR_APP) {
+          await manager.query(sql, [appId ?? organizationId, personId]);
+        }
+        await manager.query(END_TOKENS, [organizationId, appId, personId]);
+        await manager.query(END_SESSIONS, [personId]);
+        await revokeInvitationsOf(manager, scope, personId, null);
+        await record(manager, caller, scope, { type: "member.delete", subjectId: personId, data: { before } });
+        await credentials.announce(manager);
+      });
+      await credentials.announce();
+    },
+
+    /**
+     * True if the caller outranks the person in every organization of theirs: only then can the caller reset the passphrase. An
+     * administrator of the service is outranked by nobody.
+     */
+    async outranks(caller: Caller, personId: number): Promise<boolean> {
+      const [person] = await rows<{ isAdministrator: boolean }>(db, ADMINISTRATOR, [personId]);
+      if (!person || person.isAdministrator) return false;
+      if (caller.kind === "admin") return true;
+      type Held = { organizationId: number; roles: (Role | null)[] };
+      const held = await rows<Held>(db, HELD_EVERYWHERE, [personId]);
+      return held.every(({ organizationId, roles }) => {
+        const own = caller.organizations.get(organizationId);
+        return (own === "owner" || own === "admin") && roles.every((role) => role === null || isAbove(own, role));
+      });
+    },
+
+    /** @throws NOT_FOUND for a person who does not belong to the organization */
+    async mustBelong(organizationId: number, personId: number): Promise<void> {
+      if ((await rows(db, BELONGS, [organizationId, personId])).length > 0) return;
+      throw new ActionError("NOT_FOUND", "there is no such person in this organization");
+    },
+
+    /** The organization of an app that is known to exist. */
+    async scopeOf(appId: number): Promise<RoleScope> {
+      const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
+      return { organizationId: app!.organizationId, appId };
+    },
+
+    /** The scope of an app of the organization; null if the organization has no such app. */
+    async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
+      const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
+      return app?.organizationId === organizationId ? { organizationId, appId } : null;
+    },
+
+    /** The caller's organizations with the caller's role; an administrator's are all, at most 1,000. */
+    async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
+      const isAdmin = caller.kind === "admin";
+      const found = await rows<Organization>(db, ORGANIZATIONS, [isAdmin, [...caller.organizations.keys()]]);
+      return found.map(({ id, name }) => ({ id, name, role: isAdmin ? "owner" : caller.organizations.get(id)! }));
+    },
+
+    /** Makes an organization, whose owner is the person who makes it. @throws REQUEST_INVALID */
+    async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
+      const text = requiredText(name, "name");
+      const made = await db.transaction(async (manager) => {
+        const sql = "INSERT INTO organization (name) VALUES ($1) RETURNING id, name";
+        const [organization] = await rows<Organization>(manager, sql, [text]);
+        const scope = { organizationId: organization!.id, appId: null };
+        if (caller.personId !== null) await write(manager, scope, caller.personId, "owner");
+        const { personId, address } = caller;
+        await recordAccess(manager, { type: "organization.create", ...scope, personId, address, data: { name: text } });
+        return organization!;
+      });
+      await credentials.announce();
+      return made;
+    },
+  };
+}
