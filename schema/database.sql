@@ -433,6 +433,49 @@ CREATE INDEX execution_log_failed ON ONLY public.execution_log USING btree (app_
 CREATE INDEX execution_log_run ON ONLY public.execution_log USING btree (run_id);
 CREATE INDEX execution_log_task ON ONLY public.execution_log USING btree (app_id, task_id, id DESC);
 
+CREATE TABLE http_event (
+  action_id bigint NOT NULL,
+  key bytea NOT NULL,
+  run_id bigint NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT http_event_pkey PRIMARY KEY (action_id, key),
+  CONSTRAINT http_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE
+);
+
+CREATE INDEX http_event_age ON public.http_event USING btree (created_at);
+
+CREATE TABLE http_refusal (
+  action_id bigint NOT NULL,
+  status text NOT NULL,
+  reason text NOT NULL,
+  refused bigint NOT NULL,
+  last_at timestamp with time zone NOT NULL,
+  last_address text,
+  CONSTRAINT http_refusal_pkey PRIMARY KEY (action_id, status, reason),
+  CONSTRAINT http_refusal_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE
+);
+
+CREATE TABLE http_route (
+  app_id bigint NOT NULL,
+  is_draft boolean NOT NULL,
+  shape text NOT NULL,
+  method text NOT NULL,
+  action_id bigint NOT NULL,
+  settings json NOT NULL,
+  CONSTRAINT http_route_pkey PRIMARY KEY (app_id, is_draft, shape, method),
+  CONSTRAINT http_route_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT http_route_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX http_route_action ON public.http_route USING btree (action_id);
+
+CREATE TABLE http_secret (
+  action_id bigint NOT NULL,
+  sealed bytea NOT NULL,
+  CONSTRAINT http_secret_pkey PRIMARY KEY (action_id),
+  CONSTRAINT http_secret_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE
+);
+
 CREATE TABLE idempotency (
   credential_id bigint NOT NULL,
   app_id bigint NOT NULL,
@@ -892,7 +935,7 @@ CREATE TABLE run (
   CONSTRAINT run_copy_check CHECK ((copy = ANY (ARRAY['master'::text, 'production'::text]))),
   CONSTRAINT run_payload CHECK (((payload IS NOT NULL) OR (event_id IS NOT NULL))),
   CONSTRAINT run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text]))),
-  CONSTRAINT run_trigger_check CHECK ((trigger = ANY (ARRAY['manual'::text, 'schedule'::text, 'log'::text, 'analytics'::text])))
+  CONSTRAINT run_trigger_check CHECK ((trigger = ANY (ARRAY['manual'::text, 'schedule'::text, 'log'::text, 'analytics'::text, 'http'::text]))) NOT VALID
 ) PARTITION BY RANGE (id);
 
 CREATE INDEX run_action ON ONLY public.run USING btree (action_id, id DESC);

@@ -122,6 +122,7 @@ async function buildClient() {
   const scripts = {
     svc: `${runtime}/entry-script.ts`,
     "svc-run": `${runtime}/entry-run.ts`,
+    "svc-response": `${runtime}/entry-response.ts`,
     debug: `${runtime}/entry-debug.ts`,
     "app-page": "src/web/app-page/entry.ts",
     "push-worker": `${runtime}/entry-push-worker.ts`,

@@ -17,6 +17,7 @@ import {
   QUEUE_MAX_PER_APP,
   QUEUE_MIN_PER_APP,
   RATE_LIMIT_COMMUNICATE,
+  RATE_LIMIT_HTTP,
   RATE_LIMIT_MANAGE,
   RATE_LIMIT_PUBLISH,
   RATE_LIMIT_RUN,
@@ -53,7 +54,7 @@ export interface Config {
   /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
   chromeSandbox: boolean;
   /** Requests per 60 s and app, of Communicate per 30 s; 0 is unlimited. */
-  rateLimits: { manage: number; run: number; publish: number; communicate: number };
+  rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
   shutdownGraceMs: number;
@@ -331,6 +332,7 @@ export function readConfig(env: Environment = process.env): Config {
       run: read.integer("RATE_LIMIT_RUN", RATE_LIMIT_RUN, 0, 100_000),
       publish: read.integer("RATE_LIMIT_PUBLISH", RATE_LIMIT_PUBLISH, 0, 100_000),
       communicate: read.integer("RATE_LIMIT_COMMUNICATE", RATE_LIMIT_COMMUNICATE, 0, 100_000),
+      http: read.integer("RATE_LIMIT_HTTP", RATE_LIMIT_HTTP, 0, 100_000),
     },
     serverTimeoutMs: read.integer("SERVER_TIMEOUT_MS", SERVER_TIMEOUT_MS, 1, 3_600_000),
     clientTimeoutMs: read.integer("CLIENT_TIMEOUT_MS", CLIENT_TIMEOUT_MS, 1, 3_600_000),

@@ -22,7 +22,7 @@ export const STATUS = {
   FREQUENCY_TOO_FREQUENT: { http: 400, message: "frequency must not fire every minute" },
   TIMEZONE_INVALID: { http: 400, message: "timezone must be a full IANA name" },
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
-  TRIGGER_TYPE_INVALID: { http: 400, message: "trigger must be manual, schedule, log or analytics" },
+  TRIGGER_TYPE_INVALID: { http: 400, message: "trigger must be manual, schedule, log, analytics or http" },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "the trigger is not allowed here" },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
   INTEGRATION_ORIGINS_INVALID: {
@@ -38,6 +38,7 @@ export const STATUS = {
   PASSPHRASE_TOO_WEAK: { http: 400, message: "the passphrase is too easy to guess" },
   UNAUTHORIZED: { http: 401, message: "a valid credential is required" },
   SIGN_IN_FAILED: { http: 401, message: "the sign-in failed" },
+  SIGNATURE_INVALID: { http: 401, message: "the signature of the request is missing or not valid" },
   FORBIDDEN: { http: 403, message: "this credential may not do that" },
   CANNOT_UPDATE_PRODUCTION: { http: 403, message: "a production action changes only by publishing its master" },
   CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action is removed only by unpublishing its master" },

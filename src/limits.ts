@@ -45,6 +45,10 @@ export const RATE_WINDOW_MS = 60_000;
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
+/** Requests to HTTP triggers per window and app (contract, section 8). Overridden by RATE_LIMIT_HTTP. */
+export const RATE_LIMIT_HTTP = 600;
+/** Requests of one network address to one app's HTTP triggers, refused ones too, as a multiple of RATE_LIMIT_HTTP; in one process. */
+export const HTTP_ADDRESS_FACTOR = 10;
 /** Share of a rate limit beyond which the requests of visitors no longer count against the app's own credentials. */
 export const VISITORS_SHARE = 2 / 3;
 

@@ -54,7 +54,7 @@ const tooLarge = (limit: number): ActionError =>
  * Reads a whole body. Fastify only compares it with the limit of the route, and a chunked body has no length to check beforehand.
  * @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID
  */
-function readBytes(body: Readable, limit: number): Promise<Buffer> {
+function readUpTo(body: Readable, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -79,6 +79,9 @@ function readBytes(body: Readable, limit: number): Promise<Buffer> {
     body.on("data", add).on("end", finish).on("error", fail);
   });
 }
+
+/** Reads the whole body of the request. @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID */
+export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> => readUpTo(body, limitOf(request));
 
 /**
  * Ends a request whose sender is too slow, as the server ends those whose headers do not arrive. Time in which the service itself does
@@ -139,7 +142,7 @@ function parseText(text: string): unknown {
 }
 
 async function refuseOther(request: FastifyRequest, payload: Readable): Promise<undefined> {
-  const body = await readBytes(payload, limitOf(request));
+  const body = await readBytes(request, payload);
   if (body.length === 0) return undefined;
   const type = request.headers["content-type"] ?? "none";
   throw new ActionError(
@@ -187,7 +190,7 @@ export function registerBodies(
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
-    const body = await readBytes(payload, limitOf(request));
+    const body = await readBytes(request, payload);
     if (body.length <= SMALL_BODY_BYTES) return parse(body, request);
     const sender = senderOf(request.context);
     try {

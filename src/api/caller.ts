@@ -32,10 +32,14 @@ function cookieToken(method: string, headers: IncomingHttpHeaders): string | nul
   throw new ActionError("FORBIDDEN", "a cookie is no credential for a request from another origin");
 }
 
-/** The token in the headers, null when there is none. `Auth-token` goes before `Authorization`, that before the cookie. */
-export function tokenIn(method: string, headers: IncomingHttpHeaders): string | null {
+/** The token in `Auth-token` or else `Authorization`, null when there is none. */
+export function headerToken(headers: IncomingHttpHeaders): string | null {
   const own = headers["auth-token"];
   if (typeof own === "string" && own !== "") return own;
-  const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
-  return bearer ?? cookieToken(method, headers);
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
+}
+
+/** The token in the headers, else in the cookie; null when there is none. */
+export function tokenIn(method: string, headers: IncomingHttpHeaders): string | null {
+  return headerToken(headers) ?? cookieToken(method, headers);
 }

@@ -25,6 +25,8 @@ export interface RequestContext extends Visitor {
   };
   /** It is refused, whatever HTTP says. */
   refused?: true;
+  /** A refusal of it is sent without delay: nothing can be found out by guesses. */
+  isAnswered?: true;
 }
 
 /** Whether the key is free again where its run failed. @throws REQUEST_INVALID */

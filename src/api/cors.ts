@@ -1,5 +1,5 @@
 /** Which pages elsewhere may talk to the API: all, with a token in a header; none with a cookie. */
-import cors from "@fastify/cors";
+import cors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 
 const DAY_SECONDS = 86_400;
@@ -19,7 +19,7 @@ const EXPOSED = [
  * a page can do here is what the token that it was given can do. A server run's page is such an origin.
  */
 export function registerCors(app: FastifyInstance): void {
-  app.register(cors, {
+  const options: FastifyCorsOptions = {
     origin: "*",
     credentials: false,
     // An OPTIONS that asks for nothing is no fault.
@@ -28,5 +28,10 @@ export function registerCors(app: FastifyInstance): void {
     allowedHeaders: ALLOWED.join(", "),
     exposedHeaders: EXPOSED.join(", "),
     maxAge: DAY_SECONDS,
+  };
+  app.register(cors, {
+    // HTTP triggers have lists of origins of their own (http-triggers.ts).
+    delegator: (request, callback) =>
+      callback(null, request.routeOptions.config.ownCredentials ? { origin: false } : options),
   });
 }

@@ -36,7 +36,7 @@ export function createResolvers(operations: Operations): Resolvers {
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
     actionWarnings: new ActionWarningResolver(),
-    actions: new ActionResolver(gate, actions),
+    actions: new ActionResolver(gate, actions, operations.endpoints, operations.authoring.rotateSecret),
     alerts: new AlertResolver(gate, operations.alerts.rules),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
@@ -60,7 +60,7 @@ export function createResolvers(operations: Operations): Resolvers {
     }),
     messages: new MessageResolver(gate, operations.communicate.messages),
     notifications: new NotificationResolver(gate, operations.notify),
-    publishing: new PublishResolver(gate, publishing),
+    publishing: new PublishResolver(gate, publishing, operations.endpoints),
     queue: new QueueResolver(gate, operations.backlogs),
     runs: new RunResolver(gate, runs, console),
     schedulePause: new SchedulePauseResolver(gate, operations.triggers.pause),
@@ -69,7 +69,7 @@ export function createResolvers(operations: Operations): Resolvers {
     trail: new TrailResolver(gate, trail),
     tokens: new TokenResolver(gate, credentials, people),
     transfer: new TransferResolver(gate, transfer),
-    versions: new VersionResolver(gate, { versions, restoring, comparison }),
+    versions: new VersionResolver(gate, { versions, restoring, comparison, endpoints: operations.endpoints }),
     triggers: new TriggerResolver(gate, { events: logEvents, schedule, week, backtest }),
   };
 }

@@ -10,6 +10,7 @@ import type { Patience } from "../operations/access/patience.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
+import type { HttpTriggers } from "../operations/http/http-triggers.js";
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
@@ -32,6 +33,7 @@ import { registerFirstPage } from "./first-page.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
+import { registerHttpTriggers } from "./http-triggers.js";
 import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { registerOpenapi } from "./openapi-route.js";
@@ -73,6 +75,7 @@ export interface ApiOptions {
   tracing: Tracing;
   /** Which GraphQL documents app users may send. */
   graphqlDocuments: "any" | "persisted";
+  httpTriggers: HttpTriggers;
   log: Logger;
 }
 
@@ -138,7 +141,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
     const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
     const leave = () => done(null, isLarge ? sliced([payload], end) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;
-    if (!refused || context?.caller !== null) return leave();
+    if (!refused || context?.caller !== null || context.isAnswered) return leave();
     patience.wait(addressSender(context.address)).then((isAnswered) => {
       if (!isAnswered) end();
       leave();
@@ -150,7 +153,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
-  const { patience, turns, limiter, measures, tracing, graphqlDocuments, log } = options;
+  const { patience, turns, limiter, httpTriggers, measures, tracing, graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(options);
@@ -178,12 +181,14 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     if (request.method === "POST" && request.url.startsWith("/v1/auth/") && isForeign(request.headers)) {
       throw new ActionError("CROSS_SITE_REQUEST");
     }
-    const token = tokenIn(request.method, request.headers);
+    const isOwn = request.routeOptions.config.ownCredentials;
+    const token = isOwn ? null : tokenIn(request.method, request.headers);
     const caller = token === null ? null : await credentials.resolve(token, address);
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
     Object.assign(request.context, { caller, answer });
     answer.whenEnded(await limiter.enter(request.context, gone));
+    if (isOwn) return;
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
     request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);
   });
@@ -194,6 +199,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);
   registerDeliveryReports(app, { reports, baseUrl });
+  registerHttpTriggers(app, { triggers: httpTriggers, credentials, baseUrl });
   registerEnvScript(app, resolvers.settings);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });

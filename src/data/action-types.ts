@@ -5,7 +5,8 @@ export type Environment = "server" | "client" | "any";
 /** The draft, and what live apps run. */
 export type Copy = "master" | "production";
 
-export type TriggerType = "manual" | "schedule" | "log" | "analytics";
+/** `http` is this service's own; the other four are the specification's. */
+export type TriggerType = "manual" | "schedule" | "log" | "analytics" | "http";
 
 /** Filter of a `log` trigger. Without `dataSourceId` every data source matches. */
 export interface LogWhere {
@@ -21,11 +22,59 @@ export interface AnalyticsWhere {
   data?: Record<string, unknown>;
 }
 
-/** What starts an action: known properties alone. */
+export type HttpMethod = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+export type SignatureScheme =
+  | "standard-webhooks"
+  | "stripe"
+  | "github"
+  | "slack"
+  | "shopify"
+  | "twilio"
+  | "sendgrid"
+  | "hmac";
+
+/** How a request to an `http` trigger proves itself. `setting` names a `_` or `__` setting of the app. */
+export type HttpAuth =
+  | { type: "none" }
+  | { type: "secret" }
+  | { type: "bearer" }
+  | { type: "basic"; setting: string }
+  | {
+      type: "signature";
+      scheme: SignatureScheme;
+      setting: string;
+      /** Maximum difference to the time in the signature; 300 by default. */
+      toleranceSeconds?: number;
+      /** Of `hmac`: the header with the signature, the digest, its text form, text before it, and the header with a signed time. */
+      header?: string;
+      algorithm?: "sha1" | "sha256" | "sha512";
+      encoding?: "hex" | "base64";
+      prefix?: string;
+      timestampHeader?: string;
+    };
+
+/** Requests that an `http` trigger answers. */
+export interface HttpWhere {
+  /** Absent: all methods. */
+  method?: HttpMethod;
+  /** One to eight segments; `:name` matches any one segment. */
+  path: string;
+  auth: HttpAuth;
+  /** Origins whose pages may read the answer. */
+  cors?: { origins: string[] };
+  /** `immediately`: 202 once the run is stored. Absent: the result of the run. */
+  respond?: "immediately" | "result";
+  /** Header with the ID of the event, by which repeats are found. */
+  idempotencyHeader?: string;
+}
+
+/** One way to start an action. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }
-  | { trigger: "analytics"; where: AnalyticsWhere };
+  | { trigger: "analytics"; where: AnalyticsWhere }
+  | { trigger: "http"; where: HttpWhere };
 
 /** Tests of one column of an app user's entry, all of which must hold. */
 export interface ActionAccessTest {

@@ -65,6 +65,7 @@ import { Roles1764001100000 } from "../../migrations/1764001100000-roles.js";
 import { Accounts1764100000000 } from "../../migrations/1764100000000-accounts.js";
 import { ActionAccess1764100100000 } from "../../migrations/1764100100000-action-access.js";
 import { Invitations1764200000000 } from "../../migrations/1764200000000-invitations.js";
+import { HttpTriggers1764200150000 } from "../../migrations/1764200150000-http-triggers.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -134,6 +135,7 @@ export const MIGRATIONS = [
   Accounts1764100000000,
   ActionAccess1764100100000,
   Invitations1764200000000,
+  HttpTriggers1764200150000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

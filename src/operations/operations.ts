@@ -19,6 +19,9 @@ import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createStore } from "./data-sources/store.js";
+import { createEndpoints } from "./http/endpoints.js";
+import { createHttpTriggers } from "./http/http-triggers.js";
+import { createProofs } from "./http/proofs.js";
 import { createMedia } from "./media/media.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
@@ -141,6 +144,17 @@ function accessOf({ config, db, notifications, room, baseUrl }: Surroundings) {
   };
 }
 
+/** Addresses of HTTP triggers, and what answers requests to them. */
+function triggersByHttp(
+  { config, db }: Surroundings,
+  parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "limit"> & Parameters<typeof createProofs>[0],
+) {
+  const { gate, endpoints, runs, logs, intake } = parts;
+  const { http: limit } = config.rateLimits;
+  const ofRequests = { gate, endpoints, runs, logs, intake, proofs: createProofs(parts), limit };
+  return { endpoints, httpTriggers: createHttpTriggers({ db, ...ofRequests }) };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
   const access = accessOf(surroundings);
@@ -167,8 +181,9 @@ export async function createOperations(surroundings: Surroundings) {
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const { check: checkCode } = createIsolateCheck();
-  const measure = { serverTimeoutMs, allowPrivateNetwork };
-  const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, ...measure, log });
+  const endpoints = createEndpoints({ db, dataKeys, baseUrl });
+  const ofAuthoring = { checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints };
+  const authoring = createAuthoring({ db, ...ofAuthoring, log });
   const scans = createSecretScans();
   const { scripts: keptScripts } = packages;
   const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, userOf };
@@ -189,6 +204,7 @@ export async function createOperations(surroundings: Surroundings) {
     settings,
     apps,
     authoring,
+    ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,

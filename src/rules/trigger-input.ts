@@ -1,29 +1,36 @@
 /** What a caller may give as `triggers`, and the form they are kept in. Knows no event and matches none. */
-import type { AnalyticsWhere, Environment, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
+import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { HTTP_WHERE_FIELDS, httpWhereFault, keptHttpWhere, repeatedRouteFault } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 import { flat, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
-export const TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
+/** Kinds that the specification defines. */
+export const SPECIFIED_TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
+/** Kinds that this service adds (contract, section 8). */
+export const ADDED_TRIGGER_TYPES: readonly TriggerType[] = ["http"];
+export const TRIGGER_TYPES: readonly TriggerType[] = [...SPECIFIED_TRIGGER_TYPES, ...ADDED_TRIGGER_TYPES];
 
 const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
   server: ["analytics"],
-  client: ["schedule", "log"],
-  any: [],
+  client: ["schedule", "log", "http"],
+  any: ["http"],
 };
 
 const TRIGGERS_MAX = 100;
 /** `where` is named for every type, and used for some. */
 export const WHERE_SHAPE = flat(["type", "dataSourceId", "data"]);
-export const TRIGGER_SHAPE: Shape = { fields: { trigger: null, where: WHERE_SHAPE } };
+export const TRIGGER_SHAPE: Shape = {
+  fields: { trigger: null, where: { fields: { ...WHERE_SHAPE.fields, ...HTTP_WHERE_FIELDS } } },
+};
 
 export const EVENT_TYPE_MAX_CHARACTERS = 255;
 const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
-/** TRIGGERS_INVALID: not an array of objects, or a `log` or `analytics` trigger without a usable `where`. */
+/** TRIGGERS_INVALID: not an array of objects, a `log`, `analytics` or `http` trigger without a usable `where`, or two for one address. */
 export function triggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects; ${described(value)} came`;
   if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX}; ${value.length} came`;
@@ -32,7 +39,13 @@ export function triggersFault(value: unknown): string | null {
     const fault = whereFault(element);
     if (fault !== null) return `triggers[${index}].${fault}`;
   }
-  return null;
+  return repeatedRouteFault(httpWheres(value));
+}
+
+/** The `where` of each HTTP trigger, with its place in the list. */
+function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
+  const http = elements(triggers).filter(([, element]) => own(element, "trigger") === "http");
+  return http.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
 /** Why the `where` of a log trigger is refused, or null; and the form it is kept in. */
@@ -46,18 +59,19 @@ export function triggerTypeFault(value: unknown): string | null {
   for (const [index, element] of elements(value)) {
     const type = own(element, "trigger");
     if (isTriggerType(type)) continue;
-    return `triggers[${index}].trigger must be one of ${TRIGGER_TYPES.join(", ")}; ${described(type)} came`;
+    const expected = `${SPECIFIED_TRIGGER_TYPES.join(", ")}, or of this service ${ADDED_TRIGGER_TYPES.join(", ")}`;
+    return `triggers[${index}].trigger must be one of ${expected} (got ${described(type)})`;
   }
   return null;
 }
 
-/** TRIGGER_NOT_ALLOWED: `analytics` on `server`; `schedule` or `log` on `client`. */
+/** TRIGGER_NOT_ALLOWED: `analytics` on `server`; `schedule` or `log` on `client`; `http` anywhere but on `server`. */
 export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of elements(value)) {
     const type = own(element, "trigger");
     if (!isTriggerType(type) || !NOT_ALLOWED[environment].includes(type)) continue;
-    return `triggers[${index}].trigger must not be ${type} where environment is ${environment}`;
+    return `triggers[${index}].trigger must not be ${type} (got environment ${environment})`;
   }
   return null;
 }
@@ -68,6 +82,7 @@ export function keptTriggers(value: unknown): Trigger[] {
     const type = element["trigger"] as TriggerType;
     const where = element["where"] as Record<string, unknown>;
     if (type === "log") return { trigger: type, where: keptLogWhere(where) };
+    if (type === "http") return { trigger: type, where: keptHttpWhere(where) };
     return type === "analytics" ? { trigger: type, where: keptAnalyticsWhere(where) } : { trigger: type };
   });
 }
@@ -90,6 +105,7 @@ function own(object: Record<string, unknown>, key: string): unknown {
 
 function whereFault(element: Record<string, unknown>): string | null {
   const type = own(element, "trigger");
+  if (type === "http") return httpWhereFault(own(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
   const where = own(element, "where");
   if (!isObject(where)) return `where must be an object for a ${type} trigger; ${described(where)} came`;

@@ -9,7 +9,7 @@ export interface LogSubject {
 
 /** An AnalyticsWhere as any wire brings it. */
 export interface AnalyticsFilter {
-  type: string;
+  type: string | null;
   data?: unknown;
 }
 

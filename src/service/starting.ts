@@ -176,8 +176,10 @@ export class Starting {
     const rooms = createBodyRooms();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
-    const ofApi = { patience, rooms, resolvers, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl };
-    const api = await createApi({ ...shared, ...ofApi });
+    const { httpTriggers } = operations;
+    const ofApi = { patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
+    const addresses = { baseUrl, publicUrl, runtimeUrl };
+    const api = await createApi({ ...shared, ...ofApi, ...addresses });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };

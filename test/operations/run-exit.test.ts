@@ -65,7 +65,7 @@ function createApp(onEnd: () => void = () => {}) {
       },
       secrecy: createSecrecy({ settings, scans }),
       scripts: {
-        prepare: async () => ({ packages: [], hasToken: true, revoke: async () => {} }),
+        prepare: async () => ({ packages: [], hasToken: true, responseMark: null, revoke: async () => {} }),
       },
       console: { printer: () => printer } as unknown as RunConsole,
       timeoutMs: 1_000,

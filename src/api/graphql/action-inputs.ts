@@ -6,16 +6,18 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
 import type { Concurrency, Debounce } from "../../data/action-types.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import { HttpWhereInputFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, ConcurrencyPolicyEnum, CopyEnum, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 /** Holds the fields of a class to those that the rules judge. */
 type Given<Input> = { [Field in keyof Input]?: unknown };
 
-@InputType("TriggerWhereInput", { description: "Filter that selects which events start the action." })
-export class TriggerWhereInput {
+@InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })
+export class TriggerWhereInput extends HttpWhereInputFields {
   @Field(() => String, {
     nullable: true,
-    description: "Type of the event, for example dataSource.entry.create or analytics.pageView; required.",
+    description:
+      "Type of the event, for example dataSource.entry.create or analytics.pageView; required for `log` and `analytics` triggers.",
   })
   type?: unknown;
   @Field(() => GraphQLSafeInt, {
@@ -36,7 +38,7 @@ class TriggerInput {
   @Field(() => TriggerTypeEnum, { nullable: true, description: "Kind of trigger; required." }) trigger?: unknown;
   @Field(() => TriggerWhereInput, {
     nullable: true,
-    description: "Filter for events; required for `log` and `analytics`, ignored for other kinds.",
+    description: "Filter for events or requests; required for `log`, `analytics` and `http`, ignored for other kinds.",
   })
   where?: unknown;
 }

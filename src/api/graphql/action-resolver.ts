@@ -5,6 +5,8 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
+import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
+import type { Endpoints } from "../../operations/http/endpoints.js";
 import { guarded } from "../../operations/records/live-source.js";
 import { mayEnter } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
@@ -39,6 +41,8 @@ export class ActionResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: Actions,
+    private readonly endpoints: Endpoints,
+    private readonly rotateSecret: SecretRotation,
   ) {}
 
   @Query(() => ActionListType, { description: "Lists the drafts of the app's actions, newest first." })
@@ -54,8 +58,9 @@ export class ActionResolver {
     search?: string | null,
   ): Promise<ActionListType> {
     const caller = await this.gate.enter(context, "listActions", appId);
-    const list = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
-    return mayEnter(caller, "getAction", appId) ? list : { ...list, actions: list.actions.map(withoutCode) };
+    const { actions, pagination } = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
+    if (!mayEnter(caller, "getAction", appId)) return { actions: actions.map(withoutCode), pagination };
+    return { actions: await this.endpoints.shownTo(caller, actions), pagination };
   }
 
   @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })
@@ -69,8 +74,8 @@ export class ActionResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
   ): Promise<Action> {
-    await this.gate.enter(context, "getAction", appId);
-    return this.service.get(appId, id);
+    const caller = await this.gate.enter(context, "getAction", appId);
+    return this.endpoints.addedTo(caller, await this.service.get(appId, id));
   }
 
   @Mutation(() => ActionType, {
@@ -84,7 +89,7 @@ export class ActionResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "createAction", appId);
-    return this.service.create(caller, appId, data, keyOf(context, key));
+    return this.endpoints.addedTo(caller, await this.service.create(caller, appId, data, keyOf(context, key)));
   }
 
   @Mutation(() => ActionType, { description: "Updates the draft of an action; omitted properties keep their values." })
@@ -96,7 +101,22 @@ export class ActionResolver {
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
-    return this.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, data);
+    const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
+    return this.endpoints.addedTo(caller, await this.service.update(caller, target, data));
+  }
+
+  @Mutation(() => ActionType, {
+    description:
+      "Replaces the secret in the addresses of an action's HTTP triggers, of its draft and live version; returns the draft.",
+  })
+  async rotateTriggerSecret(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
+  ): Promise<Action> {
+    const caller = await this.gate.enter(context, "updateAction", appId);
+    await this.rotateSecret(caller, { appId, id });
+    return this.endpoints.addedTo(caller, await this.service.get(appId, id));
   }
 
   @Mutation(() => Boolean, { description: "Deletes an action with its draft, live version and history; returns true." })

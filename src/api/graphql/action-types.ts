@@ -12,6 +12,8 @@ import type {
   Trigger,
   TriggerType,
 } from "../../data/action-types.js";
+import type { Endpoint } from "../../operations/http/endpoints.js";
+import { EndpointType, HttpWhereFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
@@ -56,10 +58,14 @@ export class AssetType {
   unreached?: boolean;
 }
 
-@ObjectType("TriggerWhere", { description: "Filter that selects which events start the action." })
-class TriggerWhereType {
-  @Field(() => String, { description: "Type of the event, for example dataSource.entry.create or analytics.pageView." })
-  type: string;
+@ObjectType("TriggerWhere", { description: "Filter that selects which events or requests start the action." })
+class TriggerWhereType extends HttpWhereFields {
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Type of the event, for example dataSource.entry.create or analytics.pageView; null for `http` triggers.",
+  })
+  type?: string;
   @Field(() => GraphQLSafeInt, {
     nullable: true,
     description: "ID of the data source whose events match, for `log` triggers; null matches all data sources.",
@@ -78,7 +84,8 @@ export class TriggerObjectType {
   @Field(() => TriggerTypeEnum, { description: "Kind of trigger." }) trigger: TriggerType;
   @Field(() => TriggerWhereType, {
     nullable: true,
-    description: "Filter for events of `log` and `analytics` triggers; null for other kinds.",
+    description:
+      "Filter for events of `log` and `analytics` triggers, and for requests to `http` triggers; null for other kinds.",
   })
   where?: TriggerWhereType;
 }
@@ -158,6 +165,11 @@ export class ActionType extends ActionConfigurationType {
     | null;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
+  @Field(() => [EndpointType], {
+    nullable: true,
+    description: "Addresses of the HTTP triggers; null if there are none, and for callers who may not edit the action.",
+  })
+  endpoints?: Endpoint[];
 }
 
 @ObjectType("Pagination", { description: "Position of a page in a list." })

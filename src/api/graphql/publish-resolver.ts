@@ -3,6 +3,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graph
 import type { Gate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Publishing } from "../../operations/actions/publishing.js";
+import type { Endpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
 import { AppId } from "./arguments.js";
@@ -18,6 +19,7 @@ export class PublishResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: Publishing,
+    private readonly endpoints: Endpoints,
   ) {}
 
   @Mutation(() => PublishedActionType, {
@@ -31,7 +33,7 @@ export class PublishResolver {
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
     const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
-    return { action: await this.service.publish(caller, target) };
+    return { action: await this.endpoints.addedTo(caller, await this.service.publish(caller, target)) };
   }
 
   @Mutation(() => Boolean, { description: "Deletes the live version of an action and keeps the draft; returns true." })

@@ -5,6 +5,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { Comparing, Comparison } from "../../operations/actions/comparison.js";
 import type { Restored, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
+import type { Endpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
@@ -15,7 +16,12 @@ import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./ve
 export class VersionResolver {
   constructor(
     private readonly gate: Gate,
-    private readonly services: { versions: Versions; restoring: Restoring; comparison: Comparing },
+    private readonly services: {
+      versions: Versions;
+      restoring: Restoring;
+      comparison: Comparing;
+      endpoints: Endpoints;
+    },
   ) {}
 
   @Query(() => VersionListType, { description: "Lists the versions of an action, newest first." })
@@ -53,7 +59,8 @@ export class VersionResolver {
   ): Promise<Restored> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
-    return this.services.restoring.restore(caller, target, versionId);
+    const restored = await this.services.restoring.restore(caller, target, versionId);
+    return { ...restored, action: await this.services.endpoints.addedTo(caller, restored.action) };
   }
 
   @Query(() => ActionDiffType, {

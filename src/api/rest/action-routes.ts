@@ -1,4 +1,5 @@
 /** Actions over REST: rows of the facade's table. */
+import { hash } from "node:crypto";
 import type { Action } from "../../operations/actions/action-rows.js";
 import { actionWarnings, type Warning } from "../../rules/action-warnings.js";
 import type { RestRequest } from "./request.js";
@@ -14,7 +15,11 @@ export function warned(action: Action): { warnings?: Warning[] } {
 
 /** An answer that shows an action. Its tag stays the same after a run, which changes nothing that an author wrote. */
 const withAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
-  q.at(action, { status, action, ...beside });
+  q.at(action, { status, action, ...beside }, endpointsTag(action));
+
+/** A digest of the addresses, which change with their secret and not with the action. */
+const endpointsTag = ({ endpoints = [] }: Action): string | null =>
+  endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
 const savedAction = (q: RestRequest, status: string, action: Action) => withAction(q, status, action, warned(action));
 
@@ -78,6 +83,13 @@ export const actionRoutes: readonly Route[] = [
       await actions.removeAction(q.context, q.id("appId"), q.id("id"), q.ifMatch());
       return { status: "ACTION_DELETED" };
     },
+  },
+  {
+    method: "POST",
+    path: `${ACTIONS}/:id/rotate-secret`,
+    stateless: true,
+    answer: async ({ actions }, q) =>
+      withAction(q, "SECRET_ROTATED", await actions.rotateTriggerSecret(q.context, q.id("appId"), q.id("id"))),
   },
   {
     method: "POST",

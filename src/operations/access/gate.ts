@@ -6,7 +6,7 @@ import { rows } from "../../data/database.js";
 import type { DiskRoom, RoomLevel } from "../../engine/disk-room.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
-import { LOW_DISK_RETRY_SECONDS, VISITORS_SHARE } from "../../limits.js";
+import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";
 import {
   ADDS,
   type Caller,
@@ -69,6 +69,11 @@ export interface Gate {
    * @throws RATE_LIMIT_EXCEEDED
    */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
+  /**
+   * Counts a request to an HTTP trigger that has brought its proof.
+   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   */
+  enterTrigger(visitor: Visitor, appId: number): Promise<void>;
   /** The same for an operation that belongs to no single app: a person needs no role for it. */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
@@ -200,6 +205,14 @@ export function createGate(options: {
     },
 
     countMessages,
+
+    async enterTrigger(visitor, appId) {
+      const limit = limits.http;
+      if (limit > 0) {
+        await countIn(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
+      }
+      if (room.level() !== "enough") refuseWhatAdds("runAction", room.level());
+    },
 
     enterService(visitor, operation) {
       const { caller } = visitor;

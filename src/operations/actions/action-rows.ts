@@ -8,6 +8,7 @@ import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, givenLimits, NO_LIMITS } from "../../rules/action-input.js";
 import type { Addressed } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
+import type { Endpoint } from "../http/endpoints.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
 export interface Action extends RunLimits {
@@ -29,6 +30,8 @@ export interface Action extends RunLimits {
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
+  /** For callers who may edit the action (operations/http/endpoints.ts). */
+  endpoints?: Endpoint[];
 }
 
 export type ShowAction = (row: ActionRow) => Action;

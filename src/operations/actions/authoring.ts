@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Addressed } from "../../rules/packages.js";
+import type { Endpoints } from "../http/endpoints.js";
 import type { Packages } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createLockMaster, createShowAction } from "./action-rows.js";
@@ -14,6 +15,7 @@ import { createPayloadPresets } from "./presets.js";
 import { createCodeProblems } from "./problems.js";
 import { createPublishing } from "./publishing.js";
 import { createRestoring } from "./restoring.js";
+import { createSecretRotation } from "./secret-rotation.js";
 import { createTransfer } from "./transfer.js";
 import { createVersions } from "./versions.js";
 
@@ -28,21 +30,24 @@ export interface Authoring {
   serverTimeoutMs: number;
   /** True if actions may list http and loopback origins. */
   allowPrivateNetwork: boolean;
+  endpoints: Endpoints;
   log: Logger;
 }
 
 export function createAuthoring(options: Authoring) {
-  const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, log } = options;
+  const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
+    options;
   const show = createShowAction(addressed);
   const lockMaster = createLockMaster(show);
   const codeReadings = createCodeReadings(checkCode);
   const judgement = createJudgement({ codeReadings, packages, serverTimeoutMs, allowPrivateNetwork });
-  const masters = createMasters({ log });
+  const masters = createMasters({ log, endpoints });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),
     publishing: createPublishing({ db, judgement, masters, log, show, lockMaster, triggerIndex }),
     versions: createVersions({ db, addressed }),
-    restoring: createRestoring({ db, judgement, log, show, lockMaster }),
+    rotateSecret: createSecretRotation({ db, endpoints, lockMaster }),
+    restoring: createRestoring({ db, judgement, masters, log, show, lockMaster }),
     comparison: createComparison({ db }),
     transfer: createTransfer({ db, judgement, masters, packages }),
     presets: createPayloadPresets({ db }),

@@ -2,13 +2,15 @@
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
-import { ActionError } from "../../errors.js";
+import { ActionError, type Status } from "../../errors.js";
 import type { CodeJudge } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
+import { keptTriggers, triggersFault } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { validationRow } from "../../rules/validation-table.js";
+import { takenFault } from "../http/routes.js";
 import { NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
@@ -73,23 +75,31 @@ export function createJudgement(options: {
     return judged;
   }
 
-  /** Of several faults the first of the table is told, and a name that is taken stands early in it. */
-  async function namesFirst(
+  /** Reports the first fault of the table if there are several: names and addresses that other actions have come early in it. */
+  async function withTaken(
     manager: EntityManager,
-    where: { appId: number; name: unknown; exceptId: number | null },
+    where: { appId: number; exceptId: number | null; rewritten: readonly number[] },
+    data: unknown,
     judge: () => Promise<Judged>,
   ): Promise<Judged> {
-    try {
-      return await judge();
-    } catch (error) {
-      const { appId, name, exceptId } = where;
-      const later = error instanceof ActionError && validationRow(error.status) > validationRow("NAME_ALREADY_EXISTS");
-      // A name that the rules had refused would have been told first.
-      if (later && typeof name === "string" && (await isNameTaken(manager, appId, name, exceptId))) {
+    const { appId, exceptId, rewritten } = where;
+    const ofDrafts = { appId, isDraft: true, except: [...rewritten, ...(exceptId === null ? [] : [exceptId])] };
+    const judged = await judge().catch(async (error: unknown) => {
+      if (!(error instanceof ActionError)) throw error;
+      const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
+      const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
+      // A name that the rules had refused would have been reported first.
+      if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTaken(name);
       }
+      if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
+        throw (await takenFault(manager, ofDrafts, keptTriggers(triggers))) ?? error;
+      }
       throw error;
-    }
+    });
+    const taken = await takenFault(manager, ofDrafts, judged.input.triggers);
+    if (taken) throw taken;
+    return judged;
   }
 
   return {
@@ -116,20 +126,34 @@ export function createJudgement(options: {
       }
     },
 
-    /** @throws a status of the validation table, DEPENDENCY_UNRESOLVED */
-    async created(manager: EntityManager, appId: number, data: unknown, resolved: Resolved): Promise<Judged> {
-      const where = { appId, name: propertyOf(data, "name"), exceptId: null };
-      return namesFirst(manager, where, async () =>
+    /**
+     * @param rewritten actions whose addresses are free, because the same transaction writes them again
+     * @throws a status of the validation table, DEPENDENCY_UNRESOLVED
+     */
+    async created(
+      manager: EntityManager,
+      appId: number,
+      data: unknown,
+      resolved: Resolved,
+      rewritten: readonly number[] = [],
+    ): Promise<Judged> {
+      return withTaken(manager, { appId, exceptId: null, rewritten }, data, async () =>
         withoutUnknown(data, withAssets(await createdInput(appId, data), [], resolved)),
       );
     },
 
     /** The action as it is after an update (specification, `update`). @throws as `created` */
-    async updated(manager: EntityManager, current: ActionRow, data: unknown, resolved: Resolved): Promise<Judged> {
-      const where = { appId: current.appId, name: propertyOf(data, "name"), exceptId: current.id };
-      const judge = async () =>
-        withoutUnknown(data, withAssets(await updatedInput(current, data), current.assets, resolved));
-      return namesFirst(manager, where, judge);
+    async updated(
+      manager: EntityManager,
+      current: ActionRow,
+      data: unknown,
+      resolved: Resolved,
+      rewritten: readonly number[] = [],
+    ): Promise<Judged> {
+      const where = { appId: current.appId, exceptId: current.id, rewritten };
+      return withTaken(manager, where, data, async () =>
+        withoutUnknown(data, withAssets(await updatedInput(current, data), current.assets, resolved)),
+      );
     },
 
     /** Has the code of a stored snapshot read ahead, and looked for scripts that it lacks. @param current the action as it stands */
@@ -143,11 +167,20 @@ export function createJudgement(options: {
      * A stored snapshot by the rules of today, with the very scripts that it had; where it had none of an address, with the action's own.
      * @throws as `created`, but for names
      */
-    async revived(current: ActionRow, snapshot: StoredSnapshot, resolved: Resolved): Promise<Judged> {
+    async revived(
+      manager: EntityManager,
+      current: ActionRow,
+      snapshot: StoredSnapshot,
+      resolved: Resolved,
+    ): Promise<Judged> {
+      const { appId, id } = current;
       const known = [...snapshot.assets, ...current.assets];
       // A version from before the field says nothing about it: restoring such a version must not open an action that was closed since.
       const whole = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
-      return withAssets(await createdInput(current.appId, whole), known, resolved);
+      const input = await createdInput(appId, whole);
+      const taken = await takenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
+      if (taken) throw taken;
+      return withAssets(input, known, resolved);
     },
 
     /** Looks for scripts that an action lacks, ahead of its publication. */

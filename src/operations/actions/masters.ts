@@ -10,6 +10,8 @@ import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { isKept } from "../../rules/packages.js";
 import { changedAfter } from "../../rules/precondition.js";
+import type { Endpoints } from "../http/endpoints.js";
+import { writeRoutes } from "../http/routes.js";
 import { type AuditFact, audit } from "../records/audit.js";
 import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
@@ -19,12 +21,6 @@ import { recordVersion } from "./versions.js";
 export function changedFields(before: ActionInput, after: ActionInput): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof ActionInput>;
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
-}
-
-/** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS; the transaction is of no more use then */
-export async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
-  Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
-  await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
 }
 
 /** What the trail is told of scripts that an action did not have before: a package, or another version of one. */
@@ -54,8 +50,18 @@ async function checkTotal(manager: EntityManager, appId: number, { code }: Actio
 
 export type Masters = ReturnType<typeof createMasters>;
 
-export function createMasters({ log }: { log: Logger }) {
+export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
+  /** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; the transaction is of no more use then */
+  async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
+    Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
+    await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
+    await writeRoutes(manager, row);
+    await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
+  }
+
   return {
+    store,
+
     /** A new master with its first version. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions take too much */
     async insert(manager: EntityManager, caller: Caller, appId: number, judged: Judged): Promise<ActionRow> {
       await checkTotal(manager, appId, judged.input);

@@ -6,6 +6,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
+import { takenFault, writeRoutes } from "../http/routes.js";
 import { NOTHING_RESOLVED, type Resolved } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
@@ -37,6 +38,14 @@ function overwritten(production: ActionRow | null, master: ActionRow): ActionRow
   return Object.assign(assignInput(production ?? new ActionRow(), inputOf(master)), link);
 }
 
+/** @throws TRIGGERS_INVALID if the live version of another action has one of the addresses */
+async function publishRoutes(manager: EntityManager, production: ActionRow): Promise<void> {
+  const { appId, id, triggers } = production;
+  const taken = await takenFault(manager, { appId, isDraft: false, except: [id] }, triggers);
+  if (taken) throw taken;
+  await writeRoutes(manager, production);
+}
+
 export type Publishing = ReturnType<typeof createPublishing>;
 
 export function createPublishing(options: {
@@ -62,6 +71,7 @@ export function createPublishing(options: {
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
     await uniquelyNamed(writeRow(manager, production), refusal);
+    await publishRoutes(manager, production);
     const data = { name, productionId: production.id };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, production);

@@ -16,7 +16,7 @@ import {
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
-import { scriptsAdded, store } from "./masters.js";
+import { type Masters, scriptsAdded } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
 export interface Restored {
@@ -31,15 +31,21 @@ export type Restoring = ReturnType<typeof createRestoring>;
 export function createRestoring(options: {
   db: DataSource;
   judgement: Judgement;
+  masters: Masters;
   log: Logger;
   show: ShowAction;
   lockMaster: LockMaster;
 }) {
-  const { db, judgement, log, show, lockMaster } = options;
+  const { db, judgement, masters, log, show, lockMaster } = options;
 
   /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
-  async function judged(row: ActionRow, { id, data }: StoredVersion, resolved: Resolved): Promise<Judged> {
-    return judgement.revived(row, data, resolved).catch((error: unknown) => {
+  async function judged(
+    manager: EntityManager,
+    row: ActionRow,
+    { id, data }: StoredVersion,
+    resolved: Resolved,
+  ): Promise<Judged> {
+    return judgement.revived(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
     });
@@ -55,11 +61,11 @@ export function createRestoring(options: {
     const { appId, id: actionId } = target;
     const row = await lockMaster(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
-    const revived = await judged(row, version, resolved);
+    const revived = await judged(manager, row, version, resolved);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
-    await store(manager, row, revived);
+    await masters.store(manager, row, revived);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
     await audit(manager, caller, entry, scriptsAdded(row, before));

@@ -11,6 +11,7 @@ import { described, isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import type { Reserve } from "../../rules/page.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createAddressClaims, freeRoutes } from "../http/routes.js";
 import type { Packages, Resolved } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf } from "./action-rows.js";
@@ -138,11 +139,20 @@ export function createTransfer(options: {
     return new Map(found.map((row) => [row.name, row]));
   }
 
-  async function step(manager: EntityManager, appId: number, entry: Entry, row: ActionRow | null): Promise<Step> {
-    const { data, resolved } = entry;
-    if (!row) return { current: null, judged: await judgement.created(manager, appId, data, resolved), fields: [] };
+  /** @param rewritten the actions of the document that there are already, which may exchange addresses */
+  async function step(
+    manager: EntityManager,
+    appId: number,
+    { data, resolved }: Entry,
+    row: ActionRow | null,
+    rewritten: readonly number[],
+  ): Promise<Step> {
+    if (!row) {
+      const created = await judgement.created(manager, appId, data, resolved, rewritten);
+      return { current: null, judged: created, fields: [] };
+    }
     if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-    const judged = await judgement.updated(manager, row, data, resolved);
+    const judged = await judgement.updated(manager, row, data, resolved, rewritten);
     const fields = changedFields(inputOf(row), judged.input);
     return { current: row, judged, fields: sameScripts(row.assets, judged.assets) ? fields : [...fields, "assets"] };
   }
@@ -153,7 +163,9 @@ export function createTransfer(options: {
       .map(({ data }) => nameOf(data))
       .filter((name) => name !== null && !name.includes("\0")) as string[];
     const known = await current(manager, appId, names);
+    const rewritten = [...known.values()].map(({ id }) => id);
     const seen = new Set<string>();
+    const claimAddresses = createAddressClaims();
     const plan: Plan = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
       const name = nameOf(entry.data);
@@ -162,7 +174,9 @@ export function createTransfer(options: {
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique; ${described(name)} came twice`);
         }
         if (name !== null) seen.add(name);
-        plan.steps.push(await step(manager, appId, entry, known.get(name ?? "") ?? null));
+        const planned = await step(manager, appId, entry, known.get(name ?? "") ?? null, rewritten);
+        claimAddresses(planned.judged.input.triggers);
+        plan.steps.push(planned);
       } catch (error) {
         if (!(error instanceof ActionError)) throw error;
         plan.faults.push({ index, name, status: error.status, error: error.message });
@@ -187,6 +201,8 @@ export function createTransfer(options: {
   async function apply(manager: EntityManager, caller: Caller, appId: number, { steps }: Plan): Promise<void> {
     // By name: two imports at once take the places in the index of names in one order, and none waits for the other in a circle.
     const sorted = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
+    const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
+    await freeRoutes(manager, rewritten);
     for (const { current: row, judged, fields } of sorted) {
       if (!row) await masters.insert(manager, caller, appId, judged);
       else if (fields.length > 0) await masters.replace(manager, caller, row, judged);

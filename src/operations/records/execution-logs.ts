@@ -47,8 +47,13 @@ export interface ScriptError {
   stack: string;
 }
 
-/** What became of a run: a script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
-export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError; timedOut?: true };
+/**
+ * What became of a run: a script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined.
+ * `isResponse`: these are the options of `Svc.App.V3.Actions.response()`.
+ */
+export type RunOutcome =
+  | { ok: true; data: string | undefined; isResponse?: true }
+  | { ok: false; error: ScriptError; timedOut?: true };
 
 /** What an entry says of a run; texts are JSON. `durationMs` is wall time. `payload` null stands for the run's own. */
 export interface EntryFacts {
@@ -88,6 +93,7 @@ export function entryData(facts: EntryFacts): EntryData {
     `"actionVersion":"v3"`,
   ];
   if (replayOf) parts.push(`"replayOf":${replayOf}`);
+  if (outcome.ok && outcome.isResponse) parts.push('"httpResponse":true');
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
     parts.push(`"error":${error}`, `"result":{"error":${error},"success":false,"errorObject":{}}`);

@@ -7,11 +7,22 @@ import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type Reference, referenceParameters } from "../../rules/reference.js";
 import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-facts.js";
-import { FIND_TARGET, judgeAccess, RUNNABLE, refuseUnlessRunnable, type Target } from "./targets.js";
+import {
+  FIND_TARGET,
+  judgeAccess,
+  type OnDemandTrigger,
+  refuseUnlessRunnable,
+  runnable,
+  type Target,
+} from "./targets.js";
 
 /** A run on demand of an action that the caller names. */
 export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: Reference;
+  /** Kind of trigger that the action must have; the run's own. */
+  trigger: OnDemandTrigger;
+  /** Digest of the event that an HTTP trigger has received: a repeat gets the first event's run. */
+  eventKey?: Buffer | null;
   /** True if an unpublished app pauses this caller's runs: those of live tokens. */
   needsApp: boolean;
   access: RunAccess;
@@ -35,17 +46,24 @@ export interface AcceptedTarget extends Omit<Accepted, "id"> {
   secretsVersion: number;
 }
 
-/* $1 app, $2 copy, $3 payload, $4 person, $5 credential, $6 idempotency key, $7 the holder that starts it at once, or null to queue it,
- * $8 cause. `source` is one row or none. The key's row comes first: who does not get it writes no run. */
-const insert = (keyed: boolean, source: string, action: string, others: string) => `
-  ${
-    keyed
-      ? `key AS (
+/** Table in which a run's key stands, if it has one: by its credential, or by the event that a trigger has received. */
+type KeyTable = "run_key" | "http_event" | null;
+
+const KEY: Record<NonNullable<KeyTable>, (source: string, action: string) => string> = {
+  run_key: (source, action) => `key AS (
     INSERT INTO run_key (action_id, credential_id, key, run_id)
     SELECT ${action}, $5::bigint, $6::text, nextval('run_id_seq') FROM ${source}
-    ON CONFLICT (action_id, credential_id, key) DO NOTHING RETURNING run_id),`
-      : ""
-  }
+    ON CONFLICT (action_id, credential_id, key) DO NOTHING RETURNING run_id),`,
+  http_event: (source, action) => `key AS (
+    INSERT INTO http_event (action_id, key, run_id)
+    SELECT ${action}, $15::bytea, nextval('run_id_seq') FROM ${source}
+    ON CONFLICT (action_id, key) DO NOTHING RETURNING run_id),`,
+};
+
+/* $1 app, $2 copy, $3 payload, $4 person, $5 credential, $6 idempotency key, $7 the holder that starts it at once, or null to queue it,
+ * $8 cause. `source` is one row or none. The key's row comes first: who does not get it writes no run. */
+const insert = (keyed: KeyTable, source: string, action: string, others: string) => `
+  ${keyed === null ? "" : KEY[keyed](source, action)}
   accepted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
                      cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
@@ -61,30 +79,34 @@ const woken = (wakes: string) =>
 
 /* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 whether it wakes
  * somebody, $14 what it waits for. */
-const accept = (keyed: boolean) => `
+const accept = (keyed: KeyTable) => `
   WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint, $14::text")}
   SELECT id, ${woken("$13::boolean")} FROM accepted`;
 
 /*
  * $9 name, $10 the same as an id or null, $11 whether it wakes somebody, $12 whether an unpublished app pauses it, $13 the
- * access values that the caller has. One that has to wait for something does not start at once; one
+ * access values that the caller has, $14 the trigger. One that has to wait for something does not start at once; one
  * that is debounced is written by its action's id, for its payload may become another run's.
  */
-const acceptNamed = (keyed: boolean) => `
+const acceptNamed = (keyed: KeyTable) => `
   WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10", "$12")}),
   ${insert(
     keyed,
-    `(SELECT id AS target_id FROM target WHERE ${RUNNABLE("$13")}
+    `(SELECT id AS target_id FROM target WHERE ${runnable("$13", "$14")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
-    `'manual', NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
+    `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${woken("$11::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
 /* A statement for keys and one without: most runs have none, and pay nothing for those that do. */
-const [ACCEPT, ACCEPT_KEYED] = [accept(false), accept(true)];
-const [ACCEPT_TARGET, ACCEPT_TARGET_KEYED] = [acceptNamed(false), acceptNamed(true)];
+const [ACCEPT, ACCEPT_KEYED] = [accept(null), accept("run_key")];
+const ACCEPT_TARGET = {
+  none: acceptNamed(null),
+  run_key: acceptNamed("run_key"),
+  http_event: acceptNamed("http_event"),
+};
 
 /* Of a run that is gone as well: what an app wrote too much of went with its keys. $4: and of one that came to nothing. */
 const FORGET_OLD = `
@@ -110,6 +132,31 @@ async function firstOf(executor: Executor, actionId: number, run: Key): Promise<
   await executor.query(FORGET_OLD, [...key, run.retryFailed ?? false]);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, FIRST, key);
   return first ? { id: first.id, repeated: true, ...(first.skipped !== null && { skipped: first.skipped }) } : null;
+}
+
+const keyTableOf = (run: AskedRun): KeyTable => {
+  if (run.eventKey) return "http_event";
+  return isKeyed(run) ? "run_key" : null;
+};
+
+/* Of an event that is too old, and of one whose run is gone: it was too much for the app's log. */
+const FORGET_OLD_EVENT = `
+  DELETE FROM http_event WHERE action_id = $1 AND key = $2
+     AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id))`;
+const FIRST_OF_EVENT = "SELECT run_id AS id FROM http_event WHERE action_id = $1 AND key = $2";
+
+/** The run of the first event with that key; null if it was too long ago. */
+async function firstOfEvent(executor: Executor, actionId: number, eventKey: Buffer): Promise<Accepted | null> {
+  await executor.query(FORGET_OLD_EVENT, [actionId, eventKey]);
+  const [first] = await rows<{ id: number }>(executor, FIRST_OF_EVENT, [actionId, eventKey]);
+  return first ? { id: first.id, repeated: true } : null;
+}
+
+/** Forgets that an event led to this run, so that its repeat runs again. */
+export async function forgetEvent(executor: Executor, eventKey: Buffer, runId: number): Promise<void> {
+  const sql =
+    "DELETE FROM http_event WHERE action_id = (SELECT action_id FROM run WHERE id = $2) AND key = $1 AND run_id = $2";
+  await executor.query(sql, [eventKey, runId]);
 }
 
 function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string | null): unknown[] {
@@ -149,25 +196,28 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
  * @throws as `findTarget`
  */
 export async function acceptTarget(db: Executor, asked: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const { access, ref, wakes = true, needsApp } = asked;
-  const keyed = isKeyed(asked);
+  const { access, ref, wakes = true, needsApp, trigger, eventKey = null } = asked;
+  const keyed = keyTableOf(asked) ?? "none";
   for (;;) {
     const run = { ...asked, idempotencyKey: keyOfUser(access, asked.idempotencyKey) };
-    const values = [...common(run, holder), ...referenceParameters(ref), wakes, needsApp, grantedParameter(access)];
+    const values = [
+      ...[...common(run, holder), ...referenceParameters(ref), wakes, needsApp, grantedParameter(access), trigger],
+      ...(eventKey === null ? [] : [eventKey]),
+    ];
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(
       db,
-      keyed ? "accept-target-keyed" : "accept-target",
-      keyed ? ACCEPT_TARGET_KEYED : ACCEPT_TARGET,
+      keyed === "none" ? "accept-target" : `accept-target-${keyed}`,
+      ACCEPT_TARGET[keyed],
       values,
     );
     if (await judgeAccess(found, access)) continue;
-    const target = refuseUnlessRunnable(found);
+    const target = refuseUnlessRunnable(found, trigger);
     const { runId, secretsVersion } = found!;
     if (runId !== null) return { id: runId, repeated: false, target, secretsVersion };
     const isToWait = target.waitsFor === "debounce" || (target.waitsFor !== null && holder !== null);
     if (isToWait) return { id: null, repeated: false, target, secretsVersion };
-    if (!keyed) throw new Error("a runnable action was not accepted");
-    const first = await firstOf(db, target.id, run);
+    if (keyed === "none") throw new Error("a runnable action was not accepted");
+    const first = await (eventKey === null ? firstOf(db, target.id, run) : firstOfEvent(db, target.id, eventKey));
     if (first) return { ...first, target, secretsVersion };
   }
 }

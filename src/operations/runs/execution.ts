@@ -179,6 +179,13 @@ async function outcomeOf(outcome: PageOutcome, signal: AbortSignal): Promise<Run
   return outcome.cause === "timeout" ? { ok: false, error, timedOut: true } : { ok: false, error };
 }
 
+/** Takes the mark off the result of `Svc.App.V3.Actions.response`: `{"mark":options}` becomes the options. */
+function unmarked(outcome: RunOutcome, mark: string | null): RunOutcome {
+  const start = `{${JSON.stringify(mark)}:`;
+  if (mark === null || !outcome.ok || !outcome.data?.startsWith(start)) return outcome;
+  return { ok: true, data: outcome.data.slice(start.length, -1), isResponse: true };
+}
+
 /** What a run came to. `kept`: by what is judged how much of it may leave; null where it holds no word of the author's. */
 interface Result {
   outcome: RunOutcome;
@@ -247,7 +254,9 @@ export function createExecution(options: {
     details.payload = changedPayload(run, await kept.maskPayload(run.payload));
     const settings = kept.contextSettings(action.environment);
     const limitMs = timeLimitOf(action, timeoutMs);
-    const { packages, hasToken, revoke } = await throughOutage(signal, () => scripts.prepare(run, action, limitMs));
+    const { packages, hasToken, responseMark, revoke } = await throughOutage(signal, () =>
+      scripts.prepare(run, action, limitMs),
+    );
     const printer = console.printer(run.id, kept.mask);
     const origin = `https://app-${run.appId}.actions.internal`;
     // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
@@ -280,7 +289,7 @@ export function createExecution(options: {
         afterwards(run, "keep its console", printer.finish),
       ]);
     }
-    const outcome = await outcomeOf(came, signal);
+    const outcome = unmarked(await outcomeOf(came, signal), responseMark);
     if (isCancelled(outcome)) return ours(outcome);
     return { outcome, cut: !came.ok && came.error.cut === true, kept };
   }

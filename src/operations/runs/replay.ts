@@ -8,7 +8,8 @@ import { described, isObject } from "../../rules/described.js";
 import { optionalId } from "../../rules/fields.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { oneOf } from "./run-filter.js";
-import { payloadText, type Runs } from "./runs.js";
+import { payloadText } from "./run-texts.js";
+import type { Runs } from "./runs.js";
 
 /* The copy of a run's family that the replay runs; a version belongs to the master. */
 const REPLAYED = `

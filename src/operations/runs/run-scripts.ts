@@ -2,6 +2,7 @@
  * What stands in a run's page before the author's code: the packages that the action lists, the invoking user's session, and the
  * client library with a token that dies with the run. Runs nothing.
  */
+import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
@@ -24,6 +25,10 @@ import type { HeldRun, RunCode } from "./run-facts.js";
 /** dist/web, seen from dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
+const RESPONSE_LIBRARY = "/client/svc-response.js";
+/** A use of it alone needs no client library. */
+const RESPONSE_CALL = /\bSvc\.App\.V3\.Actions\.response\b/g;
+const RESPONSE_WORD = /\bresponse\b/;
 const isAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
@@ -44,11 +49,15 @@ export interface RunScripts {
    * The scripts in order, whether they hold a token, and what ends it.
    * @throws DEPENDENCY_UNRESOLVED naming the package that cannot be loaded
    */
-  prepare(
-    run: HeldRun,
-    action: Listing,
-    timeoutMs: number,
-  ): Promise<{ packages: PageScript[]; hasToken: boolean; revoke: () => Promise<void> }>;
+  prepare(run: HeldRun, action: Listing, timeoutMs: number): Promise<PreparedScripts>;
+}
+
+export interface PreparedScripts {
+  packages: PageScript[];
+  hasToken: boolean;
+  /** Property by which the result of `Svc.App.V3.Actions.response` is recognized, random for each run: a payload cannot have it. */
+  responseMark: string | null;
+  revoke: () => Promise<void>;
 }
 
 export function createRunScripts(options: {
@@ -139,12 +148,27 @@ export function createRunScripts(options: {
     return needsLibrary(code, mayUseIt, catalogue);
   }
 
+  /** Adds `Svc.App.V3.Actions.response`, behind the library if that is there. */
+  async function responseScripts(mark: string): Promise<SourceScript[]> {
+    const library = await built(RESPONSE_LIBRARY, "svc-response.js");
+    const source = `__svcResponse(${JSON.stringify(mark)});`;
+    return [
+      { ...library, mode: "isolate", defines: "Svc" },
+      { name: "svc-response-mark.js", source, mode: "isolate" },
+    ];
+  }
+
   return {
-    async prepare(run, action, timeoutMs) {
+    async prepare(run, listed, timeoutMs) {
+      const isResponding = listed.code.includes("Svc") && RESPONSE_WORD.test(listed.code);
+      const responseMark = isResponding ? `response ${randomUUID()}` : null;
+      // Judged without those calls: they need neither the library nor a document.
+      const action = isResponding ? { ...listed, code: listed.code.replaceAll(RESPONSE_CALL, "") } : listed;
       const { code, dependencies } = action;
       const packages = await packageScripts(action);
+      if (responseMark !== null) packages.unshift(...(await responseScripts(responseMark)));
       if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
-      if (!usesLibrary(action)) return { packages, hasToken: false, revoke: async () => undefined };
+      if (!usesLibrary(action)) return { packages, hasToken: false, responseMark, revoke: async () => undefined };
       const { appId, id: runId, personId } = run;
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
@@ -152,7 +176,7 @@ export function createRunScripts(options: {
       const mode = modeOfLibrary(code, [...new Set(dependencies)], catalogue);
       const client = await built(CLIENT_LIBRARY, "svc.js");
       packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
-      return { packages, hasToken: true, revoke: () => credentials.expire(id) };
+      return { packages, hasToken: true, responseMark, revoke: () => credentials.expire(id) };
     },
   };
 }

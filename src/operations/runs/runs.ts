@@ -7,19 +7,11 @@ import type { Executor } from "../../data/database.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import {
-  CHAIN_DEPTH_MAX,
-  JSON_MAX_DEPTH,
-  OVERLOADED_RETRY_SECONDS,
-  QUEUE_WOKEN_BY_RUNNER_MAX,
-  QUEUE_WOKEN_MAX,
-} from "../../limits.js";
+import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS, QUEUE_WOKEN_BY_RUNNER_MAX, QUEUE_WOKEN_MAX } from "../../limits.js";
 import { type Caller, isPerson } from "../../rules/access.js";
-import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
-import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { type Reference, referenceKey } from "../../rules/reference.js";
-import type { LogEntry, Logs, RunOutcome, ScriptError } from "../records/execution-logs.js";
+import type { Logs, RunOutcome } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
@@ -30,6 +22,7 @@ import { BROWSER_HOLDER, type Ledger } from "./ledger.js";
 import type { Place } from "./places.js";
 import { runAccessOf, type UserOf } from "./run-access.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
+import { errorIn, outcomeIn, payloadText } from "./run-texts.js";
 import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
 import { explainMissing, findTarget } from "./targets.js";
@@ -49,26 +42,6 @@ export interface RunRequest {
   gone?: (() => AbortSignal) | undefined;
 }
 
-/** The JSON text of a payload that a caller gives; nothing stands for `{}`. @throws PAYLOAD_INVALID */
-export function payloadText(payload: unknown): string {
-  if (payload === undefined || payload === null) return "{}";
-  if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
-    throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
-  }
-  if (holdsInfinity(payload)) throw new ActionError("PAYLOAD_INVALID", "payload must not hold a number beyond 1.8e308");
-  if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
-  const came = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
-  throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);
-}
-
-const errorIn = (data: JsonText): ScriptError => JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
-
-function outcomeIn({ type, data }: LogEntry): RunOutcome {
-  return type === "app.task.completed"
-    ? { ok: true, data: memberText(memberText(data.text, "result") ?? "", "data") }
-    : { ok: false, error: errorIn(data) };
-}
-
 /** How a run is written: in the transaction of `executor` where one is given; `wakes` false: nobody is woken for a queued one. */
 interface Acceptance {
   executor?: Executor | undefined;
@@ -78,6 +51,7 @@ interface Acceptance {
 /** What was accepted: `run` is what starts at once; null where it is queued, or an earlier request wrote it. */
 interface AcceptedRun {
   id: number;
+  isRepeated?: boolean;
   run: HeldRun | null;
   waitsFor?: RunWait | null;
 }
@@ -92,10 +66,19 @@ type Accept = (holder: string | null, how?: Acceptance) => Promise<AcceptedRun |
 const skippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
 
-/** `done`: of a run that is performed here. */
+/** `done`: of a run that is performed here. `isRepeated`: an earlier request wrote it. */
 interface Started {
   id: number;
   done?: Promise<RunOutcome>;
+  isRepeated?: boolean;
+}
+
+/** A run whose row is written. */
+export interface OnDemandRun {
+  id: number;
+  /** True if an earlier request has written it. */
+  isRepeated: boolean;
+  outcome(): Promise<RunOutcome>;
 }
 
 /** What a queued run takes room for. */
@@ -151,15 +134,16 @@ export function createRuns(options: {
   });
 
   /** The row of a run that may not start here and now. @throws OVERLOADED */
-  async function queue(asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
+  async function queue(asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<Started> {
     const leave = await queueing.enter(asked.appId);
-    const { id, waitsFor } = await queueInTurn(asked, accept).finally(leave);
+    const { id, waitsFor, isRepeated } = await queueInTurn(asked, accept).finally(leave);
     if (waitsFor === null) runner.expectQueued(asked.appId);
     if (waitsFor === "concurrency") await judged(id, awaitedBy);
-    if (awaitedBy === null) return { id };
-    if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
-    else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
-    return { id };
+    if (awaitedBy !== null) {
+      if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
+      else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
+    }
+    return { id, ...(isRepeated && { isRepeated }) };
   }
 
   async function queueInTurn({ appId, payload }: Queued, accept: Accept): Promise<AcceptedRun> {
@@ -194,10 +178,10 @@ export function createRuns(options: {
     try {
       const started = await runner.taking(accept(holder), (accepted): Started | null => {
         if (!accepted) return null;
-        const { id, run } = accepted;
+        const { id, run, isRepeated } = accepted;
         if (run) return { id, done: runner.perform(run, place) };
         place.free();
-        return { id };
+        return { id, ...(isRepeated && { isRepeated }) };
       });
       return started ?? (await startQueued(place, await queue(asked, accept, awaitedBy)));
     } catch (error) {
@@ -207,11 +191,11 @@ export function createRuns(options: {
   }
 
   /** Starts a run in that place that was just queued, unless it waits, or somebody has taken it. */
-  function startQueued(place: Place, { id }: { id: number }): Promise<Started> {
-    return runner.taking(ledger.claimOne(holder, id), (run) => {
-      if (run) return { id, done: runner.perform(run, place) };
+  function startQueued(place: Place, queued: Started): Promise<Started> {
+    return runner.taking(ledger.claimOne(holder, queued.id), (run) => {
+      if (run) return { ...queued, done: runner.perform(run, place) };
       place.free();
-      return { id };
+      return queued;
     });
   }
 
@@ -232,20 +216,19 @@ export function createRuns(options: {
         executor,
       );
       const { id: actionId, waitsFor, ...code } = target;
-      if (id === null)
-        return by === null ? acceptDebounced({ ...asked, actionId, trigger: "manual", wakes }, executor) : null;
+      if (id === null) return by === null ? acceptDebounced({ ...asked, actionId, wakes }, executor) : null;
       if (skipped) throw skippedError(id, skipped);
-      if (repeated) return { id, run: null };
+      if (repeated) return { id, run: null, isRepeated: true };
       if (by === null) return { id, run: null, waitsFor };
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
-      return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual", traceparent } };
+      return { id, run: { ...asked, ...facts, id, actionId, code, traceparent } };
     };
   }
 
   /** Who does not start at once hears at once that there is nothing to start. @throws as `findTarget` */
   async function checkTarget(asked: AskedRun): Promise<void> {
-    const { appId, copy, ref, needsApp } = asked;
-    const key = `${appId}:${copy}:${needsApp}:${referenceKey(ref)}`;
+    const { appId, copy, ref, needsApp, trigger } = asked;
+    const key = `${appId}:${copy}:${needsApp}:${trigger}:${referenceKey(ref)}`;
     if (found.has(key)) return;
     const target = await findTarget(db, asked);
     // An action that only some callers may run is judged for each of them, before the run takes a place in a line.
@@ -253,7 +236,7 @@ export function createRuns(options: {
   }
 
   /** Starts the run here when there is a place, or queues it. */
-  async function start(asked: AskedRun): Promise<{ id: number }> {
+  async function start(asked: AskedRun): Promise<Started> {
     const { appId } = asked;
     const place = runner.placeFor(appId, null);
     if (place) return startIn(place, asked, acceptAsked(asked));
@@ -265,16 +248,14 @@ export function createRuns(options: {
    * The same for a caller who waits for the result. What must survive this process is queued: a run that may be asked for again, and one
    * that another run waits for, wherever that is performed. Any other has no row until there is a place for it.
    */
-  async function startAwaited(
-    asked: AskedRun,
-    gone: RunRequest["gone"],
-  ): Promise<{ id: number; done?: Promise<RunOutcome> }> {
-    const { appId, causeRunId = null, idempotencyKey, payload } = asked;
+  async function startAwaited(asked: AskedRun, gone: RunRequest["gone"]): Promise<Started> {
+    const { appId, causeRunId = null, payload } = asked;
+    const isKeyed = asked.idempotencyKey !== null || (asked.eventKey ?? null) !== null;
     const accept = acceptAsked(asked);
     const place = runner.placeFor(appId, causeRunId);
     if (place) return startIn(place, asked, accept, causeRunId);
     await checkTarget(asked);
-    if (causeRunId !== null || idempotencyKey !== null) return queue(asked, accept, causeRunId);
+    if (causeRunId !== null || isKeyed) return queue(asked, accept, causeRunId);
     const later = await runner.waitForPlace(appId, Buffer.byteLength(payload), gone?.());
     return later ? startIn(later, asked, accept) : queue(asked, accept);
   }
@@ -292,21 +273,14 @@ export function createRuns(options: {
       );
     }
     const needsApp = caller.kind === "live";
+    const by = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
     const access = runAccessOf(caller, userOf);
-    return {
-      appId,
-      ref,
-      needsApp,
-      access,
-      copy,
-      payload,
-      personId,
-      credentialId,
-      idempotencyKey,
-      retryFailed,
-      causeRunId,
-    };
+    return { appId, ref, trigger: "manual", needsApp, access, copy, payload, ...by };
   }
+
+  /** What became of a run that is performed here, or elsewhere. */
+  const outcomeOf = async (id: number, done: Started["done"], gone: RunRequest["gone"]): Promise<RunOutcome> =>
+    done ? await done : outcomeIn(await entryOf(id, gone?.()));
 
   const explained =
     (caller: Caller, { appId, ref }: RunRequest) =>
@@ -336,7 +310,7 @@ export function createRuns(options: {
       const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone).catch(
         explained(caller, request),
       );
-      const outcome = done ? await done : outcomeIn(await entryOf(runId, request.gone?.()));
+      const outcome = await outcomeOf(runId, done, request.gone);
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
@@ -358,6 +332,15 @@ export function createRuns(options: {
       const { data } = await entryOfRun({ logs, notifications }, runId);
       const { name } = errorIn(data);
       if (name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
+    },
+
+    /**
+     * Accepts the run of a request to an HTTP trigger. Its row is written when this resolves.
+     * @param isAwaited true if the caller waits for the outcome: then the run can wait here for a slot, without a row
+     */
+    async accept(asked: AskedRun, isAwaited: boolean, gone?: RunRequest["gone"]): Promise<OnDemandRun> {
+      const { id, done, isRepeated = false } = await (isAwaited ? startAwaited(asked, gone) : start(asked));
+      return { id, isRepeated, outcome: () => outcomeOf(id, done, gone) };
     },
 
     /** Starts a run that was found to be startable already. */

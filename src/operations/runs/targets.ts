@@ -40,10 +40,13 @@ export const FIND_TARGET = (app: string, copy: string, name: string, id: string,
 const isGranted = ({ access }: Target, { granted }: RunAccess): boolean =>
   access === null || granted === null || granted.has(access);
 
-/** The rows of `FIND_TARGET` that `refuseUnlessRunnable` accepts. `granted`: the text of the parameter of granted access values. */
-export const RUNNABLE = (granted: string) => `
+/** Kinds of triggers by which a request runs an action. */
+export type OnDemandTrigger = "manual" | "http";
+
+/** The rows of `FIND_TARGET` that `refuseUnlessRunnable` accepts. `granted` and `trigger`: texts of the parameters of granted access values and of the kind of trigger. */
+export const runnable = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
-  AND EXISTS (SELECT FROM json_array_elements(triggers) AS one WHERE one->>'trigger' = 'manual')`;
+  AND EXISTS (SELECT FROM json_array_elements(triggers) AS one WHERE one->>'trigger' = ${trigger}::text)`;
 
 /**
  * Judges the access of a target that the caller's other rights reach, and adds it to what is granted.
@@ -61,14 +64,20 @@ export async function judgeAccess(target: Target | undefined, access: RunAccess)
  * Access is judged before, by `judgeAccess`.
  * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
-export function refuseUnlessRunnable<Found extends Target>(target: Found | undefined): Found {
+export function refuseUnlessRunnable<Found extends Target>(
+  target: Found | undefined,
+  wanted: OnDemandTrigger = "manual",
+): Found {
   if (!target) throw new ActionError("ACTION_NOT_FOUND");
   if (target.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (target.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
   if (target.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
   if (!target.active) throw new ActionError("ACTION_INACTIVE");
-  if (!target.triggers.some(({ trigger }) => trigger === "manual")) {
-    throw new ActionError("TRIGGER_NOT_ALLOWED", `${target.name} has no manual trigger, so it does not run on demand`);
+  if (!target.triggers.some(({ trigger }) => trigger === wanted)) {
+    throw new ActionError(
+      "TRIGGER_NOT_ALLOWED",
+      `${target.name} has no ${wanted} trigger, so it does not run on demand`,
+    );
   }
   return target;
 }
@@ -79,14 +88,14 @@ export function refuseUnlessRunnable<Found extends Target>(target: Found | undef
  */
 export async function findTarget(
   db: DataSource,
-  asked: { appId: number; copy: Copy; ref: Reference; needsApp: boolean; access: RunAccess },
+  asked: { appId: number; copy: Copy; ref: Reference; needsApp: boolean; access: RunAccess; trigger?: OnDemandTrigger },
 ): Promise<Target> {
-  const { appId, copy, ref, needsApp, access } = asked;
+  const { appId, copy, ref, needsApp, access, trigger } = asked;
   const text = FIND_TARGET("$1", "$2", "$3", "$4", "$5");
   const values = [appId, copy, ...referenceParameters(ref), needsApp];
   const [target] = await preparedRows<Target>(db, "find-target", text, values);
   await judgeAccess(target, access);
-  return refuseUnlessRunnable(target);
+  return refuseUnlessRunnable(target, trigger);
 }
 
 /**

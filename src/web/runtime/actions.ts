@@ -1,7 +1,8 @@
-/** The ten operations of `Svc.App.V3.Actions` over the service's REST routes. Knows no transport detail. */
+/** The ten operations of the specification, and `response`, of `Svc.App.V3.Actions` over the service's REST routes. Knows no transport detail. */
 import type { Connection } from "./connection.js";
 import { failure } from "./failure.js";
 import type { Action, Actions, LogEntry } from "./public-types.js";
+import { createResponse } from "./response.js";
 
 /** One segment of a path: "." and ".." would climb, "" would name the list. */
 function segment(nameOrId: string | number): string {
@@ -56,5 +57,6 @@ export function createActions({ appId, request }: Pick<Connection, "appId" | "re
       const { count, logs } = await request("POST", `${list()}/logs`, options);
       return { count: count as number, logs: logs as LogEntry[] };
     },
+    response: createResponse(null),
   };
 }

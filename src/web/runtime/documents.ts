@@ -18,10 +18,12 @@ export type NotificationStatus =
   /** Published at the time in `orderAt`. */
   | 'scheduled';
 
-/** Kind of trigger that starts an action. */
+/** Kind of trigger that starts an action. The specification defines all kinds but `http`. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'
+  /** A request to an address of the action starts it. This service's own kind, not part of the specification. */
+  | 'http'
   /** A log event of the app starts the action. */
   | 'log'
   /** A request starts the action on demand. */
@@ -34,7 +36,7 @@ export type ClientTriggersSubscriptionVariables = Exact<{
 }>;
 
 
-export type ClientTriggersSubscription = { clientTriggers: { reset: boolean, removed: Array<number>, actions: Array<{ id: number, integrity: string, triggers: Array<{ trigger: TriggerType, where: { type: string, data: unknown } | null }>, assets: Array<{ name: string, url: string, path: string, integrity: string | null }> }> } };
+export type ClientTriggersSubscription = { clientTriggers: { reset: boolean, removed: Array<number>, actions: Array<{ id: number, integrity: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, data: unknown } | null }>, assets: Array<{ name: string, url: string, path: string, integrity: string | null }> }> } };
 
 export type NotificationAddedSubscriptionVariables = Exact<{
   appId: number;

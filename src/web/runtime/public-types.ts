@@ -88,6 +88,18 @@ export interface SvcError extends Error {
   answered?: boolean;
 }
 
+/** Answer of an HTTP trigger. */
+export interface ResponseOptions {
+  /** 200 by default, 302 with `redirect`. */
+  status?: number;
+  /** Cookies, CORS, CSP and connection headers are dropped. */
+  headers?: Record<string, string | number>;
+  /** Text, bytes, or a value that is sent as JSON. */
+  body?: unknown;
+  /** URL for `Location`. */
+  redirect?: string;
+}
+
 export interface Actions {
   get(options?: {
     limit?: number;
@@ -104,6 +116,8 @@ export interface Actions {
   publish(id: number): Promise<{ action: Action }>;
   unpublish(id: number): Promise<void>;
   getLogs(options?: LogOptions): Promise<{ count: number; logs: LogEntry[] }>;
+  /** Makes the value by which `execute` sets the answer of an HTTP trigger: `return Svc.App.V3.Actions.response({status: 201})`. */
+  response(options?: ResponseOptions): object;
 }
 
 export interface AnalyticsEvent {

@@ -11,13 +11,13 @@ export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> 
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
 
 export const CreateAction: Document<CreateActionMutation, CreateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
   "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -92,13 +92,13 @@ export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariable
   "mutation PublishApp($appId:Int!$ifUpdatedAt:DateTime!){publishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){isPublished}}";
 
 export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVariables> =
-  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
 
 export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
   "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
-  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
 
 export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMutationVariables> =
   "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
@@ -563,6 +563,62 @@ export type Environment =
   /** The action runs on the server. */
   | 'server';
 
+/** Proof that requests to an HTTP trigger must bring. */
+export type HttpAuthInput = {
+  /** Digest of `hmac`: sha1, sha256 or sha512; sha256 by default. */
+  algorithm?: string | null | undefined;
+  /** Text form of the signature of `hmac`: hex or base64; hex by default. */
+  encoding?: string | null | undefined;
+  /** Header with the signature; for `hmac`. */
+  header?: string | null | undefined;
+  /** Text before the signature of `hmac`; null for none. */
+  prefix?: string | null | undefined;
+  /** Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of proof. */
+  scheme?: string | null | undefined;
+  /** Key of the private or protected setting that holds the secret; for `basic` and `signature`. */
+  setting?: string | null | undefined;
+  /** Header with the time that `hmac` signs before the body; null if it signs none. */
+  timestampHeader?: string | null | undefined;
+  /** Maximum difference in seconds to the signed time; 300 by default. */
+  toleranceSeconds?: number | null | undefined;
+  /** Kind of proof. Required. */
+  type?: HttpAuthType | null | undefined;
+};
+
+/** Proof that a request to an HTTP trigger must bring. */
+export type HttpAuthType =
+  /** User name and password, as the setting has them. */
+  | 'basic'
+  /** An API token of the app that may run actions. */
+  | 'bearer'
+  /** No proof. */
+  | 'none'
+  /** A random last segment of the address. */
+  | 'secret'
+  /** A signature of the body, made with the setting's secret. */
+  | 'signature';
+
+/** Pages of other origins that may read an answer. */
+export type HttpCorsInput = {
+  /** Origins such as https://shop.example. Required. */
+  origins?: Array<string | null | undefined> | null | undefined;
+};
+
+/** HTTP method that a trigger answers. */
+export type HttpMethod =
+  /** DELETE. */
+  | 'DELETE'
+  /** GET, and HEAD unless another trigger answers it. */
+  | 'GET'
+  /** HEAD. */
+  | 'HEAD'
+  /** PATCH. */
+  | 'PATCH'
+  /** POST. */
+  | 'POST'
+  /** PUT. */
+  | 'PUT';
+
 /** Document that `exportActions` returned. */
 export type ImportDocumentInput = {
   /** Actions to create or update, matched by name. */
@@ -698,14 +754,16 @@ export type TokenKind =
 export type TriggerInput = {
   /** Kind of trigger; required. */
   trigger?: TriggerType | null | undefined;
-  /** Filter for events; required for `log` and `analytics`, ignored for other kinds. */
+  /** Filter for events or requests; required for `log`, `analytics` and `http`, ignored for other kinds. */
   where?: TriggerWhereInput | null | undefined;
 };
 
-/** Kind of trigger that starts an action. */
+/** Kind of trigger that starts an action. The specification defines all kinds but `http`. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'
+  /** A request to an address of the action starts it. This service's own kind, not part of the specification. */
+  | 'http'
   /** A log event of the app starts the action. */
   | 'log'
   /** A request starts the action on demand. */
@@ -713,13 +771,25 @@ export type TriggerType =
   /** The action's schedule starts the action. */
   | 'schedule';
 
-/** Filter that selects which events start the action. */
+/** Filter that selects which events or requests start the action. */
 export type TriggerWhereInput = {
+  /** Proof that requests must bring. Required for `http` triggers. */
+  auth?: HttpAuthInput | null | undefined;
+  /** Pages of other origins that may read the answer; null for none. For `http` triggers. */
+  cors?: HttpCorsInput | null | undefined;
   /** Object of fields and values that the event's data must contain; for `analytics` triggers only. */
   data?: unknown;
   /** ID of the data source whose events match; for `log` triggers only. Absent or null matches all data sources. */
   dataSourceId?: number | null | undefined;
-  /** Type of the event, for example dataSource.entry.create or analytics.pageView; required. */
+  /** Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme. For `http` triggers. */
+  idempotencyHeader?: string | null | undefined;
+  /** Method that the trigger answers; null for all methods. For `http` triggers. */
+  method?: HttpMethod | null | undefined;
+  /** Path of one to eight segments, of which `:name` matches any one. Required for `http` triggers. */
+  path?: string | null | undefined;
+  /** `result` answers with the run's result, `immediately` with 202 once the run is stored; null for `result`. For `http` triggers. */
+  respond?: string | null | undefined;
+  /** Type of the event, for example dataSource.entry.create or analytics.pageView; required for `log` and `analytics` triggers. */
   type?: string | null | undefined;
 };
 
@@ -791,17 +861,19 @@ export type UpdateDataSourceInput = {
   name?: string | null | undefined;
 };
 
+export type HttpWhereFragment = { method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null };
+
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
 
-export type WholeActionFragment = { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
+export type WholeActionFragment = { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
 
 export type PublishedCopyRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
 export type LogRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
 
-export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
+export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
 
-export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } };
+export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } };
 
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -822,7 +894,7 @@ export type GetActionQueryVariables = Exact<{
 }>;
 
 
-export type GetActionQuery = { action: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type GetActionQuery = { action: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type CreateActionMutationVariables = Exact<{
   appId: number;
@@ -830,7 +902,7 @@ export type CreateActionMutationVariables = Exact<{
 }>;
 
 
-export type CreateActionMutation = { saved: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type CreateActionMutation = { saved: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type UpdateActionMutationVariables = Exact<{
   appId: number;
@@ -840,7 +912,7 @@ export type UpdateActionMutationVariables = Exact<{
 }>;
 
 
-export type UpdateActionMutation = { saved: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type UpdateActionMutation = { saved: { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type RemoveActionMutationVariables = Exact<{
   appId: number;
@@ -1062,7 +1134,7 @@ export type CompareCopiesQueryVariables = Exact<{
 }>;
 
 
-export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
+export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
 
 export type ListVersionsQueryVariables = Exact<{
   appId: number;
@@ -1080,7 +1152,7 @@ export type CompareVersionQueryVariables = Exact<{
 }>;
 
 
-export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
+export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, integrationOrigins: Array<string>, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
 
 export type RestoreVersionMutationVariables = Exact<{
   appId: number;

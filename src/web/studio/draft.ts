@@ -1,6 +1,7 @@
 /** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
 import type { ActionAccess, ConcurrencyPolicy, Environment, TriggerType } from "../../data/action-types.js";
 import type { CreateActionInput, TriggerInput } from "./documents.js";
+import { type HttpDraft, httpDraft, httpWhereOf, type TriggerWhere } from "./http-draft.js";
 import type { Action } from "./model.js";
 
 /** One trigger's row. `data` is JSON text, `dataSourceId` digits; both empty for none. */
@@ -11,6 +12,7 @@ export interface TriggerDraft {
   type: string;
   dataSourceId: string;
   data: string;
+  http: HttpDraft;
 }
 
 export interface Draft {
@@ -46,7 +48,7 @@ async function execute(context) {
 
 let keys = 0;
 
-export function triggerDraft(trigger: TriggerType, where?: Action["triggers"][number]["where"]): TriggerDraft {
+export function triggerDraft(trigger: TriggerType, where?: TriggerWhere): TriggerDraft {
   keys += 1;
   const { type, dataSourceId, data } = where ?? {};
   return {
@@ -55,6 +57,7 @@ export function triggerDraft(trigger: TriggerType, where?: Action["triggers"][nu
     type: type ?? (trigger === "analytics" ? "analytics.pageView" : ""),
     dataSourceId: String(dataSourceId ?? ""),
     data: data === undefined || data === null ? "" : JSON.stringify(data, null, 2),
+    http: httpDraft(where),
   };
 }
 
@@ -123,10 +126,11 @@ function lenient(text: string): unknown {
   }
 }
 
-function triggerOf({ trigger, type, dataSourceId, data }: TriggerDraft): TriggerInput {
+function triggerOf({ trigger, type, dataSourceId, data, http }: TriggerDraft): TriggerInput {
   if (trigger === "log") {
     return { trigger, where: { type, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
   }
+  if (trigger === "http") return { trigger, where: httpWhereOf(http) };
   if (trigger !== "analytics") return { trigger };
   return { trigger, where: { type, ...(data.trim() !== "" && { data: lenient(data) }) } };
 }

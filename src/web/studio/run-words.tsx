@@ -16,6 +16,7 @@ export const TRIGGER_WORDS: Record<RunRow["trigger"], string> = {
   schedule: "schedule",
   log: "log event",
   analytics: "analytics",
+  http: "HTTP request",
 };
 
 export const COPY_WORDS: Record<RunRow["copy"], string> = { master: "draft", production: "live" };

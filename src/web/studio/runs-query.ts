@@ -16,7 +16,7 @@ export interface RunsQuery {
 }
 
 export const STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
-export const TRIGGERS: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
+export const TRIGGERS: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
 export const COPIES: readonly Copy[] = ["master", "production"];
 
 const HOUR_MS = 60 * 60 * 1000;

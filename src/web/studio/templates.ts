@@ -63,7 +63,7 @@ export const TEMPLATES: Record<string, Template> = {
     draft: {
       name: "on-an-event",
       code: EVENT,
-      triggers: [triggerDraft("manual"), triggerDraft("log", { type: "app.example", dataSourceId: null, data: null })],
+      triggers: [triggerDraft("manual"), triggerDraft("log", { type: "app.example" })],
     },
   },
   client: {

@@ -1,0 +1,118 @@
+/** Shapes of HTTP triggers in the GraphQL schema, as answers and as inputs. No behaviour: rules/http judges what is given. */
+import { Field, InputType, Int, ObjectType } from "type-graphql";
+import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js";
+import type { Endpoint } from "../../operations/http/endpoints.js";
+import { enumOf } from "./leaf-types.js";
+
+export const HttpMethodEnum = enumOf<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
+  GET: "GET, and HEAD unless another trigger answers it.",
+  HEAD: "HEAD.",
+  POST: "POST.",
+  PUT: "PUT.",
+  PATCH: "PATCH.",
+  DELETE: "DELETE.",
+});
+
+export const HttpAuthTypeEnum = enumOf<HttpAuth["type"]>(
+  "HttpAuthType",
+  "Proof that a request to an HTTP trigger must bring.",
+  {
+    none: "No proof.",
+    secret: "A random last segment of the address.",
+    basic: "User name and password, as the setting has them.",
+    bearer: "An API token of the app that may run actions.",
+    signature: "A signature of the body, made with the setting's secret.",
+  },
+);
+
+const TEXTS = {
+  auth: "Proof that requests must bring.",
+  cors: "Pages of other origins that may read the answer; null for none.",
+  respond: "`result` answers with the run's result, `immediately` with 202 once the run is stored; null for `result`.",
+  idempotencyHeader:
+    "Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme.",
+  method: "Method that the trigger answers; null for all methods.",
+  path: "Path of one to eight segments, of which `:name` matches any one.",
+  origins: "Origins such as https://shop.example.",
+  type: "Kind of proof.",
+  setting: "Key of the private or protected setting that holds the secret; for `basic` and `signature`.",
+  scheme:
+    "Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of proof.",
+  tolerance: "Maximum difference in seconds to the signed time; 300 by default.",
+  header: "Header with the signature; for `hmac`.",
+  algorithm: "Digest of `hmac`: sha1, sha256 or sha512; sha256 by default.",
+  encoding: "Text form of the signature of `hmac`: hex or base64; hex by default.",
+  prefix: "Text before the signature of `hmac`; null for none.",
+  timestampHeader: "Header with the time that `hmac` signs before the body; null if it signs none.",
+} as const;
+
+@ObjectType("HttpAuth", { description: "Proof that requests to an HTTP trigger must bring." })
+export class HttpAuthType {
+  @Field(() => HttpAuthTypeEnum, { description: TEXTS.type }) type: HttpAuth["type"];
+  @Field(() => String, { nullable: true, description: TEXTS.setting }) setting?: string;
+  @Field(() => String, { nullable: true, description: TEXTS.scheme }) scheme?: string;
+  @Field(() => Int, { nullable: true, description: TEXTS.tolerance }) toleranceSeconds?: number;
+  @Field(() => String, { nullable: true, description: TEXTS.header }) header?: string;
+  @Field(() => String, { nullable: true, description: TEXTS.algorithm }) algorithm?: string;
+  @Field(() => String, { nullable: true, description: TEXTS.encoding }) encoding?: string;
+  @Field(() => String, { nullable: true, description: TEXTS.prefix }) prefix?: string;
+  @Field(() => String, { nullable: true, description: TEXTS.timestampHeader }) timestampHeader?: string;
+}
+
+@ObjectType("HttpCors", { description: "Pages of other origins that may read an answer." })
+export class HttpCorsType {
+  @Field(() => [String], { description: TEXTS.origins }) origins: string[];
+}
+
+/** Fields of a trigger's `where` that only HTTP triggers have; null for others. */
+@ObjectType()
+export abstract class HttpWhereFields implements Partial<HttpWhere> {
+  @Field(() => HttpMethodEnum, { nullable: true, description: `${TEXTS.method} For \`http\` triggers.` })
+  method?: HttpMethod;
+  @Field(() => String, { nullable: true, description: `${TEXTS.path} For \`http\` triggers.` }) path?: string;
+  @Field(() => HttpAuthType, { nullable: true, description: `${TEXTS.auth} For \`http\` triggers.` }) auth?: HttpAuth;
+  @Field(() => HttpCorsType, { nullable: true, description: `${TEXTS.cors} For \`http\` triggers.` })
+  cors?: HttpCorsType;
+  @Field(() => String, { nullable: true, description: `${TEXTS.respond} For \`http\` triggers.` })
+  respond?: "immediately" | "result";
+  @Field(() => String, { nullable: true, description: `${TEXTS.idempotencyHeader} For \`http\` triggers.` })
+  idempotencyHeader?: string;
+}
+
+@ObjectType("Endpoint", { description: "Address of one HTTP trigger." })
+export class EndpointType implements Endpoint {
+  @Field(() => HttpMethodEnum, { nullable: true, description: TEXTS.method }) method: HttpMethod | null;
+  @Field(() => String, { description: "URL of the live version, with the secret if the trigger has one." }) url: string;
+  @Field(() => String, { description: "URL of the draft, for editors." }) draftUrl: string;
+}
+
+@InputType("HttpAuthInput", { description: "Proof that requests to an HTTP trigger must bring." })
+class HttpAuthInput {
+  @Field(() => HttpAuthTypeEnum, { nullable: true, description: `${TEXTS.type} Required.` }) type?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.setting }) setting?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.scheme }) scheme?: unknown;
+  @Field(() => Int, { nullable: true, description: TEXTS.tolerance }) toleranceSeconds?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.header }) header?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.algorithm }) algorithm?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.encoding }) encoding?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.prefix }) prefix?: unknown;
+  @Field(() => String, { nullable: true, description: TEXTS.timestampHeader }) timestampHeader?: unknown;
+}
+
+@InputType("HttpCorsInput", { description: "Pages of other origins that may read an answer." })
+class HttpCorsInput {
+  @Field(() => [String], { nullable: "itemsAndList", description: `${TEXTS.origins} Required.` }) origins?: unknown;
+}
+
+@InputType()
+export abstract class HttpWhereInputFields {
+  @Field(() => HttpMethodEnum, { nullable: true, description: `${TEXTS.method} For \`http\` triggers.` })
+  method?: unknown;
+  @Field(() => String, { nullable: true, description: `${TEXTS.path} Required for \`http\` triggers.` }) path?: unknown;
+  @Field(() => HttpAuthInput, { nullable: true, description: `${TEXTS.auth} Required for \`http\` triggers.` })
+  auth?: unknown;
+  @Field(() => HttpCorsInput, { nullable: true, description: `${TEXTS.cors} For \`http\` triggers.` }) cors?: unknown;
+  @Field(() => String, { nullable: true, description: `${TEXTS.respond} For \`http\` triggers.` }) respond?: unknown;
+  @Field(() => String, { nullable: true, description: `${TEXTS.idempotencyHeader} For \`http\` triggers.` })
+  idempotencyHeader?: unknown;
+}

@@ -1,0 +1,192 @@
+/** Addresses of HTTP triggers, `/h/:appId/…`: reads the request as raw bytes, answers preflights, writes the answer. Decides nothing. */
+import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ActionError } from "../errors.js";
+import type { Credentials } from "../operations/access/credentials.js";
+import type { Address, HttpTriggers, TriggerAnswer } from "../operations/http/http-triggers.js";
+import { allowedMethods, type Route, routeFor } from "../operations/http/routes.js";
+import { GUARD_HEADERS } from "../rules/http/answer.js";
+import { DRAFT_SEGMENT, segmentsOf } from "../rules/http/path.js";
+import { HTTP_METHODS } from "../rules/http/where.js";
+import { overSignal } from "./answer-end.js";
+import { readBytes } from "./bodies.js";
+import { headerToken, tokenIn } from "./caller.js";
+import { quotaHeaders } from "./context.js";
+import { toId } from "./rest/request.js";
+
+const ADDRESS = "/h/:appId/*";
+const PREFLIGHT_SECONDS = 600;
+/** A method of which the service answers itself. */
+const OPTIONS = "OPTIONS";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The route looks for credentials itself: cookies and tokens are not resolved before it. */
+    ownCredentials?: true;
+  }
+}
+
+export interface HttpTriggerOptions {
+  triggers: HttpTriggers;
+  credentials: Credentials;
+  baseUrl: string;
+}
+
+interface Found {
+  address: Address;
+  routes: readonly Route[];
+}
+
+/** Path below `/h/:appId/` and query, as sent. A prefix of the path stands before `/h/`. */
+function partsOf(url: string): { path: string; query: string } {
+  const mark = url.indexOf("?");
+  const whole = mark < 0 ? url : url.slice(0, mark);
+  const path = /^.*?\/h\/\d+\/(.*)$/s.exec(whole)?.[1] ?? "";
+  return { path, query: mark < 0 ? "" : url.slice(mark + 1) };
+}
+
+/** @throws NOT_FOUND for a path that no trigger can have */
+function addressOf(request: FastifyRequest): Address {
+  const appId = toId((request.params as { appId?: string }).appId);
+  const segments = segmentsOf(partsOf(request.raw.url ?? "").path);
+  if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
+  const isDraft = segments.decoded[0] === DRAFT_SEGMENT;
+  const { raw, decoded } = segments;
+  return { appId, isDraft, ...(isDraft ? { raw: raw.slice(1), decoded: decoded.slice(1) } : { raw, decoded }) };
+}
+
+/** The token of an editor's draft request: by header, or by the cookie of the service's own page. */
+function draftToken(method: string, headers: IncomingHttpHeaders): string | null {
+  const own = headerToken(headers);
+  return own === null && headers["sec-fetch-site"] === "same-origin" ? tokenIn(method, headers) : own;
+}
+
+const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
+  method === OPTIONS && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
+
+/** Lets pages of the trigger's origins read the answer, and no others. */
+function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: { cors } }: Route): boolean {
+  if (!cors) return false;
+  reply.header("vary", "Origin");
+  const { origin } = headers;
+  if (origin === undefined || !cors.origins.includes(origin)) return false;
+  reply
+    .header("access-control-allow-origin", origin)
+    .header("access-control-expose-headers", "Svc-Run-Id, Svc-Replayed");
+  return true;
+}
+
+function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: Found): FastifyReply {
+  const { headers } = request;
+  reply.code(204);
+  if (!isPreflight(request)) return reply.header("allow", allowedMethods(routes)).send();
+  const wanted = headers["access-control-request-method"]!;
+  const route = routeFor(routes, wanted);
+  if (route && allowOrigin(request, reply, route)) {
+    const names = headers["access-control-request-headers"];
+    reply.header("access-control-allow-methods", wanted).header("access-control-max-age", PREFLIGHT_SECONDS);
+    if (names !== undefined) reply.header("access-control-allow-headers", names);
+  }
+  return reply.send();
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, answer: TriggerAnswer): FastifyReply {
+  const { status, headers, body, runId, isReplayed } = answer;
+  // An author's answer is no refusal of the service.
+  request.context.isAnswered = true;
+  reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
+  if (isReplayed) reply.header("svc-replayed", "true");
+  if (request.method !== "HEAD" || body === null) return reply.send(body ?? undefined);
+  return reply.header("content-length", Buffer.byteLength(body)).send();
+}
+
+/** URLs of the request as its sender may have written them: by the service's public address, and by the address that it used. */
+function urlsOf({ raw, headers }: FastifyRequest, baseUrl: string): string[] {
+  const { origin, pathname } = new URL(baseUrl);
+  const path = raw.url ?? "";
+  const prefix = pathname.replace(/\/$/, "");
+  const own = path.startsWith(`${prefix}/`) ? origin + path : baseUrl + path;
+  const host = headers.host;
+  return host === undefined ? [own] : [...new Set([own, `https://${host}${path}`, `http://${host}${path}`])];
+}
+
+const oneHeader =
+  (headers: IncomingHttpHeaders) =>
+  (name: string): string | undefined => {
+    const value = headers[name];
+    return typeof value === "string" ? value : undefined;
+  };
+
+export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerOptions): void {
+  const { triggers, credentials, baseUrl } = options;
+  const found = new WeakMap<FastifyRequest, Found>();
+
+  /** Before the body is read. @throws NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
+  async function find(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    reply.headers(GUARD_HEADERS);
+    const { context, method } = request;
+    context.isAnswered = true;
+    const address = addressOf(request);
+    triggers.countAddress(context.address, address.appId);
+    if (address.isDraft && !isPreflight(request)) {
+      const token = draftToken(method, request.headers);
+      context.caller = token === null ? null : await credentials.resolve(token, context.address);
+      triggers.checkAuthor(context.caller, address.appId);
+    }
+    const routes = await triggers.find(address);
+    if (routes.length === 0) throw new ActionError("NOT_FOUND");
+    found.set(request, { address, routes });
+    if (method === OPTIONS) return;
+    const route = routeFor(routes, method);
+    if (route) {
+      allowOrigin(request, reply, route);
+      return;
+    }
+    reply.header("allow", allowedMethods(routes));
+    throw new ActionError("METHOD_NOT_ALLOWED");
+  }
+
+  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { address, routes } = found.get(request)!;
+    if (request.method === OPTIONS) return answerOptions(request, reply, { address, routes });
+    const { context, method, headers, raw } = request;
+    const route = routeFor(routes, method)!;
+    const author = address.isDraft ? context.caller : null;
+    const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
+    const given = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
+    const from = { address: context.address, token: headerToken(headers), appId: address.appId };
+    const signed = { header: oneHeader(headers), urls: urlsOf(request, baseUrl) };
+    const gone = context.gone ?? (() => overSignal(raw, reply.raw));
+    try {
+      const answered = await triggers.run(
+        { route, address, author },
+        { ...given, ...from, ...signed, method, gone },
+        context,
+      );
+      return send(request, reply, answered);
+    } catch (error) {
+      if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
+        // Guesses of a password or a token have their pace.
+        delete context.isAnswered;
+        if (route.where.auth.type === "basic") reply.header("www-authenticate", 'Basic charset="UTF-8"');
+      }
+      if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED") reply.headers(quotaHeaders(context));
+      throw error;
+    }
+  }
+
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
+    scope.route({
+      method: [...HTTP_METHODS, OPTIONS],
+      url: ADDRESS,
+      config: { ownCredentials: true },
+      exposeHeadRoute: false,
+      onRequest: find,
+      handler: answer,
+    });
+  });
+}

@@ -1,0 +1,26 @@
+/** Replaces the secret in the addresses of an action's HTTP triggers. */
+import type { DataSource } from "typeorm";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import type { Endpoints } from "../http/endpoints.js";
+import { audit } from "../records/audit.js";
+import type { LockMaster, Target } from "./action-rows.js";
+
+export type SecretRotation = ReturnType<typeof createSecretRotation>;
+
+export function createSecretRotation(options: { db: DataSource; endpoints: Endpoints; lockMaster: LockMaster }) {
+  const { db, endpoints, lockMaster } = options;
+
+  /**
+   * Of the draft and its live version; the secret before stops working at once.
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a live version's id, TRIGGER_NOT_ALLOWED without such a trigger
+   */
+  return (caller: Caller, target: Target): Promise<void> =>
+    db.transaction(async (manager) => {
+      const { id, appId, name, triggers } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
+      if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {
+        throw new ActionError("TRIGGER_NOT_ALLOWED", `${name} has no http trigger with a secret in its address`);
+      }
+      await audit(manager, caller, { appId, type: "appAction.v3.rotateSecret", actionId: id, data: { name } });
+    });
+}

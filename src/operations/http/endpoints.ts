@@ -1,0 +1,123 @@
+/** Addresses of HTTP triggers as editors see them, and the secrets in them. */
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { DataSource, EntityManager } from "typeorm";
+import type { HttpMethod, Trigger } from "../../data/action-types.js";
+import { rows } from "../../data/database.js";
+import { open, seal } from "../../engine/cipher.js";
+import { type Caller, mayEnter } from "../../rules/access.js";
+import type { DataKeys } from "../settings/data-keys.js";
+import { lockApp } from "../settings/settings.js";
+import { httpWheres, type Route } from "./routes.js";
+
+/** Address of one HTTP trigger. */
+export interface Endpoint {
+  /** null: all methods. */
+  method: HttpMethod | null;
+  /** Live, with the secret if the trigger has one. */
+  url: string;
+  /** For editors, by their own credential. */
+  draftUrl: string;
+}
+
+type Shown = { id: number; appId: number; triggers: Trigger[] };
+
+const SECRET_BYTES = 32;
+const OPENED_MAX = 10_000;
+
+const bound = (actionId: number): string => `http-secret:${actionId}`;
+const hasSecret = (triggers: readonly Trigger[]): boolean =>
+  httpWheres(triggers).some(({ auth }) => auth.type === "secret");
+
+const FIND = `
+  SELECT wanted.id, secret.action_id AS "masterId", secret.sealed FROM unnest($1::bigint[]) AS wanted (id)
+    JOIN action ON action.id = wanted.id JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)`;
+const WRITE = `
+  INSERT INTO http_secret (action_id, sealed) VALUES ($1, $2)
+  ON CONFLICT (action_id) DO UPDATE SET sealed = CASE WHEN $3 THEN excluded.sealed ELSE http_secret.sealed END`;
+
+export type Endpoints = ReturnType<typeof createEndpoints>;
+
+export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
+  const { db, dataKeys, baseUrl } = options;
+  /** By the sealed bytes. */
+  const opened = new LRUCache<string, string>({ max: OPENED_MAX });
+
+  async function openSecret(appId: number, masterId: number, sealed: Buffer): Promise<string | null> {
+    const key = `${masterId} ${sealed.toString("base64")}`;
+    const known = opened.get(key);
+    if (known !== undefined) return known;
+    const dataKey = await dataKeys.find(appId);
+    if (!dataKey) return null;
+    const secret = open(dataKey, sealed, bound(masterId));
+    opened.set(key, secret);
+    return secret;
+  }
+
+  /** Writes a new secret of a draft; `replaces` false: only if it has none. Locks the app's row. */
+  async function writeSecret(
+    manager: EntityManager,
+    appId: number,
+    masterId: number,
+    replaces: boolean,
+  ): Promise<void> {
+    await lockApp(manager, appId);
+    const dataKey = await dataKeys.findOrMake(appId, manager);
+    const sealed = seal(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), bound(masterId));
+    await rows(manager, WRITE, [masterId, sealed, replaces]);
+  }
+
+  /** Gives each action with HTTP triggers their addresses. */
+  async function withEndpoints<A extends Shown>(actions: readonly A[]): Promise<(A & { endpoints?: Endpoint[] })[]> {
+    const ids = actions.filter(({ triggers }) => hasSecret(triggers)).map(({ id }) => id);
+    const found = ids.length === 0 ? [] : await rows<{ id: number; masterId: number; sealed: Buffer }>(db, FIND, [ids]);
+    const secrets = new Map(found.map(({ id, ...secret }) => [id, secret]));
+    return Promise.all(
+      actions.map(async (action) => {
+        const { id, appId, triggers } = action;
+        const wheres = httpWheres(triggers);
+        if (wheres.length === 0) return action;
+        const kept = secrets.get(id);
+        const secret = kept ? await openSecret(appId, kept.masterId, kept.sealed) : null;
+        const endpoints = wheres.map(({ method, path, auth }) => ({
+          method: method ?? null,
+          url: `${baseUrl}/h/${appId}/${encodeURI(path)}${auth.type === "secret" ? `/${secret}` : ""}`,
+          draftUrl: `${baseUrl}/h/${appId}/draft/${encodeURI(path)}`,
+        }));
+        return { ...action, endpoints };
+      }),
+    );
+  }
+
+  /** The same, for callers who may edit the actions; others get them without addresses, which hold secrets. */
+  const shownTo = async <A extends Shown>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
+    actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
+
+  return {
+    shownTo,
+    addedTo: async <A extends Shown>(caller: Caller, action: A): Promise<A> => (await shownTo(caller, [action]))[0]!,
+
+    /** Makes a draft's secret if one of its triggers needs one. To be called in the transaction that writes the draft. */
+    async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
+      if (!hasSecret(triggers)) return;
+      const known = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
+      if (known.length === 0) await writeSecret(manager, appId, masterId, false);
+    },
+
+    /** Compares in constant time. */
+    async mayOpen({ masterId, sealed }: Route, appId: number, segment: string): Promise<boolean> {
+      const secret = sealed && (await openSecret(appId, masterId, sealed));
+      if (!secret) return false;
+      const [wanted, given] = [Buffer.from(secret), Buffer.from(segment)];
+      return wanted.length === given.length && timingSafeEqual(wanted, given);
+    },
+
+    /** Replaces the secret of a draft and its live version; the one before stops working. Resolves with false if there is none. */
+    async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
+      const known = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
+      if (known.length === 0 && !hasSecret(triggers)) return false;
+      await writeSecret(manager, appId, masterId, true);
+      return true;
+    },
+  };
+}

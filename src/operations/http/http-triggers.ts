@@ -1,0 +1,219 @@
+/** Requests to HTTP triggers: finds the trigger, checks the proof, runs the action, and makes the answer. Knows no connection. */
+import { createHash } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
+import { type Caller, mayEnter } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { givenAnswer, type HttpAnswer, jsonAnswer } from "../../rules/http/answer.js";
+import { headersFor, parsedBody, valuesOf } from "../../rules/http/body.js";
+import { paramsOf } from "../../rules/http/path.js";
+import { eventIdOf } from "../../rules/http/signatures.js";
+import { routeKey } from "../../rules/http/where.js";
+import type { Gate, Visitor } from "../access/gate.js";
+import type { Logs, RunOutcome } from "../records/execution-logs.js";
+import type { Intake } from "../records/intake.js";
+import { type AskedRun, forgetEvent } from "../runs/acceptance.js";
+import { outcomeIn } from "../runs/run-texts.js";
+import type { OnDemandRun, Runs } from "../runs/runs.js";
+import type { Endpoints } from "./endpoints.js";
+import type { Proofs, ProvenRequest } from "./proofs.js";
+import { findRoutes, type Route } from "./routes.js";
+
+/** Address of a request. */
+export interface Address {
+  appId: number;
+  isDraft: boolean;
+  /** Segments as sent, and decoded. */
+  raw: readonly string[];
+  decoded: readonly string[];
+}
+
+export interface TriggerRequest extends ProvenRequest {
+  method: string;
+  body: Buffer<ArrayBuffer>;
+  headers: NodeJS.Dict<string | string[]>;
+  /** Query without its question mark. */
+  query: string;
+  requestId: string;
+  gone: () => AbortSignal;
+}
+
+/** An answer with the run that it comes from. `isReplayed`: it was given to the same event before. */
+export interface TriggerAnswer extends HttpAnswer {
+  runId: number;
+  isReplayed: boolean;
+}
+
+const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
+
+const FAILED: HttpAnswer = {
+  status: 500,
+  headers: { "content-type": "application/json; charset=utf-8" },
+  body: JSON.stringify({ status: "EXECUTION_FAILED", error: "the action failed" }),
+};
+
+function answerOf(outcome: RunOutcome): HttpAnswer {
+  if (!outcome.ok) return FAILED;
+  if (!outcome.isResponse) return jsonAnswer(outcome.data);
+  return givenAnswer(JSON.parse(outcome.data ?? "null")) ?? FAILED;
+}
+
+const accepted = (runId: number): HttpAnswer => ({
+  status: 202,
+  headers: { "content-type": "application/json; charset=utf-8" },
+  body: JSON.stringify({ runId }),
+});
+
+/** What says that an action cannot run: to a sender it is not there. */
+const CLOSED = ["ACTION_NOT_FOUND", "APP_NOT_PUBLISHED", "ACTION_NOT_V3", "ACTION_INACTIVE", "TRIGGER_NOT_ALLOWED"];
+
+function closedAsMissing(error: unknown): never {
+  if (error instanceof ActionError && CLOSED.includes(error.status)) throw new ActionError("NOT_FOUND");
+  throw error;
+}
+
+/** Authorization that the service has used itself. */
+const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
+  isDraft || auth.type === "basic" || auth.type === "bearer";
+
+/** `body`: as it was parsed. */
+function payloadOf(route: Route, address: Address, request: TriggerRequest, body: unknown): string {
+  const { isDraft, raw, decoded } = address;
+  const hasSecret = !isDraft && route.where.auth.type === "secret";
+  const contentType = request.header("content-type") ?? null;
+  const secret = hasSecret ? raw.at(-1)! : null;
+  const headers = headersFor(request.headers, { hidesAuthorization: usesAuthorization(route, isDraft), secret });
+  const described = {
+    method: request.method,
+    path: (hasSecret ? raw.slice(0, -1) : raw).join("/"),
+    params: paramsOf(route.where.path, decoded),
+    query: valuesOf(new URLSearchParams(request.query)),
+    headers,
+    body,
+    rawBody: request.body.toString("base64"),
+    contentType,
+    ip: request.address ?? null,
+    requestId: request.requestId,
+  };
+  return JSON.stringify({ trigger: "http", request: described });
+}
+
+/** Digest of an event of one trigger; null if the request names none. */
+function eventKeyOf({ where }: Route, request: TriggerRequest, body: unknown): Buffer | null {
+  const id = eventIdOf(request, where, body);
+  return id === null
+    ? null
+    : createHash("sha256")
+        .update(`${routeKey(where)}\n${id}`)
+        .digest();
+}
+
+export type HttpTriggers = ReturnType<typeof createHttpTriggers>;
+
+export function createHttpTriggers(options: {
+  db: DataSource;
+  gate: Gate;
+  endpoints: Endpoints;
+  proofs: Proofs;
+  runs: Runs;
+  logs: Logs;
+  intake: Intake;
+  /** Requests per window and app; 0 is unlimited. */
+  limit: number;
+}) {
+  const { db, gate, endpoints, proofs, runs, logs, intake, limit } = options;
+  const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
+
+  /** What came of the first run of an event, if it has ended; null if its log entry is gone; undefined while it goes on. */
+  async function earlierAnswer(runId: number): Promise<HttpAnswer | null | undefined> {
+    const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
+      ended: boolean;
+    }[];
+    if (run && !run.ended) return undefined;
+    const entry = await logs.ofRun(runId);
+    return entry ? answerOf(outcomeIn(entry)) : null;
+  }
+
+  /** The answer for an event that a run exists for already; null if that run came to nothing, and the event is to run again. */
+  async function repeated(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
+    const earlier = await earlierAnswer(run.id);
+    if (earlier === null || (earlier && !isSuccess(earlier))) {
+      await forgetEvent(db, eventKey, run.id);
+      return null;
+    }
+    if (!isAwaited) return { ...accepted(run.id), runId: run.id, isReplayed: true };
+    const answer = earlier ?? answerOf(await run.outcome());
+    return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
+  }
+
+  async function answer(asked: AskedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
+    for (;;) {
+      const run = await runs.accept(asked, isAwaited, gone).catch(closedAsMissing);
+      if (run.isRepeated) {
+        const replayed = await repeated(run, asked.eventKey!, isAwaited);
+        if (replayed) return replayed;
+        continue;
+      }
+      if (!isAwaited) return { ...accepted(run.id), runId: run.id, isReplayed: false };
+      return { ...answerOf(await run.outcome()), runId: run.id, isReplayed: false };
+    }
+  }
+
+  return {
+    /** Counts a request by its network address, whatever becomes of it. @throws RATE_LIMIT_EXCEEDED */
+    countAddress(address: string | undefined, appId: number): void {
+      const wait = limit === 0 ? 0 : addresses.take(`${appId} ${addressBlock(address ?? "")}`);
+      if (wait > 0) throw tooOften("too many requests from this address", wait);
+    },
+
+    /** Finds the triggers at an address, for whatever method; an address without one finds none. */
+    find: (address: Address): Promise<Route[]> =>
+      findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment)),
+
+    /** @throws UNAUTHORIZED, FORBIDDEN unless the caller edits the app */
+    checkAuthor(caller: Caller | null, appId: number): Caller {
+      if (!caller) throw new ActionError("UNAUTHORIZED");
+      if (mayEnter(caller, "updateAction", appId)) return caller;
+      throw new ActionError("FORBIDDEN");
+    },
+
+    /**
+     * @param author the editor whose credential stands in for the proof, for drafts
+     * @throws Refusal, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action was closed meanwhile
+     */
+    async run(
+      { route, address, author }: { route: Route; address: Address; author: Caller | null },
+      request: TriggerRequest,
+      visitor: Visitor,
+    ): Promise<TriggerAnswer> {
+      const { appId, isDraft } = address;
+      const { where, actionId } = route;
+      const caller = author ?? (await proofs.check(route, request));
+      await gate.enterTrigger(visitor, appId);
+      const body = await parsedBody(request.body, request.header("content-type") ?? null);
+      const payload = payloadOf(route, address, request, body);
+      if (where.auth.type === "none" && !isDraft) {
+        const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
+        intake.takePayload(sender, appId, Buffer.byteLength(payload));
+      }
+      const asked: AskedRun = {
+        appId,
+        ref: { id: actionId },
+        trigger: "http",
+        needsApp: !isDraft,
+        // Access of actions concerns runtime tokens, which have no say here.
+        access: { granted: null, user: null, judge: async () => true },
+        copy: isDraft ? "master" : "production",
+        payload,
+        personId: caller?.personId ?? null,
+        credentialId: caller?.credentialId ?? null,
+        idempotencyKey: null,
+        // A draft is tried with the same request again and again.
+        eventKey: isDraft ? null : eventKeyOf(route, request, body),
+      };
+      return answer(asked, where.respond !== "immediately", request.gone);
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/** Checks the proof that a request to an HTTP trigger brings, before any code runs. Refusals write no run. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { HttpAuth } from "../../data/action-types.js";
+import { ActionError } from "../../errors.js";
+import { type Caller, mayEnter } from "../../rules/access.js";
+import { isSigned, keysOf, type SignedRequest } from "../../rules/http/signatures.js";
+import type { Credentials } from "../access/credentials.js";
+import type { Settings } from "../settings/settings.js";
+import type { Route } from "./routes.js";
+
+/** A request whose body is read. */
+export interface ProvenRequest extends SignedRequest {
+  appId: number;
+  address: string | undefined;
+  /** The token in `Auth-token` or `Authorization`. */
+  token: string | null;
+}
+
+const KEYS_MAX = 10_000;
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+const equalTexts = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
+
+/** `user:password` of an `Authorization: Basic` header. */
+function basicIn(header: string | undefined): string | null {
+  const encoded = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "")?.[1];
+  return encoded === undefined ? null : Buffer.from(encoded, "base64").toString();
+}
+
+/** Reason of a refusal, for editors. */
+export class Refusal extends ActionError {
+  constructor(
+    status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
+    readonly reason: string,
+  ) {
+    super(status);
+  }
+}
+
+export type Proofs = ReturnType<typeof createProofs>;
+
+export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
+  /** Keys of a setting, as of a number of the last change of the app's secrets. */
+  const known = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
+
+  async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
+    const name = `${appId} ${setting}`;
+    const kept = known.get(name);
+    if (kept?.version === version) return kept.keys;
+    const read = await settings.secretValues.read(appId);
+    const keys = keysOf(read.underscore.find(([key]) => key === setting)?.[1]);
+    known.set(name, { version: read.version, keys });
+    return keys;
+  }
+
+  async function checkBasic(request: ProvenRequest, keys: readonly string[]): Promise<null> {
+    const given = basicIn(request.header("authorization"));
+    // Every key is compared, so that the time does not depend on which one fits.
+    const fits = keys.filter((key) => given !== null && key.includes(":") && equalTexts(given, key)).length > 0;
+    if (!fits) throw new Refusal("UNAUTHORIZED", "the user name or the password is not right");
+    return null;
+  }
+
+  async function checkBearer({ appId, token, address }: ProvenRequest): Promise<Caller> {
+    const caller = token === null ? null : await credentials.resolve(token, address);
+    if (caller?.kind === "api" && mayEnter(caller, "runAction", appId)) return caller;
+    throw new Refusal("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
+  }
+
+  function checkSignature(
+    request: ProvenRequest,
+    auth: HttpAuth & { type: "signature" },
+    keys: readonly string[],
+  ): null {
+    if (isSigned(request, keys, auth, Date.now() / 1000)) return null;
+    throw new Refusal("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+  }
+
+  return {
+    /**
+     * Resolves with the caller of a token, null for other proofs.
+     * @throws Refusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens
+     */
+    async check({ where: { auth }, secretsVersion }: Route, request: ProvenRequest): Promise<Caller | null> {
+      if (auth.type === "none" || auth.type === "secret") return null;
+      if (auth.type === "bearer") return checkBearer(request);
+      const keys = await keysFor(request.appId, auth.setting, secretsVersion);
+      if (keys.length === 0) {
+        const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
+        throw new Refusal(status, `the setting ${auth.setting} is not set`);
+      }
+      return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
+    },
+  };
+}

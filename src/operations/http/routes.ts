@@ -1,0 +1,176 @@
+/**
+ * Table of the addresses at which HTTP triggers answer: one row for each trigger of each draft and live version. Its key lets each
+ * address of an app belong to one trigger, whatever is saved or published at the same time.
+ */
+import type { EntityManager } from "typeorm";
+import type { ActionRow } from "../../data/action.js";
+import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js";
+import { type Executor, isDeadlock, isDuplicate, preparedRows, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { shapeOf, shapesFor } from "../../rules/http/path.js";
+import { routeKey } from "../../rules/http/where.js";
+
+/** Stands in the table for all methods. */
+const ANY = "";
+
+/** A trigger whose address matches a request. */
+export interface Route {
+  actionId: number;
+  /** The draft that it belongs to. */
+  masterId: number;
+  where: HttpWhere;
+  /** Live: true if the action runs and its app is published. Draft: true if the action runs. */
+  isOpen: boolean;
+  /** Number of the last change of the app's secrets. */
+  secretsVersion: number;
+  /** Of triggers with a secret in the address. */
+  sealed: Buffer | null;
+}
+
+export const httpWheres = (triggers: readonly Trigger[]): HttpWhere[] =>
+  triggers.flatMap((one) => (one.trigger === "http" ? [one.where] : []));
+
+const nameOf = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
+
+const TAKEN = `
+  SELECT wanted.at, action.name FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS wanted (shape, method, at)
+    JOIN http_route AS route ON route.app_id = $1 AND route.is_draft = $2 AND route.shape = wanted.shape AND route.method = wanted.method
+    JOIN action ON action.id = route.action_id
+   WHERE route.action_id <> ALL ($5::bigint[]) ORDER BY wanted.at LIMIT 1`;
+
+/** Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, null if none has. `except`: actions that may. */
+export async function takenFault(
+  executor: Executor,
+  where: { appId: number; isDraft: boolean; except: readonly number[] },
+  triggers: readonly Trigger[],
+): Promise<ActionError | null> {
+  const wheres = httpWheres(triggers);
+  if (wheres.length === 0) return null;
+  const shapes = wheres.map(({ path }) => shapeOf(path));
+  const methods = wheres.map(({ method }) => method ?? ANY);
+  const values = [where.appId, where.isDraft, shapes, methods, where.except];
+  const [taken] = await rows<{ at: number; name: string }>(executor, TAKEN, values);
+  if (!taken) return null;
+  const wanted = wheres[taken.at - 1]!;
+  const at = triggers.findIndex((one) => one.trigger === "http" && one.where === wanted);
+  const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${nameOf(wanted)}`;
+  return new ActionError("TRIGGERS_INVALID", message);
+}
+
+/* Rows that stay the same are not written. */
+const REMOVE_OTHERS = `
+  DELETE FROM http_route WHERE action_id = $1
+     AND NOT EXISTS (SELECT FROM unnest($2::text[], $3::text[]) AS wanted (shape, method)
+                      WHERE wanted.shape = http_route.shape AND wanted.method = http_route.method)`;
+const ADD = `
+  INSERT INTO http_route AS route (app_id, is_draft, shape, method, action_id, settings)
+  SELECT $1, $2, shape, method, $3, settings
+    FROM unnest($4::text[], $5::text[], $6::json[]) AS wanted (shape, method, settings)
+   WHERE NOT EXISTS (SELECT FROM http_route AS own WHERE own.action_id = $3 AND own.shape = wanted.shape AND own.method = wanted.method)
+   ORDER BY shape COLLATE "C", method COLLATE "C"`;
+const CHANGE = `
+  UPDATE http_route AS route SET settings = wanted.settings
+    FROM unnest($2::text[], $3::text[], $4::json[]) AS wanted (shape, method, settings)
+   WHERE route.action_id = $1 AND route.shape = wanted.shape AND route.method = wanted.method
+     AND route.settings::text <> wanted.settings::text`;
+
+/**
+ * Brings the table to the triggers of a version, in the transaction that writes it.
+ * @throws TRIGGERS_INVALID if a trigger of another action has one of the addresses
+ */
+export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
+  const wheres = httpWheres(triggers);
+  const isDraft = masterId === null;
+  const shapes = wheres.map(({ path }) => shapeOf(path));
+  const methods = wheres.map(({ method }) => method ?? ANY);
+  const settings = wheres.map((where) => JSON.stringify(where));
+  await rows(manager, REMOVE_OTHERS, [id, shapes, methods]);
+  if (wheres.length === 0) return;
+  await rows(manager, CHANGE, [id, shapes, methods, settings]);
+  try {
+    await rows(manager, ADD, [appId, isDraft, id, shapes, methods, settings]);
+  } catch (error) {
+    // Two that exchange their addresses wait for each other.
+    if (!isDuplicate(error, "http_route_pkey") && !isDeadlock(error)) throw error;
+    throw new ActionError(
+      "TRIGGERS_INVALID",
+      "triggers: another action's trigger has the method and path of one of them",
+    );
+  }
+}
+
+/** Frees the addresses of actions that are written again in the same transaction, so that they can exchange them. */
+export async function freeRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
+  if (actionIds.length > 0)
+    await rows(manager, "DELETE FROM http_route WHERE action_id = ANY ($1::bigint[])", [actionIds]);
+}
+
+/** Returns a function that claims the addresses of one action of a document. It throws TRIGGERS_INVALID if another one has claimed one. */
+export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
+  const claimed = new Set<string>();
+  return (triggers) => {
+    const wheres = httpWheres(triggers);
+    const taken = wheres.find((where) => claimed.has(routeKey(where)));
+    if (taken) {
+      throw new ActionError("TRIGGERS_INVALID", `triggers: two actions have an http trigger for ${nameOf(taken)}`);
+    }
+    for (const where of wheres) claimed.add(routeKey(where));
+  };
+}
+
+const isSecret = `settings->'auth'->>'type' = 'secret'`;
+/* $1 app, $2 whether drafts are wanted, $3 shapes of the whole path, $4 shapes of the path without its last segment. */
+const FIND = `
+  SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
+         app.secrets_version AS "secretsVersion",
+         action.active AND action.environment = 'server' AND action.action_version = 'v3'
+           AND (route.is_draft OR app.published_at IS NOT NULL) AS "isOpen"
+    FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
+    LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
+   WHERE route.app_id = $1 AND route.is_draft = $2
+     AND (route.shape = ANY ($3::text[]) AND ($2 OR (route.${isSecret}) IS NOT TRUE)
+          OR route.shape = ANY ($4::text[]) AND route.${isSecret})`;
+
+/** Those of the best shape: literals go before parameters, from left to right. */
+function bestOf(routes: readonly Route[], shapes: readonly string[]): Route[] {
+  const rank = ({ where }: Route) => shapes.indexOf(shapeOf(where.path));
+  const best = Math.min(...routes.map(rank));
+  return routes.filter((route) => rank(route) === best);
+}
+
+/**
+ * Finds the triggers whose address matches the segments, for whatever method.
+ * @param mayOpen true if the segment is the secret of a trigger with one in its address; a draft's address has none
+ */
+export async function findRoutes(
+  db: Executor,
+  { appId, isDraft, decoded }: { appId: number; isDraft: boolean; decoded: readonly string[] },
+  mayOpen: (route: Route, segment: string) => Promise<boolean>,
+): Promise<Route[]> {
+  const whole = shapesFor(decoded);
+  const withSecret = isDraft ? [] : shapesFor(decoded.slice(0, -1));
+  if (whole.length + withSecret.length === 0) return [];
+  const found = await preparedRows<Route>(db, "find-http-routes", FIND, [appId, isDraft, whole, withSecret]);
+  const usable = found.filter(({ isOpen }) => isOpen);
+  const isOfSecret = ({ where }: Route) => !isDraft && where.auth.type === "secret";
+  const opened: Route[] = [];
+  for (const route of usable.filter(isOfSecret)) if (await mayOpen(route, decoded.at(-1)!)) opened.push(route);
+  if (opened.length > 0) return bestOf(opened, withSecret);
+  return bestOf(
+    usable.filter((route) => !isOfSecret(route)),
+    whole,
+  );
+}
+
+/** The trigger that answers the method: its own first, then GET for HEAD, then one for all methods. */
+export function routeFor<R extends Pick<Route, "where">>(routes: readonly R[], method: string): R | undefined {
+  const of = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY) === wanted);
+  return of(method) ?? (method === "HEAD" ? of("GET") : undefined) ?? of(ANY);
+}
+
+/** Methods for `Allow`. */
+export function allowedMethods(routes: readonly Pick<Route, "where">[]): string {
+  const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
+  if (methods.has("GET")) methods.add("HEAD");
+  return [...methods.add("OPTIONS")].join(", ");
+}

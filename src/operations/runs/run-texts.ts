@@ -1,0 +1,31 @@
+/** JSON texts at both ends of a run: its payload, and what its log entry says of its outcome. */
+import { ActionError } from "../../errors.js";
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
+import { memberText, memberTexts } from "../../rules/json-scan.js";
+import type { JsonText } from "../../rules/json-text.js";
+import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
+
+/** The JSON text of a payload that a caller gives; nothing stands for `{}`. @throws PAYLOAD_INVALID */
+export function payloadText(payload: unknown): string {
+  if (payload === undefined || payload === null) return "{}";
+  if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
+    throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
+  }
+  if (holdsInfinity(payload)) throw new ActionError("PAYLOAD_INVALID", "payload must not hold a number beyond 1.8e308");
+  if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
+  const came = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
+  throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);
+}
+
+/** The error of a failed run. */
+export const errorIn = (data: JsonText): ScriptError =>
+  JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
+
+/** What became of the run that the entry is about. */
+export function outcomeIn({ type, data }: LogEntry): RunOutcome {
+  if (type !== "app.task.completed") return { ok: false, error: errorIn(data) };
+  const members = memberTexts(data.text);
+  const result = memberText(members.get("result") ?? "", "data");
+  return { ok: true, data: result, ...(members.get("httpResponse") === "true" && { isResponse: true as const }) };
+}

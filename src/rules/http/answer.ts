@@ -1,0 +1,73 @@
+/** Answer of an HTTP trigger: what an action may say of it, and what the service sends (contract, section 8). Sends nothing. */
+import { responseFault } from "./response.js";
+
+/** An answer before it is sent. */
+export interface HttpAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string | Uint8Array | null;
+}
+
+/** Headers that only the service sets, that change the origin beyond this answer, or that belong to the connection. */
+const DROPPED = [
+  ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
+  ...["content-security-policy-report-only", "x-content-type-options"],
+  ...["strict-transport-security", "alt-svc", "nel", "report-to", "reporting-endpoints", "origin-agent-cluster"],
+  ...[
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "content-length",
+  ],
+  ...["proxy-authenticate", "proxy-authorization"],
+];
+const DROPPED_PREFIXES = ["access-control-", "svc-"];
+
+const isDropped = (name: string): boolean =>
+  DROPPED.includes(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
+
+const WITHOUT_BODY = [204, 205, 304];
+
+function headersIn(headers: unknown): Record<string, string> {
+  const entries = Object.entries((headers ?? {}) as Record<string, string | number>);
+  const lower = entries.map(([name, value]) => [name.toLowerCase(), String(value)] as const);
+  return Object.fromEntries(lower.filter(([name]) => !isDropped(name)));
+}
+
+function bodyIn({ body, base64 }: Record<string, unknown>): { body: HttpAnswer["body"]; type: string | null } {
+  if (typeof base64 === "string") return { body: Buffer.from(base64, "base64"), type: "application/octet-stream" };
+  if (body === undefined || body === null) return { body: null, type: null };
+  if (typeof body === "string") return { body, type: "text/plain; charset=utf-8" };
+  return { body: JSON.stringify(body), type: "application/json; charset=utf-8" };
+}
+
+/** The answer that `Svc.App.V3.Actions.response(options)` stands for; null if its options are not acceptable. */
+export function givenAnswer(options: unknown): HttpAnswer | null {
+  if (responseFault(options) !== null) return null;
+  const given = options as Record<string, unknown>;
+  const redirect = given["redirect"] ?? null;
+  const headers = headersIn(given["headers"]);
+  if (redirect !== null) headers["location"] = redirect as string;
+  const status = (given["status"] as number | null | undefined) ?? (redirect === null ? 200 : 302);
+  if (WITHOUT_BODY.includes(status)) return { status, headers, body: null };
+  const { body, type } = bodyIn(given);
+  if (type !== null) headers["content-type"] ??= type;
+  return { status, headers, body };
+}
+
+/** The answer for what `execute` has returned, as JSON text; undefined if it returned nothing. */
+export function jsonAnswer(json: string | undefined): HttpAnswer {
+  if (json === undefined) return { status: 204, headers: {}, body: null };
+  return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
+}
+
+/** Headers of every answer at the address of an HTTP trigger: what a browser may do with it. */
+export const GUARD_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "sandbox allow-scripts allow-forms",
+  "referrer-policy": "no-referrer",
+} as const;

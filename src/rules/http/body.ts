@@ -1,0 +1,93 @@
+/** What a request to an HTTP trigger has brought, as the action gets it: query, headers and body. Decides nothing about access. */
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import { nestsDeeperThan } from "../described.js";
+
+type Values = Record<string, string | string[]>;
+
+/** Repeated names become arrays. A name such as `__proto__` is a name like any other. */
+export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
+  const values = new Map<string, string | string[]>();
+  for (const [name, value] of pairs) {
+    const known = values.get(name);
+    values.set(name, known === undefined ? value : [known, value].flat());
+  }
+  return Object.fromEntries(values);
+}
+
+/** Credentials of the service, which no action may see. */
+const HIDDEN_HEADERS = ["cookie", "auth-token"];
+
+/**
+ * Headers for the action; names in lower case.
+ * @param hidesAuthorization true if the service has checked that header
+ * @param secret segment of the address, which a proxy may have repeated in a header
+ */
+export function headersFor(
+  headers: NodeJS.Dict<string | string[]>,
+  { hidesAuthorization, secret }: { hidesAuthorization: boolean; secret: string | null },
+): Record<string, string> {
+  const shown = Object.entries(headers).filter(
+    ([name, value]) =>
+      value !== undefined && !HIDDEN_HEADERS.includes(name) && !(hidesAuthorization && name === "authorization"),
+  );
+  const withoutSecret = (text: string) => (secret === null ? text : text.replaceAll(secret, "«secret»"));
+  return Object.fromEntries(shown.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
+}
+
+/** Type and subtype in lower case; "" if there is none. */
+export const mediaTypeOf = (contentType: string | null): string =>
+  (contentType ?? "").split(";", 1)[0]!.trim().toLowerCase();
+
+const isJson = (type: string): boolean => type === "application/json" || type.endsWith("+json");
+const isText = (type: string): boolean =>
+  type.startsWith("text/") || type === "application/xml" || type.endsWith("+xml") || type === "application/javascript";
+
+function textOf(body: Uint8Array, contentType: string | null): string | null {
+  const charset = /;\s*charset="?([\w.:-]{1,40})"?/i.exec(contentType ?? "")?.[1] ?? "utf-8";
+  try {
+    return new TextDecoder(charset, { ignoreBOM: true }).decode(body);
+  } catch {
+    return null;
+  }
+}
+
+function jsonOf(body: Uint8Array): unknown {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return nestsDeeperThan(value, JSON_MAX_DEPTH) ? null : value;
+  } catch {
+    return null;
+  }
+}
+
+/** Fields of a multipart form; a file is `{filename, contentType, base64}`. */
+async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
+  try {
+    const form = await new Response(body, { headers: { "content-type": contentType } }).formData();
+    const fields = new Map<string, unknown[]>();
+    for (const [name, value] of form) {
+      const field =
+        typeof value === "string"
+          ? value
+          : {
+              filename: value.name,
+              contentType: value.type,
+              base64: Buffer.from(await value.arrayBuffer()).toString("base64"),
+            };
+      fields.set(name, [...(fields.get(name) ?? []), field]);
+    }
+    return Object.fromEntries([...fields].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+  } catch {
+    return null;
+  }
+}
+
+/** Parsed JSON, form fields or text; null for other types, for no body, and for a body that its type does not fit. */
+export async function parsedBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
+  const type = mediaTypeOf(contentType);
+  if (body.length === 0) return null;
+  if (isJson(type)) return jsonOf(body);
+  if (type === "application/x-www-form-urlencoded") return valuesOf(new URLSearchParams(textOf(body, null) ?? ""));
+  if (type === "multipart/form-data") return multipartOf(body, contentType!);
+  return isText(type) ? textOf(body, contentType) : null;
+}

@@ -1,0 +1,81 @@
+/**
+ * Patterns of HTTP triggers (`orders/:id`) and the request paths that they match. Read it when an address does not find its action. Pure:
+ * both sides run it.
+ */
+
+export const PATH_SEGMENTS_MAX = 8;
+export const SEGMENT_MAX_CHARACTERS = 200;
+/** A segment of a request may be longer than one of a pattern: it may be a value. */
+export const VALUE_MAX_CHARACTERS = 1_024;
+/** The first segment of every draft's address. */
+export const DRAFT_SEGMENT = "draft";
+
+const PARAMETER = /^:([A-Za-z_]\w{0,63})$/;
+/** Letters and digits of all scripts, and the punctuation that a segment of a URL may hold unescaped. */
+const LITERAL = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
+
+const isDots = (segment: string): boolean => segment === "." || segment === "..";
+
+const isLiteral = (segment: string): boolean =>
+  segment.length <= SEGMENT_MAX_CHARACTERS &&
+  LITERAL.test(segment) &&
+  !isDots(segment) &&
+  segment.normalize("NFC") === segment;
+
+/** Returns what is wrong with a pattern, null if nothing is. */
+export function patternFault(path: unknown): string | null {
+  if (typeof path !== "string") return "must be a string of one to eight segments such as orders/:id";
+  const segments = path.split("/");
+  if (path === "" || segments.length > PATH_SEGMENTS_MAX) return `must have 1 to ${PATH_SEGMENTS_MAX} segments`;
+  if (segments.includes("")) return "must have no empty segment, and no slash at its start or end";
+  const faulty = segments.find((segment) => !PARAMETER.test(segment) && !isLiteral(segment));
+  if (faulty !== undefined) {
+    return `must have segments of letters, digits and ._~!$&'()*+,;=@- of at most ${SEGMENT_MAX_CHARACTERS} characters, or :name`;
+  }
+  if (segments[0] === DRAFT_SEGMENT) return `must not begin with ${DRAFT_SEGMENT}, where drafts are served`;
+  const names = segments.flatMap((segment) => PARAMETER.exec(segment)?.[1] ?? []);
+  return new Set(names).size === names.length ? null : "must name each parameter once";
+}
+
+/** The pattern without the names of its parameters: two patterns with the same shape match the same paths. */
+export const shapeOf = (path: string): string =>
+  path
+    .split("/")
+    .map((segment) => (PARAMETER.test(segment) ? ":" : segment))
+    .join("/");
+
+/** The segments of a request's path, as sent and decoded; null if no pattern can match it. One slash at the end is ignored. */
+export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] } | null {
+  const raw = rawPath.replace(/\/$/, "").split("/");
+  // One more than a pattern has: a secret.
+  if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
+  try {
+    const decoded = raw.map(decodeURIComponent);
+    const isUsable = decoded.every(
+      (segment) =>
+        segment !== "" && segment.length <= VALUE_MAX_CHARACTERS && !isDots(segment) && !segment.includes("\0"),
+    );
+    return isUsable ? { raw, decoded } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Shapes that match the decoded segments, the best first: from left to right, a literal goes before a parameter. */
+export function shapesFor(decoded: readonly string[]): string[] {
+  if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
+  return decoded.reduce<string[]>(
+    (shapes, segment, at) => {
+      const literal = segment.normalize("NFC");
+      const choices = isLiteral(literal) ? [literal, ":"] : [":"];
+      return shapes.flatMap((shape) => choices.map((choice) => (at === 0 ? choice : `${shape}/${choice}`)));
+    },
+    [""],
+  );
+}
+
+/** Values of the pattern's parameters. */
+export function paramsOf(path: string, decoded: readonly string[]): Record<string, string> {
+  const names = path.split("/").map((segment) => PARAMETER.exec(segment)?.[1]);
+  return Object.fromEntries(names.flatMap((name, at) => (name === undefined ? [] : [[name, decoded[at]!]])));
+}

@@ -1,0 +1,193 @@
+/**
+ * Signatures of webhooks: each scheme as its sender documents it, over the raw bytes of the body. Read it when a sender's requests are
+ * refused. Pure: keys, headers and the time are given.
+ */
+import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
+import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
+import { mediaTypeOf } from "./body.js";
+import { TOLERANCE_SECONDS } from "./where.js";
+
+export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
+
+/** A request as its sender has signed it. */
+export interface SignedRequest {
+  /** One value of a header by its lower-case name; undefined if it is absent or repeated in a way that leaves several. */
+  header(name: string): string | undefined;
+  body: Uint8Array;
+  /** Public URLs that the sender may have used, with the query. */
+  urls: readonly string[];
+}
+
+/** True if the request bears a signature made with the key. `now` in seconds. */
+type Verifier = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
+
+/** Compares in constant time; texts of other lengths differ. */
+function equals(given: Uint8Array, wanted: Uint8Array): boolean {
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+const equalTexts = (given: string, wanted: string): boolean => equals(Buffer.from(given), Buffer.from(wanted));
+
+const hmac = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
+  parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
+
+/** Bytes of hexadecimal text; null for any other text, which Buffer would cut off. */
+const fromHex = (text: string): Buffer | null => (/^(?:[0-9a-f]{2})+$/i.test(text) ? Buffer.from(text, "hex") : null);
+
+/** Seconds since 1970 in decimal digits; NaN for anything else. */
+const timeIn = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN);
+
+const isFresh = (time: number, { toleranceSeconds = TOLERANCE_SECONDS }: SignatureAuth, now: number): boolean =>
+  Math.abs(now - time) <= toleranceSeconds;
+
+/** Signatures of one header that are tried: a sender lists a few while it rotates its key. */
+const SIGNATURES_MAX = 20;
+
+const standardWebhooks: Verifier = ({ header, body }, key, auth, now) => {
+  const [id, time, signatures] = [header("webhook-id"), header("webhook-timestamp"), header("webhook-signature")];
+  if (!id || !time || !signatures || !isFresh(timeIn(time), auth, now)) return false;
+  const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
+  if (secret.length === 0) return false;
+  const wanted = hmac("sha256", secret, `${id}.${time}.`, body).toString("base64");
+  const listed = signatures.split(" ", SIGNATURES_MAX).filter((one) => one.startsWith("v1,"));
+  return listed.some((one) => equalTexts(one.slice("v1,".length), wanted));
+};
+
+const stripe: Verifier = ({ header, body }, key, auth, now) => {
+  const parts = (header("stripe-signature") ?? "").split(",", SIGNATURES_MAX).map((part) => part.trim().split("=", 2));
+  const time = parts.find(([name]) => name === "t")?.[1];
+  if (!isFresh(timeIn(time), auth, now)) return false;
+  const wanted = hmac("sha256", key, `${time}.`, body).toString("hex");
+  return parts.some(([name, value = ""]) => name === "v1" && equalTexts(value, wanted));
+};
+
+const github: Verifier = ({ header, body }, key) =>
+  equalTexts(header("x-hub-signature-256") ?? "", `sha256=${hmac("sha256", key, body).toString("hex")}`);
+
+const slack: Verifier = ({ header, body }, key, auth, now) => {
+  const time = header("x-slack-request-timestamp");
+  if (!isFresh(timeIn(time), auth, now)) return false;
+  const wanted = `v0=${hmac("sha256", key, `v0:${time}:`, body).toString("hex")}`;
+  return equalTexts(header("x-slack-signature") ?? "", wanted);
+};
+
+const shopify: Verifier = ({ header, body }, key) =>
+  equalTexts(header("x-shopify-hmac-sha256") ?? "", hmac("sha256", key, body).toString("base64"));
+
+/** A form's fields in the order of their names, each value behind its name; a repeated value counts once. */
+function twilioParams(body: Uint8Array): string {
+  const form = new URLSearchParams(Buffer.from(body).toString());
+  const names = [...new Set(form.keys())].sort();
+  return names
+    .map((name) =>
+      [...new Set(form.getAll(name))]
+        .sort()
+        .map((value) => name + value)
+        .join(""),
+    )
+    .join("");
+}
+
+/** Twilio signs the URL as it was configured, or with its port. */
+function twilioUrls(urls: readonly string[]): string[] {
+  return urls.flatMap((url) => {
+    const parsed = URL.parse(url);
+    if (!parsed) return [];
+    const port = parsed.port || (parsed.protocol === "https:" ? "443" : "80");
+    const authority = /^([a-z]+:\/\/)([^/?]*)(.*)$/s.exec(url)!;
+    const [, scheme = "", , rest = ""] = authority;
+    return [`${scheme}${parsed.hostname}${rest}`, `${scheme}${parsed.hostname}:${port}${rest}`];
+  });
+}
+
+const twilio: Verifier = ({ header, body, urls }, key) => {
+  const given = header("x-twilio-signature") ?? "";
+  const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
+  const candidates = twilioUrls(urls).filter((url) => {
+    // A body that is no form is signed by its digest, which stands in the URL.
+    const digest = new URL(url).searchParams.get("bodySHA256");
+    if (digest === null) return isForm || body.length === 0;
+    return equalTexts(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
+  });
+  return candidates.some((url) => {
+    const hasDigest = new URL(url).searchParams.has("bodySHA256");
+    const signed = url + (isForm && !hasDigest ? twilioParams(body) : "");
+    return equalTexts(given, hmac("sha1", key, signed).toString("base64"));
+  });
+};
+
+const sendgrid: Verifier = ({ header, body }, key, auth, now) => {
+  const signature = header("x-twilio-email-event-webhook-signature");
+  const time = header("x-twilio-email-event-webhook-timestamp");
+  if (!signature || !isFresh(timeIn(time), auth, now)) return false;
+  try {
+    const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
+    const signed = Buffer.concat([Buffer.from(time!), body]);
+    const bytes = Buffer.from(signature, "base64");
+    // Base64 is read leniently: another text for the same bytes is not what was sent.
+    if (bytes.toString("base64") !== signature) return false;
+    return verifyWith("sha256", signed, createPublicKey(text), bytes);
+  } catch {
+    return false;
+  }
+};
+
+const generic: Verifier = ({ header, body }, key, auth, now) => {
+  const { algorithm = "sha256", encoding = "hex", prefix = "", timestampHeader } = auth;
+  const given = header((auth.header ?? "").toLowerCase()) ?? "";
+  if (!given.startsWith(prefix)) return false;
+  const time = timestampHeader === undefined ? undefined : header(timestampHeader.toLowerCase());
+  if (timestampHeader !== undefined && !isFresh(timeIn(time), auth, now)) return false;
+  const wanted = hmac(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
+  const signature = given.slice(prefix.length);
+  if (encoding === "base64") return equalTexts(signature, wanted.toString("base64"));
+  const bytes = fromHex(signature);
+  return bytes !== null && equals(bytes, wanted);
+};
+
+const VERIFIERS: Record<SignatureScheme, Verifier> = {
+  "standard-webhooks": standardWebhooks,
+  stripe,
+  github,
+  slack,
+  shopify,
+  twilio,
+  sendgrid,
+  hmac: generic,
+};
+
+/** Keys of a setting: a string, or two during a rotation. Empty ones count as unset. */
+export function keysOf(setting: unknown): string[] {
+  const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
+  return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
+}
+
+/** True if the request bears a valid signature made with one of the keys. Without a key it never does. */
+export const isSigned = (request: SignedRequest, keys: readonly string[], auth: SignatureAuth, now: number): boolean =>
+  keys.some((key) => VERIFIERS[auth.scheme](request, key, auth, now));
+
+function idIn(body: unknown, field: string): string | null {
+  const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[field] : null;
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+/** Where each scheme's sender names the event. */
+const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
+  "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
+  stripe: (_request, body) => idIn(body, "id"),
+  slack: (_request, body) => idIn(body, "event_id"),
+  github: ({ header }) => header("x-github-delivery") ?? null,
+  shopify: ({ header }) => header("x-shopify-event-id") ?? null,
+  twilio: ({ header }) => header("i-twilio-idempotency-token") ?? null,
+};
+
+/** ID of the event that the request brings; null if it names none. `body` is the parsed one. */
+export function eventIdOf(
+  request: SignedRequest,
+  { auth, idempotencyHeader }: { auth: HttpAuth; idempotencyHeader?: string },
+  body: unknown,
+): string | null {
+  if (idempotencyHeader !== undefined) return request.header(idempotencyHeader.toLowerCase()) || null;
+  const find = auth.type === "signature" ? EVENT_IDS[auth.scheme] : undefined;
+  return find?.(request, body) || null;
+}

@@ -1,0 +1,43 @@
+/** `Svc.App.V3.Actions.response`: an answer of an HTTP trigger, as a run returns it. Uses nothing but the language: it runs in an isolate. */
+import { responseFault } from "../../rules/http/response.js";
+import type { ResponseOptions } from "./public-types.js";
+
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** `btoa` is missing in an isolate. */
+function base64Of(bytes: Uint8Array): string {
+  const parts: string[] = [];
+  for (let at = 0; at < bytes.length; at += 3) {
+    const [a = 0, b, c] = [bytes[at], bytes[at + 1], bytes[at + 2]];
+    const bits = (a << 16) | ((b ?? 0) << 8) | (c ?? 0);
+    parts.push(
+      DIGITS[bits >> 18]!,
+      DIGITS[(bits >> 12) & 63]!,
+      b === undefined ? "=" : DIGITS[(bits >> 6) & 63]!,
+      c === undefined ? "=" : DIGITS[bits & 63]!,
+    );
+  }
+  return parts.join("");
+}
+
+function bytesIn(body: unknown): Uint8Array | null {
+  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : null;
+}
+
+/** @param mark property under which the options are returned; null: the options themselves, where nothing sends them */
+export function createResponse(mark: string | null) {
+  return (options: ResponseOptions = {}): object => {
+    const fault = responseFault(options);
+    if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
+    const { status, headers, body, redirect } = options;
+    const bytes = bytesIn(body);
+    const given = {
+      ...(status !== undefined && { status }),
+      ...(headers !== undefined && { headers: { ...headers } }),
+      ...(redirect !== undefined && { redirect }),
+      ...(bytes ? { base64: base64Of(bytes) } : body !== undefined && { body }),
+    };
+    return mark === null ? given : { [mark]: given };
+  };
+}

@@ -1,0 +1,329 @@
+/** HTTP triggers from outside: where they answer, what the action gets, what its caller gets, and whom they let in. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { ECHO, makeAction, publishApp, type Received, type Sent, send } from "./support.js";
+
+const NONE = { type: "none" } as const;
+
+describe("HTTP triggers", () => {
+  let service: TestService;
+  let actions: string;
+  const live = (path: string, sent?: Sent): Promise<Received> => send(service.url, `/h/${service.appId}/${path}`, sent);
+  const draft = (path: string, sent: Sent = {}): Promise<Received> =>
+    send(service.url, `/h/${service.appId}/draft/${path}`, {
+      ...sent,
+      headers: { "auth-token": service.tokens.editor, ...sent.headers },
+    });
+  const create = (name: string, triggers: unknown[], more: object = {}) =>
+    service.rest("POST", actions, { body: { name, code: ECHO, active: true, triggers, ...more } });
+
+  before(async () => {
+    service = await startTestService();
+    actions = `/v3/apps/${service.appId}/actions`;
+    await publishApp(service);
+  });
+  after(() => service.stop());
+
+  describe("addresses", () => {
+    it("answer the live version, with a pattern's parameters", async () => {
+      await makeAction(service, { method: "GET", path: "orders/:id", auth: NONE });
+      const { http, json } = await live("orders/7?a=1&b=2&a=3");
+      expect(http).to.equal(200);
+      expect(json.trigger).to.equal("http");
+      expect(json.request).to.include({ method: "GET", path: "orders/7", body: null, rawBody: "", contentType: null });
+      expect(json.request.params).to.deep.equal({ id: "7" });
+      expect(json.request.query).to.deep.equal({ a: ["1", "3"], b: "2" });
+      expect(json.request.ip).to.match(/127\.0\.0\.1|::1/);
+      expect(json.request.requestId).to.match(/^[0-9a-f-]{36}$/);
+    });
+
+    it("prefer literal segments from left to right, whatever order they were made in", async () => {
+      const code = (said: string) => `async function execute() { return "${said}"; }`;
+      await makeAction(service, { path: ":any/fixed", auth: NONE }, { code: code("parameter first") });
+      await makeAction(service, { path: "best/:any", auth: NONE }, { code: code("literal first") });
+      await makeAction(service, { path: "best/exact", auth: NONE }, { code: code("exact") });
+      expect((await live("best/exact")).json).to.equal("exact");
+      expect((await live("best/fixed")).json).to.equal("literal first");
+      expect((await live("other/fixed")).json).to.equal("parameter first");
+    });
+
+    const PATHS: [path: string, what: string, http: number, params?: object][] = [
+      ["values/a%2Fb", "an encoded slash is part of a value", 200, { v: "a/b" }],
+      ["values/gr%C3%BC%C3%9Fe", "a value is decoded", 200, { v: "grüße" }],
+      ["values/x/", "one slash at the end is ignored", 200, { v: "x" }],
+      ["values/%3Aname", "a colon is a value", 200, { v: ":name" }],
+      ["values//", "an empty segment matches nothing", 404],
+      ["values//x", "an empty segment in the middle matches nothing", 404],
+      ["values/..", "dots match nothing", 404],
+      ["values/%2e%2e", "encoded dots match nothing", 404],
+      ["values/a%00b", "U+0000 matches nothing", 404],
+      ["VALUES/x", "case counts", 404],
+      ["values/x/y", "a longer path is another", 404],
+      ["values", "a shorter path is another", 404],
+      ["values/%zz", "a broken escape is a fault of the request", 400],
+      ["values/%ff", "bytes that are no UTF-8 are a fault of the request", 400],
+      [`values/${"x".repeat(1_025)}`, "a value of more than 1,024 characters matches nothing", 404],
+      ["a/b/c/d/e/f/g/h/i/j", "more segments than a pattern can have match nothing", 404],
+    ];
+    it("decode paths once", async () => {
+      await makeAction(service, { path: "values/:v", auth: NONE });
+      for (const [path, what, http, params] of PATHS) {
+        const answer = await live(path);
+        expect(answer.http, what).to.equal(http);
+        if (params) expect(answer.json.request.params, what).to.deep.equal(params);
+        if (http === 404) expect(answer.json, what).to.include({ status: "NOT_FOUND" });
+      }
+    });
+
+    it("have literal segments of any script, in either Unicode form", async () => {
+      await makeAction(service, { path: "grüße/日本", auth: NONE });
+      const decomposed = encodeURIComponent("gru\u0308ße");
+      expect((await live(`${encodeURIComponent("grüße")}/${encodeURIComponent("日本")}`)).http).to.equal(200);
+      expect((await live(`${decomposed}/${encodeURIComponent("日本")}`)).http).to.equal(200);
+    });
+
+    it("answer another method with 405 and Allow, OPTIONS with 204, and HEAD without a body", async () => {
+      await makeAction(service, { method: "GET", path: "methods", auth: NONE });
+      await makeAction(service, { method: "POST", path: "methods", auth: NONE });
+      const refused = await live("methods", { method: "DELETE" });
+      expect(refused.http).to.equal(405);
+      expect(refused.json).to.include({ status: "METHOD_NOT_ALLOWED" });
+      expect(refused.headers["allow"]!.split(", ")).to.have.members(["GET", "HEAD", "POST", "OPTIONS"]);
+      const options = await live("methods", { method: "OPTIONS" });
+      expect([options.http, options.headers["allow"]]).to.deep.equal([204, refused.headers["allow"]]);
+      const head = await live("methods", { method: "HEAD" });
+      expect([head.http, head.text]).to.deep.equal([200, ""]);
+      expect(Number(head.headers["content-length"])).to.be.greaterThan(0);
+    });
+
+    it("of all methods leave those with a trigger of their own to it", async () => {
+      const code = (said: string) =>
+        `async function execute({ payload }) { return "${said} " + payload.request.method; }`;
+      await makeAction(service, { path: "any", auth: NONE }, { code: code("any") });
+      await makeAction(service, { method: "PUT", path: "any", auth: NONE }, { code: code("put") });
+      expect((await live("any", { method: "PUT" })).json).to.equal("put PUT");
+      for (const method of ["GET", "POST", "PATCH", "DELETE"]) {
+        expect((await live("any", { method })).json).to.equal(`any ${method}`);
+      }
+    });
+
+    it("are 404 for an unpublished, inactive or unknown action, and for another app", async () => {
+      const { id } = await makeAction(service, { path: "gone", auth: NONE }, { publish: false });
+      expect((await live("gone")).http, "unpublished").to.equal(404);
+      await service.rest("PUT", `${actions}/${id}`, { body: { active: false } });
+      await service.rest("POST", `${actions}/${id}/publish`);
+      expect((await live("gone")).http, "inactive").to.equal(404);
+      await service.rest("PUT", `${actions}/${id}`, { body: { active: true } });
+      await service.rest("POST", `${actions}/${id}/publish`);
+      expect((await live("gone")).http, "published").to.equal(200);
+      for (const app of ["2", "0", "x", "9".repeat(30), "-1", "1.0"]) {
+        expect((await send(service.url, `/h/${app}/gone`)).http, app).to.equal(404);
+      }
+      await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
+      expect((await live("gone")).http, "app unpublished").to.equal(404);
+      await publishApp(service);
+      expect((await live("gone")).http, "app published again").to.equal(200);
+      await service.rest("POST", `${actions}/${id}/unpublish`);
+      expect((await live("gone")).http, "action unpublished").to.equal(404);
+    });
+  });
+
+  describe("drafts", () => {
+    it("answer editors by header, and by cookie from the service's own pages only", async () => {
+      await makeAction(service, { path: "drafted", auth: { type: "basic", setting: "__never" } }, { publish: false });
+      const path = `/h/${service.appId}/draft/drafted`;
+      const { editor, admin, api, live: visitor, viewer } = service.tokens;
+      const status = async (headers: Record<string, string>) => (await send(service.url, path, { headers })).http;
+      expect(await status({ "auth-token": editor })).to.equal(200);
+      expect(await status({ authorization: `Bearer ${admin}` })).to.equal(200);
+      expect(await status({})).to.equal(401);
+      expect(await status({ "auth-token": "svc_editor_nothing" })).to.equal(401);
+      for (const token of [api, visitor, viewer]) expect(await status({ "auth-token": token })).to.equal(403);
+      const cookie = `auth_token=${editor}`;
+      expect(await status({ cookie, "sec-fetch-site": "same-origin" })).to.equal(200);
+      for (const site of ["none", "same-site", "cross-site"]) {
+        expect(await status({ cookie, "sec-fetch-site": site }), site).to.equal(401);
+      }
+      expect(await status({ cookie })).to.equal(401);
+    });
+
+    it("run the draft, and show the action neither the credential nor a cookie", async () => {
+      await makeAction(service, { path: "hidden", auth: NONE }, { publish: false });
+      const { json } = await draft("hidden", {
+        headers: { authorization: "Bearer other", cookie: "a=b", "X-Own": "1" },
+      });
+      expect(json.request.headers).to.not.have.any.keys("authorization", "cookie", "auth-token");
+      expect(json.request.headers).to.include({ "x-own": "1" });
+      expect(JSON.stringify(json)).to.not.include(service.tokens.editor);
+    });
+  });
+
+  describe("validation", () => {
+    const http = (where: unknown) => [{ trigger: "http", where }];
+    const FAULTS: [what: string, where: unknown, path: string][] = [
+      ["no where", undefined, "where"],
+      ["no path", { auth: NONE }, "where.path"],
+      ["an empty path", { path: "", auth: NONE }, "where.path"],
+      ["a slash at the start", { path: "/a", auth: NONE }, "where.path"],
+      ["a slash at the end", { path: "a/", auth: NONE }, "where.path"],
+      ["nine segments", { path: "a/b/c/d/e/f/g/h/i", auth: NONE }, "where.path"],
+      ["draft first", { path: "draft/a", auth: NONE }, "where.path"],
+      ["a repeated parameter", { path: ":a/:a", auth: NONE }, "where.path"],
+      ["a space", { path: "a b", auth: NONE }, "where.path"],
+      ["dots", { path: "a/..", auth: NONE }, "where.path"],
+      ["a percent sign", { path: "a%2Fb", auth: NONE }, "where.path"],
+      ["an unknown method", { path: "a", method: "TRACE", auth: NONE }, "where.method"],
+      ["no auth", { path: "a" }, "where.auth"],
+      ["an unknown kind of auth", { path: "a", auth: { type: "digest" } }, "where.auth.type"],
+      ["basic without a setting", { path: "a", auth: { type: "basic" } }, "where.auth.setting"],
+      ["a public setting", { path: "a", auth: { type: "basic", setting: "key" } }, "where.auth.setting"],
+      ["a setting without use", { path: "a", auth: { type: "none", setting: "__key" } }, "where.auth.setting"],
+      [
+        "an unknown scheme",
+        { path: "a", auth: { type: "signature", scheme: "md5", setting: "__k" } },
+        "where.auth.scheme",
+      ],
+      [
+        "hmac without a header",
+        { path: "a", auth: { type: "signature", scheme: "hmac", setting: "__k" } },
+        "where.auth.header",
+      ],
+      [
+        "tolerance without a time",
+        { path: "a", auth: { type: "signature", scheme: "github", setting: "__k", toleranceSeconds: 5 } },
+        "where.auth.toleranceSeconds",
+      ],
+      [
+        "a header for another scheme",
+        { path: "a", auth: { type: "signature", scheme: "github", setting: "__k", header: "x" } },
+        "where.auth.header",
+      ],
+      [
+        "origins with a path",
+        { path: "a", auth: NONE, cors: { origins: ["https://a.example/"] } },
+        "where.cors.origins[0]",
+      ],
+      ["every origin", { path: "a", auth: NONE, cors: { origins: ["*"] } }, "where.cors.origins[0]"],
+      ["an unknown way to respond", { path: "a", auth: NONE, respond: "later" }, "where.respond"],
+      ["a faulty header", { path: "a", auth: NONE, idempotencyHeader: "a b" }, "where.idempotencyHeader"],
+    ];
+    it("names each fault of a trigger by its path", async () => {
+      for (const [what, where, path] of FAULTS) {
+        const { http: code, body } = await create("faulty", http(where));
+        expect([code, body.status], what).to.deep.equal([400, "TRIGGERS_INVALID"]);
+        expect(body.error, what).to.include(`triggers[0].${path} `);
+      }
+      const unknown = await create("faulty", http({ path: "a", auth: NONE, metod: "GET" }));
+      expect(unknown.body).to.include({ status: "REQUEST_INVALID" });
+      expect(unknown.body.error).to.include("triggers[0].where.metod").and.to.include('"method"');
+    });
+
+    it("keeps them to server actions", async () => {
+      for (const environment of ["client", "any"]) {
+        const { body } = await create("elsewhere", http({ path: "elsewhere", auth: NONE }), { environment });
+        expect(body.status, environment).to.equal("TRIGGER_NOT_ALLOWED");
+      }
+    });
+
+    it("refuses two triggers with one pattern and method, parameters' names aside, before later faults", async () => {
+      const twice = [...http({ path: "one/:a", auth: NONE }), ...http({ path: "one/:b", auth: NONE })];
+      expect((await create("twice", twice)).body.status).to.equal("TRIGGERS_INVALID");
+      await makeAction(service, { method: "POST", path: "clash/:a", auth: NONE });
+      const clash = await create("clash", http({ method: "POST", path: "clash/:b", auth: NONE }));
+      expect(clash.body.status).to.equal("TRIGGERS_INVALID");
+      expect(clash.body.error)
+        .to.include("triggers[0].where")
+        .and.to.match(/hook-\d+ answers POST clash\/:b/);
+      const later = await create("clash", http({ method: "POST", path: "clash/:b", auth: NONE }), {
+        dependencies: ["svc-none"],
+      });
+      expect(later.body.status).to.equal("TRIGGERS_INVALID");
+      for (const where of [
+        { path: "clash/:a", auth: NONE },
+        { method: "GET", path: "clash/:a", auth: NONE },
+      ]) {
+        expect((await create(`no-clash-${Object.keys(where).length}`, http(where))).http).to.equal(201);
+      }
+    });
+
+    it("refuses one of two concurrent saves, and at publish what another live version has", async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const where = { path: `race/${round}`, auth: NONE };
+        const both = await Promise.all(["a", "b"].map((side) => create(`race-${round}-${side}`, http(where))));
+        expect(both.map(({ body }) => body.status).sort()).to.deep.equal(["ACTION_CREATED", "TRIGGERS_INVALID"]);
+      }
+      const first = await makeAction(service, { path: "moved", auth: NONE });
+      await service.rest("PUT", `${actions}/${first.id}`, { body: { triggers: [] } });
+      const second = await makeAction(service, { path: "moved", auth: NONE }, { publish: false });
+      const refused = await service.rest("POST", `${actions}/${second.id}/publish`);
+      expect([refused.http, refused.body.status]).to.deep.equal([400, "TRIGGERS_INVALID"]);
+      await service.rest("POST", `${actions}/${first.id}/publish`);
+      expect((await service.rest("POST", `${actions}/${second.id}/publish`)).http).to.equal(200);
+    });
+
+    it("lets two actions exchange their addresses in one import, and keeps triggers in versions and exports", async () => {
+      const of = (path: string) => http({ method: "PUT", path, auth: { type: "secret" }, respond: "immediately" });
+      await create("swap-a", of("swap/a"));
+      await create("swap-b", of("swap/b"));
+      const { body: exported } = await service.rest("GET", `${actions}/export`);
+      const [a, b] = ["swap-a", "swap-b"].map((name) =>
+        exported.actions.find((one: { name: string }) => one.name === name),
+      );
+      expect(a.triggers).to.deep.equal(of("swap/a"));
+      expect(JSON.stringify(exported)).to.not.match(/"endpoints"/);
+      const document = {
+        format: exported.format,
+        actions: [
+          { ...a, triggers: b.triggers },
+          { ...b, triggers: a.triggers },
+        ],
+      };
+      const swapped = await service.rest("POST", `${actions}/import`, { body: document });
+      expect(swapped.http, JSON.stringify(swapped.body)).to.equal(200);
+      const twice = { ...document, actions: [a, b, { ...b, name: "swap-c", triggers: a.triggers }] };
+      const refused = await service.rest("POST", `${actions}/import`, { body: twice });
+      expect(refused.body.faults[0]).to.include({ status: "TRIGGERS_INVALID", name: "swap-c" });
+    });
+
+    it("restores a version only while its address is free", async () => {
+      const { id } = await makeAction(service, { path: "restored", auth: NONE }, { publish: false });
+      const update = (path: string) =>
+        service.rest("PUT", `${actions}/${id}`, { body: { triggers: http({ path, auth: NONE }) } });
+      await update("restored-2");
+      const { body } = await service.rest("GET", `${actions}/${id}/versions`);
+      const oldest = body.versions.at(-1).id;
+      const restore = () => service.rest("POST", `${actions}/${id}/versions/${oldest}/restore`);
+      expect((await restore()).http).to.equal(200);
+      await update("restored-2");
+      await makeAction(service, { path: "restored", auth: NONE }, { publish: false });
+      expect((await restore()).body.status).to.equal("RESTORE_FAILED");
+    });
+
+    it("is the same over GraphQL, which has them typed", async () => {
+      const where = {
+        method: "POST",
+        path: "typed/:id",
+        auth: { type: "signature", scheme: "hmac", setting: "__typed", header: "X-Signature", toleranceSeconds: null },
+        cors: { origins: ["https://shop.example"] },
+      };
+      const made = await service.graphql(
+        `mutation ($app: Int!, $data: CreateActionInput) { createAction(appId: $app, data: $data) {
+          triggers { trigger where { type method path auth { type scheme setting header algorithm } cors { origins } respond } }
+          endpoints { method url draftUrl } } }`,
+        { app: service.appId, data: { name: "typed", code: ECHO, triggers: [{ trigger: "http", where }] } },
+      );
+      expect(made.errors).to.equal(undefined);
+      const [trigger] = made.data.createAction.triggers;
+      expect(trigger.where).to.deep.equal({
+        ...where,
+        type: null,
+        respond: null,
+        auth: { type: "signature", scheme: "hmac", setting: "__typed", header: "X-Signature", algorithm: null },
+      });
+      const base = `${service.url}/h/${service.appId}`;
+      expect(made.data.createAction.endpoints).to.deep.equal([
+        { method: "POST", url: `${base}/typed/:id`, draftUrl: `${base}/draft/typed/:id` },
+      ]);
+    });
+  });
+});
