@@ -63,14 +63,24 @@ const sourceCheck =
 
 const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
 
+const WHOLE_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
+
 /**
  * Lets one removal or restore of all entries run at a time, until the transaction ends. Taken before every row lock: both lock entries
  * before the data source, as an update of an entry does, so that none of them deadlocks.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
-  const sql =
-    "SELECT pg_advisory_xact_lock(hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0))";
-  await rows(executor, sql, [appId, id]);
+  await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_KEY})`, [appId, id]);
+}
+
+/**
+ * Keeps removals and restores of the whole data source out until the transaction ends. Taken by changes that refer to the data source
+ * (by new entries or a snapshot, whose foreign keys lock its row) before they lock entries, which is the other order.
+ * @throws DATA_SOURCE_NOT_FOUND if a removal was first
+ */
+export async function shareWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
+  await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_KEY})`, [appId, id]);
+  await checkSource(executor, appId, id, undefined);
 }
 
 /** Checks the precondition without a lock. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */

@@ -7,7 +7,7 @@ import type { Commit, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
-import type { StoredDataSource } from "./data-source-rows.js";
+import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import { createJudge, type ReadyEntry, ready } from "./entry-judgement.js";
@@ -163,13 +163,15 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const { grants, inserts, updates } = judged;
     const returned = createReturned(rights, source, commit.returnEntries);
     const named = [...commit.updates.map(({ id }) => id), ...commit.deletes];
-    const found = await lockEntries(executor, source, named);
-    mustAllBeThere(found, named);
     if (!commit.append) {
+      await shareWholeSource(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
+      // Locks the named ones too, so that all entries are locked in the order of their ids.
       const gone = await removeOthers(executor, source, named);
       change.addCounted({ deleted: gone.count }, -gone.bytes);
     }
+    const found = await lockEntries(executor, source, named);
+    mustAllBeThere(found, named);
     if (grants.delete)
       await removeAll(
         change,

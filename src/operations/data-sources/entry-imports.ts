@@ -12,7 +12,7 @@ import { denied } from "../../rules/entries/entry-access.js";
 import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
 import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
-import type { StoredDataSource } from "./data-source-rows.js";
+import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
@@ -162,6 +162,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   async function load(change: EntryChange, rights: Rights, wish: ImportWish, came: Came): Promise<void> {
     const { append, operation } = wish;
+    if (!append) await shareWholeSource(change.executor, change.source.appId, change.source.id);
     const keep = () => versions.snapshot(change, rights.writer, operation);
     // What is to be unique is compared with what goes, unless that has gone first: then its rows are locked while the file comes in.
     if (!append && change.source.indexes.some(isUnique)) {

@@ -8,7 +8,7 @@ import type { EntryScope, Join } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import type { Reserve } from "../../rules/page.js";
 import { hashTurn, matches } from "../records/hashes.js";
-import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import { type DataSourceRows, type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
 import type { EntryReads, Found, Reader } from "./entry-reads.js";
@@ -120,6 +120,7 @@ export function createEntrySearches(options: {
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
     let isFirst = true;
+    await shareWholeSource(executor, source.appId, source.id);
     for (;;) {
       const statement = new Statement();
       const condition = entriesOf(source, { scope, ...found }, statement, "e");

@@ -33,16 +33,19 @@ const REMOVE = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_
 
 /*
  * In parts, so that no statement takes long. What this transaction itself has written stays. The ids are gathered before anything is
- * removed: of a table that has just been filled the planner knows nothing, and would look through all of it for each.
+ * removed: of a table that has just been filled the planner knows nothing, and would look through all of it for each. All entries are
+ * locked in the order of their ids, kept ones too, as LOCK does: a DELETE alone takes them in the order of their storage.
  */
 const REMOVE_OTHERS = `
   WITH next AS MATERIALIZED (
     SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
      ORDER BY id LIMIT ${REMOVED_AT_ONCE}),
+  locked AS MATERIALIZED (
+    SELECT id FROM data_source_entry WHERE app_id = $1 AND id = ANY (ARRAY(SELECT id FROM next))
+       AND xmin <> pg_current_xact_id()::xid ORDER BY id FOR UPDATE),
   gone AS (
     DELETE FROM data_source_entry
-     WHERE app_id = $1 AND id = ANY (ARRAY(SELECT id FROM next WHERE id <> ALL ($5::bigint[])))
-       AND xmin <> pg_current_xact_id()::xid
+     WHERE app_id = $1 AND id = ANY (ARRAY(SELECT id FROM locked WHERE id <> ALL ($5::bigint[])))
     RETURNING bytes)
   SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM gone) AS count,
          (SELECT coalesce(sum(bytes), 0) FROM gone)::float8 AS bytes`;
