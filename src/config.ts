@@ -19,6 +19,7 @@ import {
   RATE_LIMIT_COMMUNICATE,
   RATE_LIMIT_HTTP,
   RATE_LIMIT_MANAGE,
+  RATE_LIMIT_MCP,
   RATE_LIMIT_PUBLISH,
   RATE_LIMIT_RUN,
   SERVER_TIMEOUT_MS,
@@ -54,7 +55,7 @@ export interface Config {
   /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
   chromeSandbox: boolean;
   /** Requests per 60 s and app, of Communicate per 30 s; 0 is unlimited. */
-  rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number };
+  rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
   shutdownGraceMs: number;
@@ -333,6 +334,7 @@ export function readConfig(env: Environment = process.env): Config {
       publish: read.integer("RATE_LIMIT_PUBLISH", RATE_LIMIT_PUBLISH, 0, 100_000),
       communicate: read.integer("RATE_LIMIT_COMMUNICATE", RATE_LIMIT_COMMUNICATE, 0, 100_000),
       http: read.integer("RATE_LIMIT_HTTP", RATE_LIMIT_HTTP, 0, 100_000),
+      mcp: read.integer("RATE_LIMIT_MCP", RATE_LIMIT_MCP, 0, 100_000),
     },
     serverTimeoutMs: read.integer("SERVER_TIMEOUT_MS", SERVER_TIMEOUT_MS, 1, 3_600_000),
     clientTimeoutMs: read.integer("CLIENT_TIMEOUT_MS", CLIENT_TIMEOUT_MS, 1, 3_600_000),

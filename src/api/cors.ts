@@ -7,9 +7,11 @@ const DAY_SECONDS = 86_400;
 const ALLOWED = [
   ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "Idempotency-Retry", "If-Match"],
   "traceparent",
+  "Mcp-Protocol-Version",
   ...["Range", "If-Range", "If-None-Match"],
 ];
 const EXPOSED = [
+  "WWW-Authenticate",
   ...["ETag", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
   ...["Content-Range", "Accept-Ranges", "Content-Disposition"],
 ];

@@ -8,6 +8,7 @@ import { BODY_MAX_BYTES, SESSION_LIFETIME_MS } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
+import type { ToolCalls } from "../operations/access/tool-calls.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
@@ -35,6 +36,7 @@ import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
 import { registerKeptScripts } from "./kept-scripts.js";
+import { registerMcp } from "./mcp/routes.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
@@ -58,6 +60,7 @@ export interface ApiOptions {
   credentials: Credentials;
   sessions: PageSessions;
   reports: DeliveryReports;
+  toolCalls: ToolCalls;
   scripts: KeptScripts;
   /** The service's address for people and browsers, without a closing slash. */
   baseUrl: string;
@@ -153,7 +156,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
-  const { patience, turns, limiter, httpTriggers, measures, tracing, graphqlDocuments, log } = options;
+  const { toolCalls, patience, turns, limiter, httpTriggers, measures, tracing, graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(options);
@@ -208,7 +211,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, cookie });
   registerFirstPage(app, baseUrl);
-  registerDocs(app, { pages, baseUrl, publicUrl });
+  const docs = registerDocs(app, { pages, baseUrl, publicUrl });
+  registerMcp(app, { resolvers, toolCalls, docs, schema, publicUrl, log });
   registerOpenapi(app, schema, baseUrl);
   app.get("/studio", ({ context: { caller } }, reply) =>
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin"),

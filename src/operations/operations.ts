@@ -10,6 +10,7 @@ import type { Caller } from "../rules/access.js";
 import { type Addressed, addressedAssets, createCatalogue } from "../rules/packages.js";
 import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
+import { createToolCalls } from "./access/tool-calls.js";
 import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
@@ -196,6 +197,7 @@ export async function createOperations(surroundings: Surroundings) {
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
+  const toolCalls = createToolCalls({ db, gate });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     ...running,
@@ -208,6 +210,7 @@ export async function createOperations(surroundings: Surroundings) {
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,
+    toolCalls,
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueRoom.depths),
     dataKeys,

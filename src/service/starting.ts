@@ -176,8 +176,8 @@ export class Starting {
     const rooms = createBodyRooms();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
-    const { httpTriggers } = operations;
-    const ofApi = { patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
+    const { httpTriggers, toolCalls } = operations;
+    const ofApi = { toolCalls, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const api = await createApi({ ...shared, ...ofApi, ...addresses });
     const { schema, documents, handle } = api;

@@ -138,6 +138,7 @@ export function startProcess(
       RATE_LIMIT_RUN: "0",
       RATE_LIMIT_PUBLISH: "0",
       RATE_LIMIT_COMMUNICATE: "0",
+      RATE_LIMIT_MCP: "0",
       ...environment,
     },
     stdio: ["ignore", "pipe", "pipe"],

@@ -85,6 +85,7 @@ export async function startTestService(
     RATE_LIMIT_PUBLISH: "0",
     RATE_LIMIT_COMMUNICATE: "0",
     RATE_LIMIT_HTTP: "0",
+    RATE_LIMIT_MCP: "0",
     NPM_PACKAGES: "off",
     ...environment,
   });

@@ -74,6 +74,11 @@ export interface Gate {
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   enterTrigger(visitor: Visitor, appId: number): Promise<void>;
+  /**
+   * Counts a tool call of an agent, in addition to the limits of the operations that the tool uses.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  countToolCall(visitor: Visitor, appId: number): Promise<void>;
   /** The same for an operation that belongs to no single app: a person needs no role for it. */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
@@ -212,6 +217,12 @@ export function createGate(options: {
         await countIn(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
       }
       if (room.level() !== "enough") refuseWhatAdds("runAction", room.level());
+    },
+
+    async countToolCall(visitor, appId) {
+      const limit = limits.mcp;
+      if (limit === 0) return;
+      await countIn(visitor, appId, { name: "mcp", limit, windowMs: rateWindowOf("manage"), isVisitor: false });
     },
 
     enterService(visitor, operation) {

@@ -1,0 +1,155 @@
+/** Tools that read and write actions: the draft, its check, its difference from the live version, its publication. */
+import { z } from "zod";
+import { ActionError } from "../../errors.js";
+import { fields, type Tool, type ToolContext, tool } from "./tool.js";
+
+const ACTIONS = "/v3/apps/:appId/actions";
+const ACTION = `${ACTIONS}/:id`;
+
+type Action = Record<string, unknown> & { id: number; name: string; updatedAt: string };
+
+/** Finds an action by id or name. @throws ACTION_NOT_FOUND */
+export async function findAction({ call, appId }: ToolContext, action: number | string): Promise<Action> {
+  if (typeof action === "number") return (await call("GET", ACTION, { params: { appId, id: action } })).action;
+  const found = await findByName({ call, appId }, action);
+  if (!found) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
+  return (await call("GET", ACTION, { params: { appId, id: found.id } })).action;
+}
+
+async function findByName(
+  { call, appId }: Pick<ToolContext, "call" | "appId">,
+  name: string,
+): Promise<Action | undefined> {
+  const { actions } = await call("GET", ACTIONS, { params: { appId }, query: { search: name, limit: 1000 } });
+  return (actions as Action[]).find((one) => one.name === name);
+}
+
+const withoutCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;
+
+const linkTo = ({ base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
+
+const diffOf = ({ call, appId }: ToolContext, actionId: number) =>
+  call("GET", `${ACTIONS}/:actionId/diff`, { params: { appId, actionId } });
+
+const readTools: Tool[] = [
+  tool({
+    name: "list_actions",
+    title: "List actions",
+    description: "Lists the actions of the app without their code, newest first.",
+    needs: ["listActions"],
+    changes: false,
+    input: {
+      search: z.string().max(200).optional().describe("Text in the name or description"),
+      limit: fields.limit(200, 50),
+      offset: z.int().min(0).max(1_000_000).default(0),
+    },
+    async run({ search, limit, offset }, { call, appId }) {
+      const query = { limit, offset, ...(search !== undefined && { search }) };
+      const { actions, pagination } = await call("GET", ACTIONS, { params: { appId }, query });
+      return { data: { actions: actions.map(withoutCode), pagination } };
+    },
+  }),
+  tool({
+    name: "read_action",
+    title: "Read an action",
+    description: "Returns the draft of an action with its code, and `updatedAt` for save_draft.",
+    needs: ["listActions", "getAction"],
+    changes: false,
+    input: { action: fields.action },
+    async run({ action }, context) {
+      return { data: await findAction(context, action) };
+    },
+  }),
+  tool({
+    name: "check_code",
+    title: "Check code",
+    description:
+      "Checks the code of an action as a save does, without saving it. Returns problems with line and column.",
+    needs: ["checkCode"],
+    changes: false,
+    input: {
+      code: z.string().max(500_000).describe("JavaScript with one function execute(context)"),
+      dependencies: z.array(z.string().max(1000)).max(50).default([]).describe("Packages that the code uses"),
+    },
+    async run({ code, dependencies }, { call, appId }) {
+      const body = { code, dependencies };
+      return { data: await call("POST", `${ACTIONS}/problems`, { params: { appId }, body }) };
+    },
+  }),
+  tool({
+    name: "diff_action",
+    title: "Compare the draft with the live version",
+    description: "Returns the fields and the lines of code that publishing this action would change.",
+    needs: ["listActions", "getAction", "compareVersions"],
+    changes: false,
+    input: { action: fields.action },
+    async run({ action }, context) {
+      const { id } = await findAction(context, action);
+      return { data: await diffOf(context, id) };
+    },
+  }),
+];
+
+const DRAFT_FIELDS =
+  "Fields of the action: code or source, description, environment (server, client, any), triggers, dependencies, frequency, timezone, active, and others that read_action shows";
+
+const writeTools: Tool[] = [
+  tool({
+    name: "save_draft",
+    title: "Save a draft",
+    description:
+      "Creates an action, or updates its draft if one has this name. Live users keep the published version. Pass `ifUpdatedAt` from read_action so that nobody else's change is overwritten.",
+    needs: ["listActions", "getAction", "createAction", "updateAction"],
+    changes: true,
+    input: {
+      name: z.string().min(1).max(255),
+      fields: z.record(z.string(), z.unknown()).describe(DRAFT_FIELDS),
+      ifUpdatedAt: z.iso.datetime().optional().describe("State that the change starts from"),
+    },
+    async run({ name, fields: given, ifUpdatedAt }, context) {
+      const { call, appId } = context;
+      const existing = await findByName(context, name);
+      const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
+      const { action, warnings = [] } = existing
+        ? await call("PUT", ACTION, { params: { appId, id: existing.id }, body: given, headers })
+        : await call("POST", ACTIONS, { params: { appId }, body: { ...given, name } });
+      return {
+        data: { created: !existing, action: withoutCode(action), warnings, studio: linkTo(context, action.id) },
+      };
+    },
+  }),
+  tool({
+    name: "propose_publish",
+    title: "Propose a publication",
+    description:
+      "Returns what publishing would change and a link for a person, who decides in Studio. Publishes nothing. Give the link to your user.",
+    needs: ["listActions", "getAction", "compareVersions"],
+    changes: true,
+    input: { action: fields.action, reason: z.string().max(1000).optional().describe("Reason for your user") },
+    async run({ action, reason }, context) {
+      const { id, name } = await findAction(context, action);
+      const diff = await diffOf(context, id);
+      return { data: { action: { id, name }, reason: reason ?? null, approveAt: linkTo(context, id), diff } };
+    },
+  }),
+  tool({
+    name: "publish_action",
+    title: "Publish an action",
+    description: "Makes the draft the live version at once. Needs a token with the scope publish.",
+    needs: ["listActions", "getAction", "publishAction"],
+    changes: true,
+    isLive: true,
+    input: { action: fields.action, ifUpdatedAt: z.iso.datetime().optional() },
+    async run({ action, ifUpdatedAt }, context) {
+      const { id } = await findAction(context, action);
+      const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
+      const published = await context.call("POST", `${ACTION}/publish`, {
+        params: { appId: context.appId, id },
+        headers,
+      });
+      return { data: { action: withoutCode(published.action) } };
+    },
+  }),
+];
+
+export const actionTools: readonly Tool[] = [...readTools, ...writeTools];

@@ -1,0 +1,28 @@
+/** Origins whose pages may use /mcp, against DNS rebinding: a page of another site that resolves its own name to this machine. */
+import { isIP } from "node:net";
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+function parsed(origin: string): URL | null {
+  try {
+    return new URL(origin);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * True for requests of programs, which send no `Origin`, and for pages of the service and of this machine. A page that uses the service
+ * by a name needs PUBLIC_URL: without it, a rebound name cannot be told from the service's own.
+ */
+export function isAllowedOrigin(
+  { origin, host }: { origin?: string | undefined; host?: string | undefined },
+  publicUrl: string | null,
+): boolean {
+  if (origin === undefined) return true;
+  const url = parsed(origin);
+  if (!url || url.origin === "null") return false;
+  if (LOOPBACK.includes(url.hostname)) return true;
+  if (publicUrl !== null) return url.origin === new URL(publicUrl).origin;
+  return isIP(url.hostname.replace(/^\[|\]$/g, "")) !== 0 && url.host === host;
+}

@@ -1,0 +1,47 @@
+/** Calls rows of the REST table inside the process, so that a tool has the rights, limits and faults of the same request over HTTP. */
+import type { FastifyRequest } from "fastify";
+import type { RequestContext } from "../context.js";
+import type { Resolvers } from "../graphql/schema.js";
+import { restRequest } from "../rest/request.js";
+import type { Route } from "../rest/route.js";
+import { ROUTES } from "../rest/routes.js";
+
+export interface RestCall {
+  params?: Record<string, string | number>;
+  query?: Record<string, string | number | boolean | undefined>;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer has the shape of its route
+type Body = any;
+
+export type CallRest = (method: Route["method"], path: string, call?: RestCall) => Promise<Body>;
+
+const texts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(values)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)]),
+  );
+
+/**
+ * Returns the function by which the tools of one request call routes. Parameters are values of the path, never parts of an address.
+ * @param path of the table, with its parameters' names
+ */
+export function restCaller(resolvers: Resolvers, context: RequestContext): CallRest {
+  const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
+  return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
+    const row = rows.get(`${method} ${path}`);
+    if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
+    const { quota: _quota, deferred: _deferred, updatedAt: _updatedAt, ...shared } = context;
+    const inner: RequestContext = { ...shared, idempotencyKey: null };
+    const values = texts(params);
+    // Only lists of names are read from the address itself, and no tool passes one.
+    const request = { params: values, query: texts(query), body, headers, url: path, routeOptions: { url: path } };
+    const asked = restRequest(request as unknown as FastifyRequest, inner);
+    const answer = await context.answer!.part(() => row.answer(resolvers, asked));
+    if (inner.deferred) throw inner.deferred;
+    return answer;
+  };
+}

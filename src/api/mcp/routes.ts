@@ -1,0 +1,123 @@
+/** POST /mcp: the Model Context Protocol over streamable HTTP, stateless, for API tokens and OAuth tokens as Bearer. */
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type GraphQLSchema, printSchema } from "graphql";
+import type { Logger } from "pino";
+import { ActionError } from "../../errors.js";
+import type { ToolCalls } from "../../operations/access/tool-calls.js";
+import type { Caller } from "../../rules/access.js";
+import type { RequestContext } from "../context.js";
+import type { Docs } from "../docs/routes.js";
+import type { Resolvers } from "../graphql/schema.js";
+import { isAllowedOrigin } from "./origins.js";
+import { restCaller } from "./rest-calls.js";
+import { createMcpServer } from "./server.js";
+
+/** dist/web/client/svc.d.ts, relative to dist/src/api/mcp. */
+const DECLARATIONS = fileURLToPath(new URL("../../../web/client/svc.d.ts", import.meta.url));
+
+/** Where a client learns how to sign in (RFC 9728). */
+const RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp";
+
+export interface McpOptions {
+  resolvers: Resolvers;
+  toolCalls: ToolCalls;
+  docs: Docs;
+  schema: GraphQLSchema;
+  publicUrl: string | null;
+  log: Logger;
+}
+
+function unauthorized(reply: FastifyReply, base: string, isUnknownToken: boolean): FastifyReply {
+  const error = isUnknownToken ? 'error="invalid_token", ' : "";
+  return reply
+    .code(401)
+    .header("www-authenticate", `Bearer ${error}resource_metadata="${base}${RESOURCE_METADATA}"`)
+    .send({ status: "UNAUTHORIZED", error: "send an API token or an OAuth token as Authorization: Bearer <token>" });
+}
+
+/**
+ * Only a Bearer header counts: a cookie would let any page of the service act, and tokens of people reach more than one app.
+ * @throws FORBIDDEN, CROSS_SITE_REQUEST
+ */
+function checkSender({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
+  if (!isAllowedOrigin(headers, publicUrl)) {
+    throw new ActionError("FORBIDDEN", "requests of pages of other origins are not allowed at /mcp");
+  }
+  if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;
+  if (!context.caller) return false;
+  if (context.caller.kind === "api" && context.caller.appId !== null) return true;
+  const problem = `permission denied (got a token of the kind ${context.caller.kind}); use an API token or an OAuth token`;
+  throw new ActionError("FORBIDDEN", problem);
+}
+
+async function sendResponse(reply: FastifyReply, response: Response): Promise<FastifyReply> {
+  reply.code(response.status);
+  for (const [name, value] of response.headers) reply.header(name, value);
+  return reply.header("cache-control", "no-store").send(await response.text());
+}
+
+export function registerMcp(app: FastifyInstance, options: McpOptions): void {
+  const { resolvers, toolCalls, docs, schema, publicUrl, log } = options;
+  let graphqlText: string | null = null;
+  let declarations: Promise<string> | null = null;
+
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (checkSender(request, publicUrl)) return;
+    const isUnknownToken = request.headers.authorization !== undefined;
+    return unauthorized(reply, docs.addressFor(request), isUnknownToken);
+  };
+
+  function requestOf(request: FastifyRequest) {
+    const context = request.context as RequestContext & { caller: Caller };
+    const { caller } = context;
+    const query = request.query as Record<string, unknown>;
+    const tools = {
+      appId: caller.appId!,
+      caller,
+      call: restCaller(resolvers, context),
+      docs,
+      base: docs.addressFor(request),
+      readDeclarations: () => (declarations ??= readFile(DECLARATIONS, "utf8")),
+      readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
+      gone: context.gone!(),
+    };
+    return { context, tools, isReadOnly: query["readonly"] === "true", toolCalls, log };
+  }
+
+  app.post("/mcp", { onRequest }, async (request, reply) => {
+    const { body, headers } = request;
+    // Each message of a batch would be a request that nothing counts.
+    if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one message (got an array)");
+    const server = createMcpServer(requestOf(request));
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+    await server.connect(transport);
+    try {
+      const sent = new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: Object.entries(headers).flatMap(([name, value]) =>
+          typeof value === "string" ? [[name, value] as [string, string]] : [],
+        ),
+      });
+      return await sendResponse(reply, await transport.handleRequest(sent, { parsedBody: body }));
+    } finally {
+      await server.close();
+    }
+  });
+
+  // Without sessions there is no stream to open and no session to end.
+  for (const method of ["GET", "DELETE"] as const) {
+    app.route({
+      method,
+      url: "/mcp",
+      exposeHeadRoute: false,
+      onRequest,
+      handler: (_request, reply) => {
+        const error = "the method is not allowed; use POST";
+        return reply.code(405).header("allow", "POST").send({ status: "METHOD_NOT_ALLOWED", error });
+      },
+    });
+  }
+}

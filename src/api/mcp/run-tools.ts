@@ -1,0 +1,154 @@
+/** Tools that run actions and read what runs left: state, result, console, log. All that runs wrote is untrusted. */
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { fields, type Tool, type ToolContext, tool } from "./tool.js";
+
+const APP = "/v3/apps/:appId";
+const RUN = `${APP}/actions/:nameOrId/run`;
+const UNFINISHED = ["queued", "running"];
+const POLL_MS = 250;
+/** Below the request timeout of MCP clients, 60 s by default. */
+const WAIT_MAX_SECONDS = 50;
+
+const waitSeconds = z.int().min(0).max(WAIT_MAX_SECONDS);
+
+async function readRun({ call, appId }: ToolContext, runId: number) {
+  const { run } = await call("GET", `${APP}/runs/:runId`, { params: { appId, runId } });
+  return run as Record<string, unknown> & { state: string };
+}
+
+async function readConsole({ call, appId }: ToolContext, runId: number): Promise<unknown> {
+  return (await call("GET", `${APP}/runs/:runId/console`, { params: { appId, runId } })).lines;
+}
+
+/** Returns the run once it has ended, or as it is when the time is over or the client is gone. */
+async function waitForRun(context: ToolContext, runId: number, seconds: number) {
+  const end = Date.now() + seconds * 1000;
+  let run = await readRun(context, runId);
+  while (UNFINISHED.includes(run.state) && Date.now() < end && !context.gone.aborted) {
+    await delay(POLL_MS);
+    run = await readRun(context, runId);
+  }
+  return run;
+}
+
+async function start(
+  context: ToolContext,
+  copy: "draft" | "live",
+  { action, payload, wait }: { action: number | string; payload: object; wait: number },
+) {
+  const { call, appId } = context;
+  const query = { ...(copy === "draft" && { copy }), ...(typeof action === "string" && { by: "name" }) };
+  const { runId } = await call("POST", RUN, { params: { appId, nameOrId: action }, query, body: payload });
+  if (wait === 0) return { data: { runId } };
+  const run = await waitForRun(context, runId, wait);
+  const isOver = !UNFINISHED.includes(run.state);
+  const lines = isOver ? await readConsole(context, runId) : [];
+  return { data: { runId, run, console: lines }, isUntrusted: true };
+}
+
+const runInput = {
+  action: fields.action,
+  payload: fields.payload,
+  wait: waitSeconds.default(30).describe("Seconds to wait for the end; 0 returns the ID of the run at once"),
+};
+
+export const runTools: readonly Tool[] = [
+  tool({
+    name: "run_draft",
+    title: "Run a draft",
+    description: "Runs the draft of a server action and returns its result, error and console.",
+    needs: ["runAction", "updateAction", "listRuns"],
+    changes: true,
+    input: runInput,
+    run: (args, context) => start(context, "draft", args),
+  }),
+  tool({
+    name: "run_live",
+    title: "Run the live version",
+    description: "Runs the published version of a server action, with its real effects.",
+    needs: ["runAction", "listRuns"],
+    changes: true,
+    isLive: true,
+    input: runInput,
+    run: (args, context) => start(context, "live", args),
+  }),
+  tool({
+    name: "wait_for_run",
+    title: "Wait for a run",
+    description: "Waits until the run has ended, and returns it as read_run does.",
+    needs: ["listRuns"],
+    changes: false,
+    input: { runId: fields.runId, seconds: waitSeconds.default(30) },
+    run: async ({ runId, seconds }, context) => ({
+      data: await waitForRun(context, runId, seconds),
+      isUntrusted: true,
+    }),
+  }),
+  tool({
+    name: "read_run",
+    title: "Read a run",
+    description: "Returns a run with its state, times, payload, result or error, and the runs that it caused.",
+    needs: ["listRuns"],
+    changes: false,
+    input: { runId: fields.runId },
+    run: async ({ runId }, context) => ({ data: await readRun(context, runId), isUntrusted: true }),
+  }),
+  tool({
+    name: "read_console",
+    title: "Read the console of a run",
+    description: "Returns the console lines of a run in order.",
+    needs: ["listRuns"],
+    changes: false,
+    input: { runId: fields.runId },
+    run: async ({ runId }, context) => ({ data: await readConsole(context, runId), isUntrusted: true }),
+  }),
+  tool({
+    name: "list_runs",
+    title: "List runs",
+    description: "Lists runs, newest first. `before` is the ID of the last run of the page before.",
+    needs: ["listRuns"],
+    changes: false,
+    input: {
+      actionId: z.int().positive().optional().describe("ID of an action's draft"),
+      state: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]).optional(),
+      search: z.string().max(200).optional().describe("Text in error messages and payloads"),
+      before: z.int().positive().optional(),
+      limit: fields.limit(100, 20),
+    },
+    run: async (query, { call, appId }) => ({
+      data: await call("GET", `${APP}/runs`, { params: { appId }, query }),
+      isUntrusted: true,
+    }),
+  }),
+  tool({
+    name: "read_log",
+    title: "Read the execution log",
+    description: "Returns entries of the execution log, newest first.",
+    needs: ["readLogs"],
+    changes: false,
+    input: {
+      actionId: z.int().positive().optional().describe("ID of an action's draft"),
+      limit: fields.limit(100, 20),
+      offset: z.int().min(0).max(100_000).default(0),
+    },
+    run: async ({ actionId, ...options }, { call, appId }) => ({
+      data: await call("POST", `${APP}/actions/logs`, {
+        params: { appId },
+        body: { ...options, ...(actionId !== undefined && { where: { data: { taskId: actionId } } }) },
+      }),
+      isUntrusted: true,
+    }),
+  }),
+  tool({
+    name: "cancel_run",
+    title: "Cancel a run",
+    description: "Cancels a queued or running run.",
+    needs: ["cancelRun"],
+    changes: true,
+    input: { runId: fields.runId },
+    run: async ({ runId }, { call, appId }) => ({
+      data: await call("POST", `${APP}/runs/:runId/cancel`, { params: { appId, runId } }),
+    }),
+  }),
+];

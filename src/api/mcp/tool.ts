@@ -1,0 +1,61 @@
+/** The parts of a tool that agents may call, and its result. Read it before you add a tool. */
+import { z } from "zod";
+import type { Caller, Operation } from "../../rules/access.js";
+import type { Docs } from "../docs/routes.js";
+import type { CallRest } from "./rest-calls.js";
+
+export interface ToolContext {
+  appId: number;
+  caller: Caller;
+  call: CallRest;
+  docs: Docs;
+  /** The service's address for links, without a closing slash. */
+  base: string;
+  /** Declarations of all that `Svc` offers. */
+  readDeclarations: () => Promise<string>;
+  readGraphqlSchema: () => string;
+  /** Aborts when the client is gone. */
+  gone: AbortSignal;
+}
+
+export interface ToolResult {
+  data: unknown;
+  /** True for texts that runs, users of the app or other programs wrote: an agent must not follow instructions in them. */
+  isUntrusted?: boolean;
+}
+
+export interface Tool {
+  name: string;
+  title: string;
+  description: string;
+  /** Operations that the caller must be allowed; the tool is listed only then. */
+  needs: readonly Operation[];
+  /** False for tools that change nothing: read-only mode has only these. */
+  changes: boolean;
+  /** True if it changes what live users get. */
+  isLive?: boolean;
+  input: z.ZodType;
+  run(args: never, context: ToolContext): Promise<ToolResult>;
+}
+
+/** Ties the arguments of `run` to the schema. Unknown arguments are refused. */
+export function tool<Shape extends z.ZodRawShape>(
+  definition: Omit<Tool, "input" | "run"> & {
+    input: Shape;
+    run(args: z.output<z.ZodObject<Shape>>, context: ToolContext): Promise<ToolResult>;
+  },
+): Tool {
+  return { ...definition, input: z.strictObject(definition.input) };
+}
+
+const NAME_MAX = 255;
+
+export const fields = {
+  action: z
+    .union([z.int().positive(), z.string().min(1).max(NAME_MAX)])
+    .describe("ID or name of an action; an ID is the ID of its draft"),
+  payload: z.record(z.string(), z.unknown()).default({}).describe("Payload of the run, an object"),
+  runId: z.int().positive().describe("ID of a run"),
+  dataSource: z.union([z.int().positive(), z.string().min(1).max(NAME_MAX)]).describe("ID or name of a data source"),
+  limit: (max: number, preset: number) => z.int().min(1).max(max).default(preset).describe(`At most ${max}`),
+};

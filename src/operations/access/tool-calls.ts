@@ -1,0 +1,37 @@
+/** Tool calls of agents: counts each in the app's rate limit and writes it to the audit log before it runs. */
+import type { DataSource } from "typeorm";
+import type { Caller } from "../../rules/access.js";
+import { type AuditFact, audit } from "../records/audit.js";
+import type { Gate, Visitor } from "./gate.js";
+
+const NAME_MAX_CHARACTERS = 100;
+/** Arguments that name a thing. All others are recorded by name only, because values may be secrets. */
+const NAMING = ["action", "name", "runId", "dataSource", "actionId", "page"];
+
+export type ToolCalls = ReturnType<typeof createToolCalls>;
+
+/** Names of the arguments, and the values of those that name a thing. */
+function describedArguments(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const names = NAMING.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
+  const values = names.map((name) => {
+    const value = args[name];
+    return [name, typeof value === "string" ? value.slice(0, NAME_MAX_CHARACTERS) : value];
+  });
+  return { arguments: Object.keys(args).sort(), ...Object.fromEntries(values) };
+}
+
+export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate, "countToolCall"> }) {
+  return {
+    /** @throws RATE_LIMIT_EXCEEDED */
+    async record(
+      visitor: Visitor & { caller: Caller },
+      appId: number,
+      tool: string,
+      args: Readonly<Record<string, unknown>>,
+    ): Promise<void> {
+      await gate.countToolCall(visitor, appId);
+      const fact: AuditFact = { type: "app.mcp.call", data: { tool, ...describedArguments(args) } };
+      await audit(db, visitor.caller, { appId, ...fact });
+    },
+  };
+}
