@@ -800,6 +800,34 @@ CREATE TABLE package_choice (
 
 CREATE INDEX package_choice_script ON public.package_choice USING btree (sha256);
 
+CREATE TABLE passkey (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  person_id bigint NOT NULL,
+  credential_id text NOT NULL,
+  public_key bytea NOT NULL,
+  counter bigint NOT NULL,
+  transports json NOT NULL,
+  name text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone,
+  CONSTRAINT passkey_pkey PRIMARY KEY (id),
+  CONSTRAINT passkey_credential_id_key UNIQUE (credential_id),
+  CONSTRAINT passkey_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+
+CREATE INDEX passkey_person ON public.passkey USING btree (person_id);
+
+CREATE TABLE passkey_challenge (
+  hash bytea NOT NULL,
+  session_id bigint,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT passkey_challenge_pkey PRIMARY KEY (hash),
+  CONSTRAINT passkey_challenge_session_id_fkey FOREIGN KEY (session_id) REFERENCES credential(id) ON DELETE CASCADE
+);
+
+CREATE INDEX passkey_challenge_expiry ON public.passkey_challenge USING btree (expires_at);
+CREATE INDEX passkey_challenge_session ON public.passkey_challenge USING btree (session_id) WHERE (session_id IS NOT NULL);
+
 CREATE TABLE payload_preset (
   action_id bigint NOT NULL,
   name text NOT NULL,
@@ -829,6 +857,22 @@ CREATE TABLE person (
 
 CREATE UNIQUE INDEX person_email ON public.person USING btree (lower(email));
 
+CREATE TABLE person_identity (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  person_id bigint NOT NULL,
+  issuer text NOT NULL,
+  subject text NOT NULL,
+  provider text NOT NULL,
+  manages_roles boolean NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone,
+  CONSTRAINT person_identity_pkey PRIMARY KEY (id),
+  CONSTRAINT person_identity_issuer_subject_key UNIQUE (issuer, subject),
+  CONSTRAINT person_identity_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+
+CREATE INDEX person_identity_person ON public.person_identity USING btree (person_id);
+
 CREATE TABLE person_session (
   credential_id bigint NOT NULL,
   person_id bigint NOT NULL,
@@ -837,6 +881,7 @@ CREATE TABLE person_session (
   address text,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   last_used_at timestamp with time zone DEFAULT now() NOT NULL,
+  provider text,
   CONSTRAINT person_session_pkey PRIMARY KEY (credential_id),
   CONSTRAINT person_session_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE,
   CONSTRAINT person_session_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE

@@ -24,6 +24,7 @@ import {
   RATE_LIMIT_RUN,
   SERVER_TIMEOUT_MS,
 } from "./limits.js";
+import { type OpenIdProvider, readOpenIdProviders } from "./open-id-config.js";
 
 export const ROLES = ["api", "scheduler", "runner"] as const;
 export type Role = (typeof ROLES)[number];
@@ -105,6 +106,8 @@ export interface Config {
   smtpUrl: string | null;
   /** The sender of what goes by it: an address, perhaps with a name. */
   mailFrom: string | null;
+  /** OpenID providers at which people sign in. */
+  openIdProviders: readonly OpenIdProvider[];
   /** persisted: app users send no GraphQL documents but those of the client library. */
   graphqlDocuments: "any" | "persisted";
   /** The address of an OpenTelemetry collector, without `/v1/traces`; null: nothing is traced. */
@@ -360,6 +363,7 @@ export function readConfig(env: Environment = process.env): Config {
     packagesFile: read.text("PACKAGES_FILE"),
     npm: read.npm(),
     ...read.mail(),
+    openIdProviders: readOpenIdProviders(env, (name, expected) => read.faults.push(`${name} must be ${expected}`)),
     graphqlDocuments: read.oneOf("GRAPHQL_DOCUMENTS", ["any", "persisted"], "any") === "any" ? "any" : "persisted",
     otlpEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ADDRESS, "an address such as http://collector:4318"),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),

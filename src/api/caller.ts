@@ -1,4 +1,7 @@
-/** From the credential on a request to the caller: finds the token where the contract says it travels (section 2). */
+/**
+ * From a request to its credential: where a token travels (contract, section 2), and the one rule against requests that a page of another
+ * site makes a browser send (contract, section 7). Read it before you accept a cookie anywhere.
+ */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
 import { ActionError } from "../errors.js";
@@ -7,29 +10,32 @@ export const COOKIE = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
-/**
- * Whether a page of another origin sent it, as the browser says: of another site, of the same site, or of no origin at all, as a
- * sandboxed document is. Browsers name where a request comes from on trustworthy addresses; elsewhere its `Origin` tells.
- */
-export function isForeign({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): boolean {
-  if (site !== undefined) return site !== "same-origin" && site !== "none";
-  return origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`;
+/** Sign-in by a pasted token, and its end. */
+const TOKEN_SIGN_IN = "/v1/session";
+
+/** The part of a request that the rule reads. `route` is the pattern that its path matched: a path has several spellings. */
+export interface RequestHead {
+  method: string;
+  route: string;
+  headers: IncomingHttpHeaders;
 }
 
-/** A person following a link from elsewhere. */
-const isNavigation = (method: string, headers: IncomingHttpHeaders): boolean =>
-  SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
+/** Source of a request: a page of this service, another page, or unknown, as for programs and for old browsers. */
+export type Source = "own" | "foreign" | "unknown";
 
-/*
- * A cookie comes along with whatever a page elsewhere makes a browser send. SameSite=Lax keeps most of that out; what is left counts
- * for nothing, and a foreign origin's writes are refused in words.
- */
-function cookieToken(method: string, headers: IncomingHttpHeaders): string | null {
-  const token = headers.cookie ? parseCookie(headers.cookie)[COOKIE] : undefined;
-  if (!token) return null;
-  if (!isForeign(headers) || isNavigation(method, headers)) return token;
-  if (SAFE_METHODS.includes(method)) return null;
-  throw new ActionError("FORBIDDEN", "a cookie is no credential for a request from another origin");
+export interface CallerReader {
+  /** Source by `Origin`, else by `Sec-Fetch-Site`. */
+  sourceOf(headers: IncomingHttpHeaders): Source;
+  /** The service's own origin for a request that passes the rule. */
+  ownOrigin(headers: IncomingHttpHeaders): string;
+  /**
+   * Returns the token of a request, null without one. `Auth-token` precedes `Authorization`, that precedes the cookie. A cookie is no
+   * credential for reads of another site's pages.
+   * @throws CROSS_SITE_REQUEST for a change by the cookie, and for every sign-in, that no page of this service sent
+   */
+  tokenOf(request: RequestHead): string | null;
+  /** The same for the upgrade to a websocket. Without a cookie any page may open one, with a token in the connection's parameters. */
+  tokenOfUpgrade(headers: IncomingHttpHeaders): string | null;
 }
 
 /** The token in `Auth-token` or else `Authorization`, null when there is none. */
@@ -39,7 +45,62 @@ export function headerToken(headers: IncomingHttpHeaders): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 
-/** The token in the headers, else in the cookie; null when there is none. */
-export function tokenIn(method: string, headers: IncomingHttpHeaders): string | null {
-  return headerToken(headers) ?? cookieToken(method, headers);
+const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
+  (cookie ? parseCookie(cookie)[COOKIE] : undefined) || null;
+
+/** A person following a link from elsewhere. */
+const isNavigation = ({ method, headers }: RequestHead): boolean =>
+  SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
+
+/** @param publicUrl PUBLIC_URL; null: the service's own address is the one that the request names in `Host` */
+export function createCallerReader(publicUrl: string | null): CallerReader {
+  const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
+
+  function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): Source {
+    if (origin !== undefined) {
+      const isOwn =
+        publicOrigin === null ? origin === `http://${host}` || origin === `https://${host}` : origin === publicOrigin;
+      return isOwn ? "own" : "foreign";
+    }
+    if (site === undefined) return "unknown";
+    // "none": a person opened the address, or a browser extension asked.
+    return site === "same-origin" || site === "none" ? "own" : "foreign";
+  }
+
+  function checkSource({ headers }: RequestHead): void {
+    const source = sourceOf(headers);
+    const isRejected = source === "foreign" || (source === "unknown" && cookieToken(headers) !== null);
+    if (isRejected) throw new ActionError("CROSS_SITE_REQUEST");
+  }
+
+  return {
+    sourceOf,
+
+    ownOrigin(headers) {
+      if (publicOrigin !== null) return publicOrigin;
+      return headers.origin !== undefined && sourceOf(headers) === "own" ? headers.origin : `http://${headers.host}`;
+    },
+
+    tokenOf(request) {
+      const { method, route, headers } = request;
+      const isChange = !SAFE_METHODS.includes(method);
+      const isSignIn = (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === TOKEN_SIGN_IN);
+      if (isSignIn) checkSource(request);
+      const token = headerToken(headers);
+      if (token !== null) return token;
+      const cookie = cookieToken(headers);
+      if (cookie === null) return null;
+      if (isChange) checkSource(request);
+      const isIgnored = sourceOf(headers) === "foreign" && !isNavigation(request);
+      return isIgnored ? null : cookie;
+    },
+
+    tokenOfUpgrade(headers) {
+      const token = headerToken(headers);
+      if (token !== null) return token;
+      const cookie = cookieToken(headers);
+      if (cookie !== null && sourceOf(headers) !== "own") throw new ActionError("CROSS_SITE_REQUEST");
+      return cookie;
+    },
+  };
 }

@@ -2,6 +2,7 @@
 
 import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
+import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { Span } from "../operations/watch/tracing.js";
 import type { Answer } from "./answers.js";
 
@@ -20,6 +21,8 @@ export interface RequestContext extends Visitor {
   /** The browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
   browser?: {
     userAgent?: string;
+    /** Origin of the service as the browser sees it: of PUBLIC_URL, else of the address at which the service was asked. */
+    origin: string;
     /** Sets the session cookie; null clears it. */
     setSession(session: { token: string } | null): void;
   };
@@ -28,6 +31,13 @@ export interface RequestContext extends Visitor {
   /** A refusal of it is sent without delay: nothing can be found out by guesses. */
   isAnswered?: true;
 }
+
+/** The request as a sign-in reads it. */
+export const signInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
+  caller,
+  address,
+  userAgent: browser?.userAgent,
+});
 
 /** Whether the key is free again where its run failed. @throws REQUEST_INVALID */
 export function readIdempotencyRetry(header: string | string[] | undefined): boolean {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { envScript } from "../rules/env-script.js";
-import { isForeign } from "./caller.js";
+import type { CallerReader } from "./caller.js";
 import { gated } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
 import { restRequest } from "./rest/request.js";
@@ -29,11 +29,11 @@ function names(ifNoneMatch: string | undefined, etag: string): boolean {
   return tags.includes(etag) || tags.includes("*");
 }
 
-export function registerEnvScript(app: FastifyInstance, settings: SettingResolver): void {
+export function registerEnvScript(app: FastifyInstance, settings: SettingResolver, callers: CallerReader): void {
   app.get("/v1/apps/:appId/env.js", async (request, reply) => {
     const { context, id } = restRequest(request, request.context);
     // A cookie of a request from another origin gives no caller.
-    const isPublic = context.caller === null && isForeign(request.headers);
+    const isPublic = context.caller === null && callers.sourceOf(request.headers) === "foreign";
     if (!isPublic) await gated(request);
     const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));
     const script = envScript(await env);

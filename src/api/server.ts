@@ -1,6 +1,6 @@
 /** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. Decides nothing of its own. */
 import { createServer, type RequestListener } from "node:http";
-import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
@@ -9,6 +9,7 @@ import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { ToolCalls } from "../operations/access/tool-calls.js";
+import type { OpenId } from "../operations/accounts/open-id.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
@@ -21,7 +22,7 @@ import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerBodies } from "./bodies.js";
 import type { BodyRooms } from "./body-room.js";
-import { isForeign, tokenIn } from "./caller.js";
+import type { CallerReader } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
 import { registerCors } from "./cors.js";
@@ -38,6 +39,7 @@ import { registerHttpTriggers } from "./http-triggers.js";
 import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMcp } from "./mcp/routes.js";
 import { registerMediaBytes } from "./media-bytes.js";
+import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { registerRequestLog } from "./request-log.js";
@@ -66,6 +68,8 @@ export interface ApiOptions {
   baseUrl: string;
   /** PUBLIC_URL; null: readers of the docs see the address by which they reach the service. */
   publicUrl: string | null;
+  callers: CallerReader;
+  openId: OpenId;
   /** The origin of the pages that run authors' code; null: the service's own. */
   runtimeUrl: string | null;
   addressOf: AddressOf;
@@ -156,7 +160,8 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
-  const { toolCalls, patience, turns, limiter, httpTriggers, measures, tracing, graphqlDocuments, log } = options;
+  const { callers, openId, toolCalls, patience, turns, limiter, httpTriggers, measures, tracing } = options;
+  const { graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(options);
@@ -172,8 +177,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const address = addressOf(request.raw);
     let over: AbortSignal | undefined;
     const gone = () => (over ??= overSignal(request.raw, reply.raw));
-    const userAgent = request.headers["user-agent"];
+    const { method, headers, routeOptions } = request;
+    const userAgent = headers["user-agent"];
     const browser: RequestContext["browser"] = {
+      origin: callers.ownOrigin(headers),
       ...(userAgent !== undefined && { userAgent }),
       setSession(session) {
         const value = session ? cookie.set(session.token, SESSION_LIFETIME_MS / 1000) : cookie.clear();
@@ -181,11 +188,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       },
     };
     request.context = { caller: null, idempotencyKey: null, gone, browser, ...(address && { address }) };
-    if (request.method === "POST" && request.url.startsWith("/v1/auth/") && isForeign(request.headers)) {
-      throw new ActionError("CROSS_SITE_REQUEST");
-    }
-    const isOwn = request.routeOptions.config.ownCredentials;
-    const token = isOwn ? null : tokenIn(request.method, request.headers);
+    const isOwn = routeOptions.config.ownCredentials;
+    const token = isOwn ? null : callers.tokenOf({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
@@ -203,20 +207,21 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerMediaBytes(app, resolvers.media);
   registerDeliveryReports(app, { reports, baseUrl });
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, baseUrl });
-  registerEnvScript(app, resolvers.settings);
+  registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
   registerKeptScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, cookie });
+  registerOpenIdRoutes(app, { openId, baseUrl });
   registerFirstPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });
   registerMcp(app, { resolvers, toolCalls, docs, schema, publicUrl, log });
   registerOpenapi(app, schema, baseUrl);
-  app.get("/studio", ({ context: { caller } }, reply) =>
-    pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin"),
-  );
+  const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
+    pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
+  for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
   const stopGraphql = await registerGraphql(app, {
     schema,
     documents,

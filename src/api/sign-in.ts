@@ -1,17 +1,11 @@
 /** Sign-in by a pasted token: puts it into the browser's cookie (contract, section 2), and takes it out. People sign in by `/v1/auth`. */
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
-import { isForeign } from "./caller.js";
 import type { SessionCookie } from "./session-cookie.js";
 
 const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
-
-// Signing in by another site's form would let a visitor work in a stranger's name.
-function refuseForeign({ headers }: FastifyRequest): void {
-  if (isForeign(headers)) throw new ActionError("FORBIDDEN", "pages of this service alone sign in and out");
-}
 
 export function registerSignIn(
   app: FastifyInstance,
@@ -23,7 +17,6 @@ export function registerSignIn(
   });
 
   app.post("/v1/session", async (request, reply) => {
-    refuseForeign(request);
     const { address } = request.context;
     const { token, keep = true } = (request.body ?? {}) as { token?: unknown; keep?: unknown };
     if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", "keep must be true or false");
@@ -35,7 +28,6 @@ export function registerSignIn(
   });
 
   app.delete("/v1/session", async (request, reply) => {
-    refuseForeign(request);
     const { caller } = request.context;
     if (caller) await sessions.end(caller.credentialId);
     reply.header("set-cookie", cookie.clear()).header("cache-control", "no-store");

@@ -1,6 +1,6 @@
 /** GraphQL over websockets on the same port and path: credentials, origin, caps, and the end of sockets whose credential died. */
 
-import type { IncomingMessage } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ExecutionArgs, execute, GraphQLError, type GraphQLSchema, getOperationAST } from "graphql";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
@@ -19,8 +19,8 @@ import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { closedSignal } from "./answer-end.js";
 import type { Answer, Answers } from "./answers.js";
-import { isForeign, tokenIn } from "./caller.js";
-import { type FormatError, formatterOf } from "./error-reply.js";
+import type { CallerReader } from "./caller.js";
+import { errorReply, type FormatError, formatterOf } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
@@ -65,6 +65,7 @@ interface SocketOptions extends Sources {
   limiter: RequestLimiter;
   /** The origin of pages that run authors' code, where no API is; null: the service's own. */
   runtimeUrl: string | null;
+  callers: CallerReader;
   credentials: Credentials;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
@@ -72,14 +73,18 @@ interface SocketOptions extends Sources {
   log: Logger;
 }
 
-type SocketContext = LinkContext<Held & { id: number }>;
+/** A socket's credential; `upgradeToken` is the one of its upgrade request. */
+interface SocketLink extends Held {
+  id: number;
+  upgradeToken: string | null;
+}
 
-/** The token in the connection's parameters, else on the upgrade request; a foreign page's cookie does not count. */
+type SocketContext = LinkContext<SocketLink>;
+
+/** The token in the connection's parameters, else that of the upgrade. */
 function tokenOf({ connectionParams, extra }: SocketContext): string | null {
-  const given = connectionParams?.["authToken"];
-  if (typeof given === "string") return given;
-  const { headers } = extra.request;
-  return tokenIn("GET", isForeign(headers) ? { ...headers, cookie: undefined } : headers);
+  const token = connectionParams?.["authToken"];
+  return typeof token === "string" ? token : extra.upgradeToken;
 }
 
 export interface Sockets {
@@ -131,6 +136,7 @@ export function createSockets({
   turns,
   limiter,
   runtimeUrl,
+  callers,
   credentials,
   measures,
   tracing,
@@ -207,7 +213,7 @@ export function createSockets({
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const completed = () => [new GraphQLError("the operation was completed")];
 
-  const take = createTransport<Held & { id: number }>(
+  const take = createTransport<SocketLink>(
     {
       schema,
       connectionInitWaitTimeout: INIT_WAIT_MS,
@@ -280,10 +286,22 @@ export function createSockets({
         socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
         return;
       }
+      let upgradeToken: string | null;
+      try {
+        upgradeToken = callers.tokenOfUpgrade(request.headers);
+      } catch (error) {
+        const { http, body } = errorReply(error, log);
+        measures.refused(body.status);
+        const text = JSON.stringify(body);
+        socket.end(
+          `HTTP/1.1 ${http} ${STATUS_CODES[http]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+        );
+        return;
+      }
       server.handleUpgrade(request, socket, head, (upgraded) => {
         upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
         opened += 1;
-        take(upgraded, request, { id: opened, token: null, caller: null });
+        take(upgraded, request, { id: opened, upgradeToken, token: null, caller: null });
       });
     },
     figures: () => ({ open: server.clients.size, subscriptions: results.count() }),

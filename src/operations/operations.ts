@@ -14,6 +14,7 @@ import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { createToolCalls } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
+import { createServiceMail } from "./accounts/service-mail.js";
 import { createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
@@ -123,10 +124,12 @@ function triggersOf(
 }
 
 /** Callers, their rights, and the people behind them. */
-function accessOf({ config, db, notifications, room, baseUrl }: Surroundings) {
+function accessOf({ config, db, notifications, room, baseUrl, log }: Surroundings) {
+  const { openIdProviders: providers } = config;
+  const mail = createServiceMail(config, log);
   const credentials = createCredentials({ db, notifications });
   const people = createPeople({ db, credentials });
-  const accounts = createPeopleAccounts({ db, credentials, people, baseUrl });
+  const accounts = createPeopleAccounts({ db, credentials, people, baseUrl, mail, providers });
   const members = createMembers({ db, credentials });
   return {
     credentials,

@@ -7,6 +7,7 @@ import type { DataSource } from "typeorm";
 import { createAddressOf } from "../api/address.js";
 import { createAnswers } from "../api/answers.js";
 import { createBodyRooms } from "../api/body-room.js";
+import { createCallerReader } from "../api/caller.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
@@ -167,6 +168,7 @@ export class Starting {
       answers,
       turns,
       limiter: createRequestLimiter(),
+      callers: createCallerReader(publicUrl),
       addressOf: createAddressOf(config.trustProxy, operations.instance.reportIgnoredProxy),
       measures,
       tracing,
@@ -177,7 +179,8 @@ export class Starting {
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls } = operations;
-    const ofApi = { toolCalls, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
+    const { openId } = operations.accounts;
+    const ofApi = { openId, toolCalls, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const api = await createApi({ ...shared, ...ofApi, ...addresses });
     const { schema, documents, handle } = api;

@@ -159,7 +159,7 @@ describe("conditional requests", function () {
     };
     /** Shows from which moment on, so that no two reads are the same. */
     const MOVING = ["/v3/apps/:appId/schedule/week"];
-    const UNMADE = ["/runs/:runId", "/messages/:messageId"];
+    const UNMADE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
 
     function filled(path: string): string {
       return path

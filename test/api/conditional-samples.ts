@@ -208,6 +208,7 @@ export const STATELESS_MUTATIONS = [
   // Members and invitations: each change names the person, and the last one counts.
   ...["setOrganizationMember", "removeOrganizationMember", "setAppMember", "removeAppMember", "createResetLink"],
   ...["revokeInvitation", "acceptInvitation"],
+  ...["removePasskey", "removeAuthIdentity"],
   // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // Never changed, only revoked, cancelled or decided, once.

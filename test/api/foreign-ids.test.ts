@@ -193,6 +193,8 @@ describe("ids of another app", () => {
       organizationId: [organization],
       userId: [person],
       invitationId: [invitation],
+      passkeyId: [token],
+      identityId: [token],
       fileId: [file],
       folderId: [folder],
       parentId: [folder],

@@ -67,12 +67,6 @@ describe("the websocket", () => {
     }
   });
 
-  it("does not count the cookie that a page elsewhere makes a browser send", async () => {
-    const { init, closed } = open({ cookie: cookie(), origin: "https://elsewhere.example" });
-    await init();
-    expect((await closed).code).to.equal(4403);
-  });
-
   it("ends as soon as its credential is revoked", async () => {
     const made = await service.rest("POST", "/v1/apps/1/tokens", { body: { kind: "api", name: "short-lived" } });
     const { init, next, send, closed } = open();

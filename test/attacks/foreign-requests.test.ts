@@ -48,20 +48,9 @@ describe("A signed-in person's cookie", () => {
     expect(await people()).to.equal(before);
   });
 
-  it("signs nobody in or out for another site", async () => {
-    const headers = { origin: "null", "sec-fetch-site": "cross-site" };
-    expect(await send("DELETE", "/v1/session", headers)).to.equal(403);
-    expect(await send("POST", "/v1/session", headers, JSON.stringify({ token: service.tokens.live }))).to.equal(403);
-  });
-
   it("opens a page that a link from elsewhere leads to", async () => {
     const headers = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", accept: "text/html" };
     expect(await send("GET", `/apps/${service.appId}/viewer`, headers)).to.equal(200);
-  });
-
-  it("counts for the service's own pages, also behind a proxy that does not pass the host on", async () => {
-    const own = { origin: "https://actions.example.com", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" };
-    expect([await read(own), await write(own)]).to.deep.equal([200, 201]);
   });
 
   it("reads no script of an action for a worker", async () => {
@@ -71,5 +60,142 @@ describe("A signed-in person's cookie", () => {
     const same = { "sec-fetch-site": "same-origin" };
     expect(await send("GET", path, same)).to.equal(200);
     expect(await send("GET", path, { ...same, "service-worker": "script" })).to.equal(403);
+  });
+});
+
+const OWN = "https://actions.example.com";
+
+/** Sources of a request, each with the verdict of the contract's section 7: by Origin, else by Sec-Fetch-Site. */
+const SOURCES: readonly [name: string, headers: Record<string, string>, verdict: "own" | "foreign" | "unknown"][] = [
+  ["the own origin", { origin: OWN }, "own"],
+  ["the own origin, whatever the browser says beside it", { origin: OWN, "sec-fetch-site": "cross-site" }, "own"],
+  ["the own origin by Sec-Fetch-Site", { "sec-fetch-site": "same-origin" }, "own"],
+  ["another origin", { origin: "https://evil.example" }, "foreign"],
+  [
+    "another origin that claims to be the same",
+    { origin: "https://evil.example", "sec-fetch-site": "same-origin" },
+    "foreign",
+  ],
+  ["the own host over http", { origin: "http://actions.example.com" }, "foreign"],
+  ["the own host at another port", { origin: `${OWN}:8443` }, "foreign"],
+  ["a sub-domain", { origin: "https://x.actions.example.com" }, "foreign"],
+  ["a prefix of the own origin", { origin: "https://actions.example.com.evil.example" }, "foreign"],
+  ["a document without an origin", { origin: "null" }, "foreign"],
+  ["another site by Sec-Fetch-Site", { "sec-fetch-site": "cross-site" }, "foreign"],
+  ["another sub-domain by Sec-Fetch-Site", { "sec-fetch-site": "same-site" }, "foreign"],
+  ["nothing", {}, "unknown"],
+];
+
+/** Changes, each with the body that makes it valid. Those of a sign-in are checked with every credential and without one. */
+const CHANGES: readonly [method: string, path: string, isSignIn: boolean][] = [
+  ["POST", "/v1/auth/setup", true],
+  ["POST", "/v1/auth/sign-in", true],
+  ["POST", "/v1/%61uth/sign-in/?x", true],
+  ["POST", "/v1/auth/sign-out", true],
+  ["POST", "/v1/auth/reset", true],
+  ["POST", "/v1/auth/reset/confirm", true],
+  ["POST", "/v1/session", true],
+  ["DELETE", "/v1/session", true],
+  ["DELETE", "/v1/auth/sessions", false],
+  ["PUT", "/v1/auth/account", false],
+  ["POST", "/v1/apps/1/settings", false],
+  ["PUT", "/v1/apps/1", false],
+  ["DELETE", "/v1/apps/1/editors", false],
+  ["POST", "/graphql", false],
+];
+
+describe("A request of another site (CROSS_SITE_REQUEST)", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", PUBLIC_URL: OWN });
+  });
+  after(() => service.stop());
+
+  interface Sent {
+    http: number;
+    status: string;
+  }
+
+  function send(method: string, path: string, headers: Record<string, string>): Promise<Sent> {
+    return new Promise((resolve, reject) => {
+      const sent = request(
+        service.url + path,
+        { method, headers: { "content-type": "application/json", ...headers } },
+        (reply) => {
+          let text = "";
+          reply.on("data", (part) => {
+            text += part;
+          });
+          reply.on("end", () => {
+            const { status, errors } = JSON.parse(text || "{}");
+            resolve({ http: reply.statusCode ?? 0, status: status ?? errors?.[0]?.extensions?.status ?? "" });
+          });
+        },
+      );
+      sent.on("upgrade", (_reply, socket) => {
+        socket.destroy();
+        resolve({ http: 101, status: "" });
+      });
+      sent.on("error", reject).end(method === "GET" ? "" : "{}");
+    });
+  }
+
+  const credentials = () => ({
+    cookie: { cookie: `auth_token=${service.tokens.admin}` },
+    header: { "auth-token": service.tokens.admin },
+    nothing: {},
+  });
+
+  for (const [method, path, isSignIn] of CHANGES) {
+    it(`${method} ${path} is refused or reaches the operation, by its source and credential`, async () => {
+      for (const [credential, own] of Object.entries(credentials())) {
+        for (const [name, headers, source] of SOURCES) {
+          const isChecked = isSignIn || credential === "cookie";
+          const isRefused = isChecked && (source === "foreign" || (source === "unknown" && credential === "cookie"));
+          const { http, status } = await send(method, path, { ...headers, ...own });
+          const what = `${credential} from ${name}: ${http} ${status}`;
+          if (isRefused) expect([http, status], what).to.deep.equal([403, "CROSS_SITE_REQUEST"]);
+          else expect(status, what).to.not.equal("CROSS_SITE_REQUEST");
+        }
+      }
+    });
+  }
+
+  it("a websocket opens with the cookie for the own origin only, and with a token of its own for every origin", async () => {
+    const upgrade = {
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      "sec-websocket-protocol": "graphql-transport-ws",
+    };
+    for (const [credential, own] of Object.entries(credentials())) {
+      for (const [name, headers, source] of SOURCES) {
+        const { http, status } = await send("GET", "/graphql", { ...upgrade, ...headers, ...own });
+        const isRefused = credential === "cookie" && source !== "own";
+        const expected = isRefused ? [403, "CROSS_SITE_REQUEST"] : [101, ""];
+        expect([http, status], `${credential} from ${name}`).to.deep.equal(expected);
+      }
+    }
+  });
+});
+
+describe("The own origin without PUBLIC_URL", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("is the address at which the service was asked, over http and behind a proxy over https", async () => {
+    const { host } = new URL(service.url);
+    const write = (origin: string) =>
+      service.rest("POST", "/v1/apps/1/settings", {
+        as: null,
+        body: { a: 1 },
+        headers: { cookie: `auth_token=${service.tokens.editor}`, origin },
+      });
+    for (const origin of [`http://${host}`, `https://${host}`]) expect((await write(origin)).http).to.equal(200);
+    expect((await write("http://localhost")).body.status).to.equal("CROSS_SITE_REQUEST");
   });
 });

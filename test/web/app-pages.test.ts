@@ -278,7 +278,10 @@ describe("The app's own pages", () => {
       const [one, other] = [service.tokens.editor, service.tokens.admin];
       const [mine, others] = [await tokenIn(await viewerFor(one)), await tokenIn(await viewerFor(other))];
       expect([await envBy(mine), await envBy(others)]).to.deep.equal([200, 200]);
-      const out = await service.rest("DELETE", "/v1/session", { as: null, headers: { cookie: cookieOf(one) } });
+      const out = await service.rest("DELETE", "/v1/session", {
+        as: null,
+        headers: { cookie: cookieOf(one), origin: network.url },
+      });
       expect(out.http).to.equal(200);
       expect([await envBy(mine), await envBy(others), await envBy(one)]).to.deep.equal([401, 200, 200]);
     });
@@ -320,7 +323,7 @@ describe("The app's own pages", () => {
       service.rest(method, "/v1/session", { as: null, body, headers: origin ? { origin } : {} });
 
     it("by a token that holds, into a cookie, and out of it", async () => {
-      const into = await session("POST", { token: service.tokens.editor }, service.url);
+      const into = await session("POST", { token: service.tokens.editor }, network.url);
       expect(into.http).to.equal(200);
       expect(into.body).to.deep.equal({ status: "SIGNED_IN", kind: "editor" });
       expect(into.headers.get("set-cookie")).to.match(/^auth_token=svc_editor_.*; Path=\/; HttpOnly; SameSite=Lax$/);
@@ -329,7 +332,7 @@ describe("The app's own pages", () => {
     });
 
     it("until the browser is closed where it is not to be kept, and says who is signed in", async () => {
-      const into = await session("POST", { token: service.tokens.editor, keep: false }, service.url);
+      const into = await session("POST", { token: service.tokens.editor, keep: false }, network.url);
       expect(into.headers.get("set-cookie")).to.match(/^auth_token=svc_editor_[^;]*; Path=\/; HttpOnly; SameSite=Lax$/);
       const cookie = into.headers.get("set-cookie")!.split(";")[0]!;
       const who = await service.rest("GET", "/v1/session", { as: null, headers: { cookie } });
@@ -345,7 +348,7 @@ describe("The app's own pages", () => {
         expect((await session("POST", body)).body.status).to.equal("UNAUTHORIZED");
       }
       const foreign = await session("POST", { token: service.tokens.editor }, "https://evil.example");
-      expect(foreign.body.status).to.equal("FORBIDDEN");
+      expect(foreign.body.status).to.equal("CROSS_SITE_REQUEST");
       expect(foreign.headers.get("set-cookie")).to.equal(null);
       expect((await session("DELETE", undefined, "https://evil.example")).http).to.equal(403);
     });

@@ -1,31 +1,27 @@
 /**
- * Accounts of people over GraphQL: who the caller is, own account, own sessions. Signing in, set-up and reset go by REST only, because no
- * GraphQL document is parsed without a credential.
+ * Accounts of people over GraphQL: who the caller is, own account, sessions, passkeys and identities. Signing in, set-up and reset go by REST
+ * only, because no GraphQL document is parsed without a credential; so does WebAuthn's JSON, which has no type.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
-import type { SignedIn, SignInRequest } from "../../operations/accounts/accounts.js";
+import type { SignedIn } from "../../operations/accounts/accounts.js";
+import type { Identity } from "../../operations/accounts/identities.js";
+import type { OwnRequest, Passkey, PasskeyPage } from "../../operations/accounts/passkeys.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
 import type { WhoAmI } from "../../operations/accounts/who-am-i.js";
 import type { Caller } from "../../rules/access.js";
-import type { RequestContext } from "../context.js";
+import { type RequestContext, signInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
-import { AuthSessionType, PersonSessionType, UpdateAccountInput } from "./auth-types.js";
+import { AuthSessionType, IdentityType, PasskeyType, PersonSessionType, UpdateAccountInput } from "./auth-types.js";
 
 /** Answer of a sign-in (contract, section 7). */
 interface SignInAnswer {
   user: User;
   expiresAt: string;
 }
-
-const requestOf = ({ caller, address, browser }: RequestContext): SignInRequest => ({
-  caller,
-  address,
-  userAgent: browser?.userAgent,
-});
 
 /** Puts the session into the browser's cookie; its token is in no body. */
 function answerOf({ browser }: RequestContext, { user, session }: SignedIn): SignInAnswer {
@@ -40,6 +36,17 @@ export class AuthResolver {
     private readonly service: PeopleAccounts,
   ) {}
 
+  /** An own request of the account: see `enterAccount`. */
+  private ownRequest(context: RequestContext): OwnRequest {
+    return { ...signInRequest(context), caller: this.enterAccount(context) };
+  }
+
+  /** The page of a passkey. @throws REQUEST_INVALID on a socket */
+  private pageOf({ browser }: RequestContext): PasskeyPage {
+    if (browser) return browser;
+    throw new ActionError("REQUEST_INVALID", "passkeys need a request over HTTP");
+  }
+
   /** The caller, who must have signed in as a person: a token does not manage the account of its person. */
   private enterAccount(context: RequestContext): Caller & { personId: number } {
     const caller = this.gate.enterService(context, "ownAccount");
@@ -50,24 +57,85 @@ export class AuthResolver {
   }
 
   async setup(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    return answerOf(context, await this.service.accounts.setup(requestOf(context), body));
+    return answerOf(context, await this.service.accounts.setup(signInRequest(context), body));
   }
 
   async signIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
-    return answerOf(context, await this.service.accounts.signIn(requestOf(context), body));
+    return answerOf(context, await this.service.accounts.signIn(signInRequest(context), body));
   }
 
-  async signOut(context: RequestContext): Promise<void> {
-    await this.service.accounts.signOut(requestOf(context));
-    context.browser?.setSession(null);
+  /** @returns the address at which the browser also signs out at its OpenID provider; null if it did not sign in at one */
+  async signOut(context: RequestContext): Promise<string | null> {
+    const { caller, browser } = context;
+    const provider = caller?.session ? await this.service.sessions.providerOf(caller.credentialId) : null;
+    await this.service.accounts.signOut(signInRequest(context));
+    browser?.setSession(null);
+    return provider && browser ? this.service.openId.endSessionUrl(provider, `${browser.origin}/studio`) : null;
+  }
+
+  async providers(): Promise<{ id: string; name: string }[]> {
+    return this.service.openId.list();
+  }
+
+  async passkeyAuthenticationOptions(context: RequestContext): Promise<object> {
+    return this.service.passkeys.authenticationOptions(signInRequest(context), this.pageOf(context));
+  }
+
+  async passkeySignIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
+    const page = this.pageOf(context);
+    return answerOf(context, await this.service.passkeys.signIn(signInRequest(context), page, body));
+  }
+
+  async passkeyRegistrationOptions(context: RequestContext): Promise<object> {
+    return this.service.passkeys.registrationOptions(this.ownRequest(context), this.pageOf(context));
+  }
+
+  async registerPasskey(context: RequestContext, body: Record<string, unknown>): Promise<Passkey> {
+    return this.service.passkeys.register(this.ownRequest(context), this.pageOf(context), body);
+  }
+
+  async passkey(context: RequestContext, id: number): Promise<Passkey> {
+    return this.service.passkeys.get(this.enterAccount(context).personId, id);
+  }
+
+  @Query(() => [PasskeyType], { description: "Lists the caller's own passkeys." })
+  async passkeys(@Ctx() context: RequestContext): Promise<Passkey[]> {
+    return this.service.passkeys.list(this.enterAccount(context).personId);
+  }
+
+  @Mutation(() => Boolean, { description: "Removes one of the caller's own passkeys; returns true." })
+  async removePasskey(
+    @Ctx() context: RequestContext,
+    @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
+  ): Promise<boolean> {
+    await this.service.passkeys.remove(this.ownRequest(context), id);
+    return true;
+  }
+
+  @Query(() => [IdentityType], {
+    description: "Lists the identities at OpenID providers that sign in to the caller's account.",
+  })
+  async authIdentities(@Ctx() context: RequestContext): Promise<Identity[]> {
+    return this.service.identities.list(this.enterAccount(context).personId);
+  }
+
+  @Mutation(() => Boolean, {
+    description: "Removes one of the caller's own identities at OpenID providers; returns true.",
+  })
+  async removeAuthIdentity(
+    @Ctx() context: RequestContext,
+    @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
+  ): Promise<boolean> {
+    await this.service.identities.remove(this.ownRequest(context), id);
+    return true;
   }
 
   requestReset(context: RequestContext, body: Record<string, unknown>): void {
-    this.service.accounts.requestReset(requestOf(context), body);
+    this.service.accounts.requestReset(signInRequest(context), body);
   }
 
   async confirmReset(context: RequestContext, body: Record<string, unknown>): Promise<void> {
-    await this.service.accounts.confirmReset(requestOf(context), body);
+    await this.service.accounts.confirmReset(signInRequest(context), body);
   }
 
   @Query(() => AuthSessionType, { description: "Returns the person behind the credential and their roles." })
@@ -87,8 +155,7 @@ export class AuthResolver {
 
   /** As REST sends it. */
   async updateAccount(context: RequestContext, body: Record<string, unknown>): Promise<User> {
-    const caller = this.enterAccount(context);
-    return this.service.accounts.update({ ...requestOf(context), caller }, body);
+    return this.service.accounts.update(this.ownRequest(context), body);
   }
 
   @Query(() => [PersonSessionType], { description: "Lists the caller's own sessions, the one used last first." })

@@ -45,3 +45,22 @@ export class UpdateAccountInput {
   @Field(() => String, { nullable: true, description: "Current passphrase; required for a new one if one is set." })
   currentPassphrase?: unknown;
 }
+
+@ObjectType("Passkey", { description: "Passkey of a person, without its key." })
+export class PasskeyType {
+  @Field(() => Int, { description: "ID of the passkey." }) id: number;
+  @Field(() => String, { description: "Name that the person gave it." }) name: string;
+  @Field(() => DateTime, { description: "Time of registration." }) createdAt: string;
+  @Field(() => DateTime, { nullable: true, description: "Time of the last sign-in with it; null if there was none." })
+  lastUsedAt: string | null;
+}
+
+@ObjectType("AuthIdentity", { description: "Identity at an OpenID provider that signs in to an account." })
+export class IdentityType {
+  @Field(() => Int, { description: "ID of the identity." }) id: number;
+  @Field(() => String, { description: "ID of the provider in the configuration." }) provider: string;
+  @Field(() => String, { description: "Issuer of the identity." }) issuer: string;
+  @Field(() => DateTime, { description: "Time when the identity was linked." }) createdAt: string;
+  @Field(() => DateTime, { nullable: true, description: "Time of the last sign-in with it; null if there was none." })
+  lastUsedAt: string | null;
+}

@@ -2,6 +2,7 @@
 import type { Route } from "./route.js";
 
 const AUTH = "/v1/auth";
+const PASSKEYS = `${AUTH}/passkeys`;
 
 export const authRoutes: readonly Route[] = [
   {
@@ -25,8 +26,8 @@ export const authRoutes: readonly Route[] = [
     open: true,
     isForAnonymous: true,
     answer: async ({ auth }, q) => {
-      await auth.signOut(q.context);
-      return { status: "SIGNED_OUT" };
+      const endSessionUrl = await auth.signOut(q.context);
+      return { status: "SIGNED_OUT", ...(endSessionUrl !== null && { endSessionUrl }) };
     },
   },
   { method: "GET", path: `${AUTH}/session`, answer: ({ auth }, q) => auth.authSession(q.context) },
@@ -78,6 +79,71 @@ export const authRoutes: readonly Route[] = [
     answer: async ({ auth }, q) => {
       await auth.confirmReset(q.context, q.object());
       return { status: "PASSPHRASE_RESET" };
+    },
+  },
+  {
+    method: "GET",
+    path: `${AUTH}/providers`,
+    open: true,
+    isForAnonymous: true,
+    answer: async ({ auth }) => ({ providers: await auth.providers() }),
+  },
+  {
+    method: "POST",
+    path: `${PASSKEYS}/authentication-options`,
+    open: true,
+    isForAnonymous: true,
+    answer: ({ auth }, q) => auth.passkeyAuthenticationOptions(q.context),
+  },
+  {
+    method: "POST",
+    path: `${PASSKEYS}/sign-in`,
+    open: true,
+    isForAnonymous: true,
+    answer: ({ auth }, q) => auth.passkeySignIn(q.context, q.object()),
+  },
+  {
+    method: "POST",
+    path: `${PASSKEYS}/registration-options`,
+    answer: ({ auth }, q) => auth.passkeyRegistrationOptions(q.context),
+  },
+  {
+    method: "POST",
+    path: PASSKEYS,
+    http: 201,
+    answer: async ({ auth }, q) => ({ passkey: await auth.registerPasskey(q.context, q.object()) }),
+  },
+  {
+    method: "GET",
+    path: PASSKEYS,
+    answer: async ({ auth }, q) => ({ passkeys: await auth.passkeys(q.context) }),
+  },
+  {
+    method: "GET",
+    path: `${PASSKEYS}/:passkeyId`,
+    answer: async ({ auth }, q) => ({ passkey: await auth.passkey(q.context, q.id("passkeyId")) }),
+  },
+  {
+    method: "DELETE",
+    path: `${PASSKEYS}/:passkeyId`,
+    stateless: true,
+    answer: async ({ auth }, q) => {
+      await auth.removePasskey(q.context, q.id("passkeyId"));
+      return { status: "PASSKEY_REMOVED" };
+    },
+  },
+  {
+    method: "GET",
+    path: `${AUTH}/identities`,
+    answer: async ({ auth }, q) => ({ identities: await auth.authIdentities(q.context) }),
+  },
+  {
+    method: "DELETE",
+    path: `${AUTH}/identities/:identityId`,
+    stateless: true,
+    answer: async ({ auth }, q) => {
+      await auth.removeAuthIdentity(q.context, q.id("identityId"));
+      return { status: "IDENTITY_REMOVED" };
     },
   },
 ];

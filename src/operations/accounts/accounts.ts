@@ -30,6 +30,13 @@ export interface SignedIn {
   session: BegunSession;
 }
 
+/** How a person has proven who they are. */
+export interface Proof {
+  by: "passphrase" | "passkey" | "openid" | "invitation";
+  /** ID of the OpenID provider. */
+  provider?: string;
+}
+
 /** Sends a reset link to a person; null where the service has no mail server of its own. */
 export type SendReset = ((user: User, link: string) => Promise<void>) | null;
 
@@ -185,27 +192,18 @@ export function createAccounts(options: {
         await recordAccess(db, { type: "person.signInFailed", address, data: { email } });
         throw new ActionError("SIGN_IN_FAILED");
       }
-      return this.begin(request, user, "passphrase");
+      return this.begin(request, user, { by: "passphrase" });
     },
 
-    /** Begins a session for a person who has proven who they are. */
-    async begin(
-      request: SignInRequest,
-      user: User,
-      by: "passphrase" | "passkey" | "openid" | "invitation",
-    ): Promise<SignedIn> {
-      return db.transaction(async (manager) => {
-        const session = await sessions.begin(user.id, request, { replaced: request.caller }, manager);
-        const { address } = request;
-        await recordAccess(manager, {
-          type: "person.signIn",
-          personId: user.id,
-          subjectId: user.id,
-          address,
-          data: { by },
-        });
-        return { user, session };
-      });
+    /** Begins a session for a person who has proven who they are. Pass the executor of a transaction to make it a part of it. */
+    async begin(request: SignInRequest, user: User, proof: Proof, executor?: EntityManager): Promise<SignedIn> {
+      if (!executor) return db.transaction((manager) => this.begin(request, user, proof, manager));
+      const { address, caller: replaced } = request;
+      const { by, provider = null } = proof;
+      const session = await sessions.begin(user.id, request, { replaced, provider }, executor);
+      const data = provider === null ? { by } : { by, provider };
+      await recordAccess(executor, { type: "person.signIn", personId: user.id, subjectId: user.id, address, data });
+      return { user, session };
     },
 
     /** Ends the caller's session, if it is one of a person's sign-in. */

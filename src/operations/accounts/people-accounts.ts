@@ -1,10 +1,15 @@
 /** Makes the parts of people's accounts and ties them to each other. Read it to find what this folder offers. */
 import type { DataSource } from "typeorm";
+import type { OpenIdProvider } from "../../open-id-config.js";
 import type { Credentials } from "../access/credentials.js";
-import type { People } from "../access/people.js";
+import type { People, User } from "../access/people.js";
 import { createAccounts } from "./accounts.js";
+import { createIdentities } from "./identities.js";
 import { createLinks } from "./links.js";
+import { createOpenId } from "./open-id.js";
+import { createPasskeys } from "./passkeys.js";
 import { createPersonSessions } from "./person-sessions.js";
+import type { SendServiceMail } from "./service-mail.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
 import { createWhoAmI } from "./who-am-i.js";
 
@@ -14,17 +19,44 @@ export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 const linkBase = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
+const RESET_TEXT = (user: User, link: string): string => `Hello ${user.firstName},
+
+someone asked for a new passphrase for your account. To choose one, open this link within an hour:
+
+${link}
+
+If it was not you, ignore this e-mail: your passphrase stays as it is.
+`;
+
 export function createPeopleAccounts(options: {
   db: DataSource;
   credentials: Credentials;
   people: People;
   /** PUBLIC_URL, or the address at which the service listens. */
   baseUrl: string;
+  /** null: reset links are handed over by administrators. */
+  mail?: SendServiceMail | null;
+  providers?: readonly OpenIdProvider[];
 }) {
-  const { db, credentials, people, baseUrl } = options;
+  const { db, credentials, people, baseUrl, mail = null, providers = [] } = options;
   const sessions = createPersonSessions({ db, credentials });
   const links = createLinks({ db, baseUrl: linkBase(baseUrl) });
   const attempts = createSignInAttempts({ db });
-  const accounts = createAccounts({ db, people, sessions, links, attempts, sendReset: null });
-  return { accounts, sessions, links, attempts, whoAmI: createWhoAmI({ db }) };
+  const sendReset =
+    mail &&
+    ((user: User, link: string) =>
+      mail({ to: user.email, subject: "Your new passphrase", text: RESET_TEXT(user, link) }));
+  const accounts = createAccounts({ db, people, sessions, links, attempts, sendReset });
+  const identities = createIdentities({ db, credentials });
+  return {
+    accounts,
+    sessions,
+    links,
+    attempts,
+    passkeys: createPasskeys({ db, accounts, sessions, attempts }),
+    identities,
+    openId: createOpenId({ db, providers, accounts, identities }),
+    whoAmI: createWhoAmI({ db }),
+    mail,
+  };
 }

@@ -30,6 +30,16 @@ export interface PersonSession {
   isCurrent: boolean;
 }
 
+/** What a session takes from the way in which it begins. */
+export interface SessionWay {
+  /** The caller of the request that signs in: a session of theirs ends. */
+  replaced?: Caller | null;
+  /** True: the session may only register a passkey. */
+  isProvisional?: boolean;
+  /** ID of the OpenID provider at which the person signed in. */
+  provider?: string | null;
+}
+
 export interface BegunSession {
   token: string;
   expiresAt: string;
@@ -46,7 +56,8 @@ function deviceOf(userAgent: string | undefined): string {
 }
 
 const INSERT = `
-  INSERT INTO person_session (credential_id, person_id, is_provisional, device, address) VALUES ($1, $2, $3, $4, $5)`;
+  INSERT INTO person_session (credential_id, person_id, is_provisional, device, address, provider)
+  VALUES ($1, $2, $3, $4, $5, $6)`;
 
 const LIST = `
   SELECT c.id, s.device, s.address, s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt", c.expires_at AS "expiresAt"
@@ -81,12 +92,11 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
   return {
     /**
      * Begins a session; the caller's own session ends, so that a token from before the sign-in is worth nothing after it.
-     * @param replaced the caller of the request that signs in
      */
     async begin(
       personId: number,
       { address, userAgent }: SessionOrigin,
-      { replaced = null, isProvisional = false }: { replaced?: Caller | null; isProvisional?: boolean } = {},
+      { replaced = null, isProvisional = false, provider = null }: SessionWay = {},
       executor: Executor = db,
     ): Promise<BegunSession> {
       if (replaced?.session && replaced.personId !== null) {
@@ -94,7 +104,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       }
       const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
       const { id, token } = await credentials.issue({ kind: "editor", personId, name: "session", expiresAt }, executor);
-      await rows(executor, INSERT, [id, personId, isProvisional, deviceOf(userAgent), address ?? null]);
+      await rows(executor, INSERT, [id, personId, isProvisional, deviceOf(userAgent), address ?? null, provider]);
       await executor.query("UPDATE person SET last_seen_at = now() WHERE id = $1", [personId]);
       return { token, expiresAt: expiresAt.toISOString() };
     },
@@ -110,6 +120,12 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
         expiresAt: expiresAt.toISOString(),
         isCurrent: row.id === currentId,
       }));
+    },
+
+    /** ID of the OpenID provider at which the session's person signed in; null if at none. */
+    async providerOf(id: number): Promise<string | null> {
+      const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
+      return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;
     },
 
     /** Ends one session of the person in every process. @throws NOT_FOUND */

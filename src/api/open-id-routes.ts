@@ -1,0 +1,70 @@
+/**
+ * Sign-in at OpenID providers: the way there and the way back (contract, section 7). The secrets of one sign-in are in a cookie of the browser
+ * that began it, so that the answer of a provider is worth nothing in another browser.
+ */
+import { parseCookie, stringifySetCookie } from "cookie";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ActionError } from "../errors.js";
+import { type OpenId, type OpenIdFlow, readFlow, writeFlow } from "../operations/accounts/open-id.js";
+import { safeNext } from "../rules/next-path.js";
+import { signInRequest } from "./context.js";
+import { pathBefore } from "./page-origin.js";
+
+const FLOW_SECONDS = 600;
+const ROUTE = "/v1/auth/oidc/:provider";
+
+export interface OpenIdRoutesOptions {
+  openId: OpenId;
+  /** The service's address for people, without a closing slash: its scheme and path. */
+  baseUrl: string;
+}
+
+export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: OpenIdRoutesOptions): void {
+  const secure = baseUrl.startsWith("https:");
+  // The prefix keeps other hosts of the same domain from setting the cookie; browsers take it over https only.
+  const name = secure ? "__Host-svc_openid" : "svc_openid";
+  const base = pathBefore(baseUrl);
+  const cookie = (value: string, maxAge: number) =>
+    stringifySetCookie({ name, value, maxAge, path: "/", httpOnly: true, sameSite: "lax", secure });
+  const providerIn = ({ params }: FastifyRequest) => (params as { provider: string }).provider;
+  const callbackOf = (request: FastifyRequest) =>
+    `${request.context.browser!.origin}${base}/v1/auth/oidc/${encodeURIComponent(providerIn(request))}/callback`;
+  const nextIn = ({ query, body }: FastifyRequest) => {
+    const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
+    return safeNext(next, `${base}/studio`);
+  };
+  const begin = (reply: FastifyReply, flow: OpenIdFlow) =>
+    reply.header("set-cookie", cookie(writeFlow(flow), FLOW_SECONDS)).header("cache-control", "no-store");
+
+  app.get(`${ROUTE}/start`, async (request, reply) => {
+    const { url, flow } = await openId.start(providerIn(request), callbackOf(request), nextIn(request));
+    return begin(reply, flow).redirect(url);
+  });
+
+  // By POST, which other sites cannot send: a GET could link an attacker's identity to the account of whoever follows a link.
+  app.post(`${ROUTE}/link`, async (request, reply) => {
+    const { caller } = request.context;
+    if (!caller) throw new ActionError("UNAUTHORIZED");
+    const { personId } = caller;
+    if (caller.session !== "full" || personId === null) throw new ActionError("FORBIDDEN");
+    const own = { ...signInRequest(request.context), caller: { ...caller, personId } };
+    const { url, flow } = await openId.startLink(own, providerIn(request), callbackOf(request), nextIn(request));
+    begin(reply, flow);
+    return { url };
+  });
+
+  app.get(`${ROUTE}/callback`, async (request, reply) => {
+    const flow = readFlow(parseCookie(request.headers.cookie ?? "")[name]);
+    const callback = new URL(callbackOf(request));
+    callback.search = new URL(request.url, callback).search;
+    const outcome = await openId.finish(signInRequest(request.context), providerIn(request), flow, callback);
+    if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
+    // Beside the session's cookie, if there is one.
+    const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
+    reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
+    reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
+    const next = safeNext(outcome.next, `${base}/studio`);
+    if (outcome.kind !== "refused") return reply.redirect(next);
+    return reply.redirect(`${base}/studio?sign-in=${outcome.reason}`);
+  });
+}

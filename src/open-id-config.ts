@@ -1,0 +1,110 @@
+/** Reads the OpenID providers of the environment: `OIDC_ISSUER` and so on, and `OIDC_<NAME>_ISSUER` and so on for more. */
+
+/** A provider at which people sign in. */
+export interface OpenIdProvider {
+  /** Part of the provider's routes: `oidc`, or the NAME in lower case. */
+  id: string;
+  /** Name on the button of Studio's sign-in page. */
+  name: string;
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** True: a first sign-in makes an account. */
+  autoCreate: boolean;
+  /** Claim that lists a person's groups. */
+  roleClaim: string;
+  /** Roles by group; empty: roles are given in the service only. */
+  roles: ReadonlyMap<string, string>;
+  /** Claim that selects the organization; null: the domain of a verified e-mail address. */
+  organizationClaim: string | null;
+  /** IDs of organizations by the value of that claim, or by domain; empty: everyone belongs to the first organization. */
+  organizations: ReadonlyMap<string, number>;
+}
+
+type Environment = Record<string, string | undefined>;
+
+/** Reports a faulty variable; `expected` completes "NAME must be …". */
+type Fault = (name: string, expected: string) => void;
+
+const ISSUER = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
+/** Words that end the names of other variables: a provider of that name could not be told from them. */
+const RESERVED = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
+const ROLES = ["owner", "admin", "editor", "operator", "reader"];
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const PAIRS_MAX = 200;
+
+/** `a=b,c=d`; null if it is not of that form. */
+function pairsOf(text: string | null): Map<string, string> | null {
+  const parts = (text ?? "").split(",").map((part) => part.trim());
+  if (parts.join("") === "") return new Map();
+  const pairs = parts.map((part) => {
+    const at = part.lastIndexOf("=");
+    return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()] as const;
+  });
+  const isSound = pairs.length <= PAIRS_MAX && pairs.every(([key, value]) => key !== "" && value !== "");
+  return isSound ? new Map(pairs) : null;
+}
+
+function isIssuer(text: string, isPrivateAllowed: boolean): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username || url.password || url.search || url.hash) return false;
+  return (
+    url.protocol === "https:" || (url.protocol === "http:" && (isPrivateAllowed || LOOPBACK.includes(url.hostname)))
+  );
+}
+
+function providerOf(env: Environment, name: string | undefined, fault: Fault): OpenIdProvider {
+  const prefix = name === undefined ? "OIDC_" : `OIDC_${name}_`;
+  const text = (key: string) => env[prefix + key]?.trim() || null;
+  const required = (key: string): string => {
+    const value = text(key);
+    if (value === null) fault(prefix + key, `set where ${prefix}ISSUER is`);
+    return value ?? "";
+  };
+  const issuer = text("ISSUER") ?? "";
+  if (!isIssuer(issuer, env["ALLOW_PRIVATE_NETWORK"]?.trim() === "1")) {
+    fault(`${prefix}ISSUER`, "the https:// address of an OpenID provider");
+  }
+  const autoCreate = text("AUTO_CREATE") ?? "0";
+  if (autoCreate !== "0" && autoCreate !== "1") fault(`${prefix}AUTO_CREATE`, "0 or 1");
+  const roles = pairsOf(text("ROLES"));
+  if (!roles || ![...roles.values()].every((role) => ROLES.includes(role))) {
+    fault(`${prefix}ROLES`, `pairs of group=role separated by commas, each role one of ${ROLES.join(", ")}`);
+  }
+  const organizations = pairsOf(text("ORGANIZATIONS"));
+  if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {
+    fault(`${prefix}ORGANIZATIONS`, "pairs of value=ID of an organization separated by commas");
+  }
+  return {
+    id: (name ?? "oidc").toLowerCase(),
+    name: text("NAME") ?? (name === undefined ? "OpenID" : name.charAt(0) + name.slice(1).toLowerCase()),
+    issuer,
+    clientId: required("CLIENT_ID"),
+    clientSecret: required("CLIENT_SECRET"),
+    autoCreate: autoCreate === "1",
+    roleClaim: text("ROLE_CLAIM") ?? "groups",
+    roles: roles ?? new Map(),
+    organizationClaim: text("ORGANIZATION_CLAIM"),
+    organizations: new Map([...(organizations ?? [])].map(([value, id]) => [value, Number(id)])),
+  };
+}
+
+/** Reads all providers, the one without a name first. */
+export function readOpenIdProviders(env: Environment, fault: Fault): OpenIdProvider[] {
+  const names = Object.keys(env)
+    .filter((key) => env[key]?.trim())
+    .flatMap((key) => {
+      const found = ISSUER.exec(key);
+      return found ? [found[1]] : [];
+    });
+  for (const key of ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"]) {
+    if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set where ${key} is`);
+  }
+  for (const name of names) {
+    if (name !== undefined && (RESERVED.includes(name) || name === "OIDC"))
+      fault(`OIDC_${name}_ISSUER`, "of another name");
+  }
+  return [undefined, ...names.filter((name) => name !== undefined).sort()]
+    .filter((name) => names.includes(name))
+    .map((name) => providerOf(env, name, fault));
+}

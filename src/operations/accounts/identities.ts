@@ -1,0 +1,133 @@
+/** Rows of identities at OpenID providers, of accounts that a first sign-in makes, and of roles that a provider's groups give. */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Role } from "../../rules/roles.js";
+import type { Credentials } from "../access/credentials.js";
+import type { User } from "../access/people.js";
+import { recordAccess } from "./access-events.js";
+import type { OwnRequest } from "./passkeys.js";
+import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
+
+/** A person as a provider has proven them. */
+export interface ProvenIdentity {
+  issuer: string;
+  subject: string;
+  /** null: none, or one that the provider has not verified. */
+  email: string | null;
+  firstName: string;
+  lastName: string;
+  /** Role of the person's groups; null: no group gives one. */
+  role: Role | null;
+  /** The organization by claim or domain; null: none is configured for it. */
+  organizationId: number | null;
+}
+
+/** An identity that signs in to an account. Times are ISO 8601. */
+export interface Identity {
+  id: number;
+  provider: string;
+  issuer: string;
+  createdAt: string;
+  lastUsedAt: string | null;
+}
+
+/* Locked, so that of two first sign-ins of one identity one makes the account. */
+const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
+const OWNER = `
+  UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
+  RETURNING person_id AS "personId", manages_roles AS "managesRoles"`;
+const INSERT = `
+  INSERT INTO person_identity (person_id, issuer, subject, provider, manages_roles, last_used_at) VALUES ($1, $2, $3, $4, $5, now())`;
+const CREATE = `
+  INSERT INTO person (organization_id, first_name, last_name, email)
+  SELECT id, $2, $3, $4 FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1
+  RETURNING id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+const SET_ROLE = `
+  INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)
+  ON CONFLICT (organization_id, person_id) DO UPDATE SET role = excluded.role WHERE organization_member.role <> excluded.role
+  RETURNING role`;
+const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
+/* Locks the organization, so that two owners do not leave it at once. */
+const OTHER_OWNERS = `
+  SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
+         EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id = $2) AS "isOwner"
+    FROM organization WHERE id = $1 FOR NO KEY UPDATE`;
+const LIST = `
+  SELECT id, provider, issuer, created_at AS "createdAt", last_used_at AS "lastUsedAt"
+    FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
+const REMOVE = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
+
+export type IdentityStore = ReturnType<typeof createIdentities>;
+
+export function createIdentities({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+  return {
+    /** The account of an identity, which is marked as used; null without one. Other transactions wait for this one. */
+    async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
+      await rows(executor, LOCK, [issuer, subject]);
+      type Owner = { personId: number; managesRoles: boolean };
+      return (await rows<Owner>(executor, OWNER, [issuer, subject]))[0] ?? null;
+    },
+
+    async insert(
+      executor: Executor,
+      personId: number,
+      provider: string,
+      { issuer, subject }: ProvenIdentity,
+      { managesRoles }: { managesRoles: boolean },
+    ): Promise<void> {
+      await rows(executor, INSERT, [personId, issuer, subject, provider, managesRoles]);
+    },
+
+    /** Makes a person of the identity's organization, else of the first one; null if there is no such organization. */
+    async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
+      const { organizationId, firstName, lastName, email } = identity;
+      return (await rows<User>(executor, CREATE, [organizationId, firstName, lastName, email]))[0] ?? null;
+    },
+
+    /** Sets the person's role in their organization, null for none. The last owner stays one. */
+    async setRole(executor: Executor, { id, organizationId }: User, role: Role | null): Promise<void> {
+      const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, OTHER_OWNERS, [organizationId, id]);
+      if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
+      const changed =
+        role === null
+          ? await rows(executor, REMOVE_ROLE, [organizationId, id])
+          : await rows(executor, SET_ROLE, [organizationId, id, role]);
+      if (changed.length === 0) return;
+      await recordAccess(executor, {
+        type: "member.role",
+        subjectId: id,
+        organizationId,
+        data: { role, by: "openid" },
+      });
+      await credentials.announce(executor);
+    },
+
+    async list(personId: number): Promise<Identity[]> {
+      type Row = Pick<Identity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
+      return (await rows<Row>(db, LIST, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
+        ...row,
+        createdAt: createdAt.toISOString(),
+        lastUsedAt: lastUsedAt?.toISOString() ?? null,
+      }));
+    },
+
+    /** @throws NOT_FOUND; REQUEST_INVALID for the person's last way to sign in */
+    async remove({ caller, address }: OwnRequest, id: number): Promise<void> {
+      const { personId } = caller;
+      await db.transaction(async (manager) => {
+        await lockSignInMethods(manager, personId);
+        const [removed] = await rows<{ provider: string }>(manager, REMOVE, [id, personId]);
+        if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
+        await checkSignInMethods(manager, personId);
+        await recordAccess(manager, {
+          type: "person.identity.delete",
+          personId,
+          subjectId: personId,
+          address,
+          data: removed,
+        });
+      });
+    },
+  };
+}

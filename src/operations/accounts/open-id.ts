@@ -1,0 +1,276 @@
+/**
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is the issuer and `sub`.
+ * It belongs to an account by the first sign-in that made the account, or by a link from that account's own session; never by its e-mail.
+ */
+import * as client from "openid-client";
+import type { DataSource, EntityManager } from "typeorm";
+import { isDuplicate } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { OpenIdProvider } from "../../open-id-config.js";
+import { isObject } from "../../rules/described.js";
+import { highestOf, ROLES, type Role } from "../../rules/roles.js";
+import type { User } from "../access/people.js";
+import { recordAccess } from "./access-events.js";
+import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
+import { type IdentityStore, type ProvenIdentity } from "./identities.js";
+import type { OwnRequest } from "./passkeys.js";
+
+/** Secrets of one sign-in at a provider, stored in a cookie of the browser that began it. */
+export interface OpenIdFlow {
+  provider: string;
+  state: string;
+  nonce: string;
+  verifier: string;
+  /** Path to return to. */
+  next: string;
+  /** ID of the session that links the identity to its account; null for a sign-in. */
+  linkedBy: number | null;
+}
+
+/** Outcome of a sign-in at a provider, which the browser returns with. */
+export type OpenIdOutcome =
+  | { kind: "signed-in"; signedIn: SignedIn; next: string }
+  | { kind: "linked"; next: string }
+  | { kind: "refused"; reason: OpenIdRefusal; next: string };
+
+/** Reasons that Studio's sign-in page explains. */
+export type OpenIdRefusal =
+  | "failed"
+  | "unavailable"
+  | "no-account"
+  | "no-organization"
+  | "email-in-use"
+  | "linked-elsewhere";
+
+const SCOPE = "openid email profile";
+const DISCOVERY_SECONDS = 10;
+/** The provider's configuration and keys are read again after this long. */
+const DISCOVERED_MS = 3_600_000;
+
+class Refusal extends Error {
+  constructor(readonly reason: OpenIdRefusal) {
+    super(reason);
+  }
+}
+
+const textOf = (value: unknown): string | null =>
+  typeof value === "string" && value.trim() !== "" ? value.trim().slice(0, 255) : null;
+
+/** Values of a claim: a text, or a list of texts. */
+const textsOf = (value: unknown): string[] =>
+  (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
+
+function identityOf(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
+  const email = textOf(claims["email"]);
+  const [firstName, lastName] = [textOf(claims["given_name"]), textOf(claims["family_name"])];
+  const name = textOf(claims["name"]) ?? email ?? "OpenID";
+  const mapped = textsOf(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
+  const domain = claims["email_verified"] === true ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
+  const keys = provider.organizationClaim === null ? [domain] : textsOf(claims[provider.organizationClaim]);
+  const organizations = keys.map((key) => (key === null ? undefined : provider.organizations.get(key)));
+  return {
+    issuer,
+    subject: String(claims["sub"]),
+    email: claims["email_verified"] === false ? null : email,
+    firstName: firstName ?? name.split(" ")[0]!,
+    lastName: lastName ?? (name.split(" ").slice(1).join(" ") || name),
+    role: highestOf(mapped.filter((role): role is Role => (ROLES as readonly (string | undefined)[]).includes(role))),
+    organizationId: organizations.find((id) => id !== undefined) ?? null,
+  };
+}
+
+export type OpenId = ReturnType<typeof createOpenId>;
+
+export function createOpenId(options: {
+  db: DataSource;
+  providers: readonly OpenIdProvider[];
+  accounts: Accounts;
+  identities: IdentityStore;
+}) {
+  const { db, providers, accounts, identities } = options;
+  const discovered = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
+
+  /** @throws NOT_FOUND */
+  function providerOf(id: string): OpenIdProvider {
+    const provider = providers.find((one) => one.id === id);
+    if (!provider) throw new ActionError("NOT_FOUND", "there is no such provider");
+    return provider;
+  }
+
+  async function configurationOf({
+    id,
+    issuer,
+    clientId,
+    clientSecret,
+  }: OpenIdProvider): Promise<client.Configuration> {
+    const known = discovered.get(id);
+    if (known && known.at > Date.now() - DISCOVERED_MS) return known.configuration;
+    const url = new URL(issuer);
+    const execute = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
+    const configuration = client.discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
+      execute,
+      timeout: DISCOVERY_SECONDS,
+    });
+    discovered.set(id, { configuration, at: Date.now() });
+    try {
+      return await configuration;
+    } catch {
+      discovered.delete(id);
+      throw new Refusal("unavailable");
+    }
+  }
+
+  async function begin(id: string, redirectUri: string, next: string, linkedBy: number | null) {
+    const provider = providerOf(id);
+    const configuration = await configurationOf(provider);
+    const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
+    const url = client.buildAuthorizationUrl(configuration, {
+      redirect_uri: redirectUri,
+      scope: SCOPE,
+      state,
+      nonce,
+      code_challenge: await client.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: "S256",
+    });
+    const flow: OpenIdFlow = { provider: id, state, nonce, verifier, next, linkedBy };
+    return { url: url.href, flow };
+  }
+
+  /** @throws Refusal */
+  async function prove(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
+    const configuration = await configurationOf(provider);
+    const { state, nonce, verifier } = flow;
+    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
+    const tokens = await client.authorizationCodeGrant(configuration, callback, checks).catch(() => {
+      throw new Refusal("failed");
+    });
+    const claims: Record<string, unknown> = { ...tokens.claims() };
+    // Many providers put groups and e-mail addresses into the answer of this endpoint only.
+    const more = await client
+      .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
+      .catch(() => ({}) as Record<string, unknown>);
+    const issuer = configuration.serverMetadata().issuer;
+    return identityOf(provider, { ...more, ...claims }, issuer);
+  }
+
+  async function link(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
+    const { caller, address } = request;
+    if (!caller?.session || caller.credentialId !== by || caller.personId === null) throw new Refusal("failed");
+    const { personId } = caller;
+    await db.transaction(async (manager) => {
+      const owner = await identities.ownerOf(identity, manager);
+      if (owner !== null && owner.personId !== personId) throw new Refusal("linked-elsewhere");
+      if (owner !== null) return;
+      await identities.insert(manager, personId, provider.id, identity, { managesRoles: false });
+      const data = { provider: provider.id };
+      await recordAccess(manager, { type: "person.identity.create", personId, subjectId: personId, address, data });
+    });
+  }
+
+  /** Makes the account of a first sign-in. */
+  async function create(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
+    if (!provider.autoCreate) throw new Refusal("no-account");
+    if (identity.email === null) throw new Refusal("no-account");
+    const isMapped = provider.organizations.size > 0;
+    if (isMapped && identity.organizationId === null) throw new Refusal("no-organization");
+    const user = await identities.createPerson(manager, identity).catch((error: unknown) => {
+      throw isDuplicate(error) ? new Refusal("email-in-use") : error;
+    });
+    if (!user) throw new Refusal("no-organization");
+    await identities.insert(manager, user.id, provider.id, identity, { managesRoles: true });
+    const data = { provider: provider.id };
+    await recordAccess(manager, {
+      type: "person.create",
+      subjectId: user.id,
+      organizationId: user.organizationId,
+      data,
+    });
+    return user;
+  }
+
+  async function signIn(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity): Promise<SignedIn> {
+    return db.transaction(async (manager) => {
+      const owner = await identities.ownerOf(identity, manager);
+      const user = owner ? await accounts.user(owner.personId) : await create(manager, provider, identity);
+      const managesRoles = owner ? owner.managesRoles : true;
+      if (managesRoles && provider.roles.size > 0) await identities.setRole(manager, user, identity.role);
+      return accounts.begin(request, user, { by: "openid", provider: provider.id }, manager);
+    });
+  }
+
+  return {
+    /** Providers of the sign-in page. */
+    list: (): { id: string; name: string }[] => providers.map(({ id, name }) => ({ id, name })),
+
+    /**
+     * Begins a sign-in: the address to send the browser to, and the secrets for its cookie.
+     * @throws NOT_FOUND; OVERLOADED while the provider does not answer
+     */
+    async start(id: string, redirectUri: string, next: string) {
+      return begin(id, redirectUri, next, null).catch(rethrowUnavailable);
+    },
+
+    /** Begins the link of an identity to the caller's own account. @throws as `start` */
+    async startLink({ caller }: OwnRequest, id: string, redirectUri: string, next: string) {
+      return begin(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
+    },
+
+    /**
+     * Ends a sign-in at the provider.
+     * @param flow from the browser's cookie; null without one
+     * @param callback the address to which the provider sent the browser
+     * @throws NOT_FOUND
+     */
+    async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
+      const provider = providerOf(id);
+      const next = flow?.next ?? "";
+      try {
+        if (flow === null || flow.provider !== id) throw new Refusal("failed");
+        const identity = await prove(provider, flow, callback);
+        if (flow.linkedBy !== null) {
+          await link(request, provider, identity, flow.linkedBy);
+          return { kind: "linked", next };
+        }
+        return { kind: "signed-in", signedIn: await signIn(request, provider, identity), next };
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        const { reason } = error;
+        await recordAccess(db, {
+          type: "person.signInFailed",
+          address: request.address,
+          data: { by: "openid", provider: id, reason },
+        });
+        return { kind: "refused", reason, next };
+      }
+    },
+
+    /** Address at which a browser also signs out at the provider; null if the provider has none. */
+    async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
+      const provider = providers.find((one) => one.id === id);
+      if (!provider) return null;
+      const configuration = await configurationOf(provider).catch(() => null);
+      if (!configuration?.serverMetadata().end_session_endpoint) return null;
+      return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
+    },
+  };
+}
+
+function rethrowUnavailable(error: unknown): never {
+  if (!(error instanceof Refusal)) throw error;
+  throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
+}
+
+/** The flow in a cookie's value; null for anything else. */
+export function readFlow(text: string | undefined): OpenIdFlow | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text ?? "", "base64url").toString());
+    if (!isObject(value)) return null;
+    const { provider, state, nonce, verifier, next, linkedBy } = value;
+    const isText = [provider, state, nonce, verifier, next].every((part) => typeof part === "string");
+    return isText && (linkedBy === null || typeof linkedBy === "number") ? (value as unknown as OpenIdFlow) : null;
+  } catch {
+    return null;
+  }
+}
+
+export const writeFlow = (flow: OpenIdFlow): string => Buffer.from(JSON.stringify(flow)).toString("base64url");

@@ -1,0 +1,242 @@
+/**
+ * Passkeys of people: registered in a session, used to sign in. The library verifies; this file stores keys and challenges. A challenge is
+ * valid once, for five minutes, in every process.
+ */
+import { hash } from "node:crypto";
+import {
+  type AuthenticationResponseJSON,
+  type AuthenticatorTransport,
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  type PublicKeyCredentialCreationOptionsJSON,
+  type PublicKeyCredentialRequestOptionsJSON,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from "@simplewebauthn/server";
+import type { DataSource } from "typeorm";
+import { isDuplicate, rows } from "../../data/database.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { isObject } from "../../rules/described.js";
+import { requiredText } from "../../rules/fields.js";
+import type { User } from "../access/people.js";
+import { recordAccess } from "./access-events.js";
+import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
+import type { PersonSessions } from "./person-sessions.js";
+import type { SignInAttempts } from "./sign-in-attempts.js";
+import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
+
+/** A passkey without its key. Times are ISO 8601. */
+export interface Passkey {
+  id: number;
+  name: string;
+  createdAt: string;
+  lastUsedAt: string | null;
+}
+
+/** The page that a browser shows: its origin, whose host name passkeys belong to. */
+export interface PasskeyPage {
+  origin: string;
+}
+
+/** A caller with a session of their own. */
+export type OwnRequest = SignInRequest & { caller: Caller & { personId: number } };
+
+const SERVICE_NAME = "Svc App Actions";
+const CHALLENGE_SECONDS = 300;
+const CHALLENGES_PER_ADDRESS = 60;
+const CHALLENGE_WINDOW_MS = 60_000;
+const PASSKEYS_PER_PERSON = 20;
+const DEFAULT_NAME = "Passkey";
+
+const USER = `
+  SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
+const REMEMBER = `
+  INSERT INTO passkey_challenge (hash, session_id, expires_at) VALUES ($1, $2, now() + interval '${CHALLENGE_SECONDS} seconds')`;
+const SWEEP = `
+  DELETE FROM passkey_challenge WHERE hash IN
+    (SELECT hash FROM passkey_challenge WHERE expires_at < now() LIMIT 20 FOR UPDATE SKIP LOCKED)`;
+const SPEND = `
+  DELETE FROM passkey_challenge
+   WHERE hash = $1 AND session_id IS NOT DISTINCT FROM $2::bigint AND expires_at > now() RETURNING hash`;
+const COLUMNS = `id, name, created_at AS "createdAt", last_used_at AS "lastUsedAt"`;
+const LIST = `SELECT ${COLUMNS} FROM passkey WHERE person_id = $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id`;
+const KEYS = `SELECT credential_id AS id, transports FROM passkey WHERE person_id = $1`;
+const INSERT = `
+  INSERT INTO passkey (person_id, credential_id, public_key, counter, transports, name)
+  VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`;
+const FIND = `
+  SELECT id, person_id AS "personId", public_key AS "publicKey", counter, transports FROM passkey WHERE credential_id = $1`;
+const USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1";
+const REMOVE = "DELETE FROM passkey WHERE id = $1 AND person_id = $2 RETURNING id";
+
+type Row = Pick<Passkey, "id" | "name"> & { createdAt: Date; lastUsedAt: Date | null };
+
+const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
+  ...row,
+  createdAt: createdAt.toISOString(),
+  lastUsedAt: lastUsedAt?.toISOString() ?? null,
+});
+
+const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
+
+/** Fields of WebAuthn's JSON that are read before the library checks all of them. @throws REQUEST_INVALID */
+function checkResponse(body: Record<string, unknown>): void {
+  const { id, response } = body;
+  if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
+    throw new ActionError("REQUEST_INVALID", "the body must be the JSON of a WebAuthn credential");
+  }
+}
+
+export type Passkeys = ReturnType<typeof createPasskeys>;
+
+export function createPasskeys(options: {
+  db: DataSource;
+  accounts: Accounts;
+  sessions: PersonSessions;
+  attempts: SignInAttempts;
+}) {
+  const { db, accounts, sessions, attempts } = options;
+  const asked = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
+
+  async function remember(challenge: string, sessionId: number | null, address: string | undefined): Promise<void> {
+    const retryAfter = asked.take(addressBlock(address ?? ""));
+    if (retryAfter > 0) throw tooOften("too many passkey challenges", retryAfter);
+    await rows(db, SWEEP);
+    await rows(db, REMEMBER, [digest(challenge), sessionId]);
+  }
+
+  /** True if the challenge was issued to this session (null: for a sign-in) and not used yet; it is used up. */
+  const spend = (sessionId: number | null) => async (challenge: string) =>
+    (await rows(db, SPEND, [digest(challenge), sessionId])).length > 0;
+
+  async function verifyRegistration({ caller }: OwnRequest, { origin }: PasskeyPage, body: Record<string, unknown>) {
+    const verified = await verifyRegistrationResponse({
+      response: body as unknown as RegistrationResponseJSON,
+      expectedChallenge: spend(caller.credentialId),
+      expectedOrigin: origin,
+      expectedRPID: new URL(origin).hostname,
+    }).catch(() => null);
+    if (verified?.verified) return verified.registrationInfo.credential;
+    throw new ActionError("REQUEST_INVALID", "the passkey could not be verified; ask for new options and try again");
+  }
+
+  /** Returns the person whose passkey signed a challenge of ours; null otherwise. */
+  async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<User | null> {
+    type Found = {
+      id: number;
+      personId: number;
+      publicKey: Buffer;
+      counter: number;
+      transports: AuthenticatorTransport[];
+    };
+    const [found] = await rows<Found>(db, FIND, [body["id"]]);
+    if (!found) return null;
+    const { publicKey, counter, transports } = found;
+    const verified = await verifyAuthenticationResponse({
+      response: body as unknown as AuthenticationResponseJSON,
+      expectedChallenge: spend(null),
+      expectedOrigin: origin,
+      expectedRPID: new URL(origin).hostname,
+      credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },
+    }).catch(() => null);
+    if (!verified?.verified) return null;
+    await rows(db, USED, [found.id, verified.authenticationInfo.newCounter]);
+    return accounts.user(found.personId);
+  }
+
+  return {
+    async list(personId: number): Promise<Passkey[]> {
+      return (await rows<Row>(db, LIST, [personId, null])).map(toPasskey);
+    },
+
+    /** @throws NOT_FOUND */
+    async get(personId: number, id: number): Promise<Passkey> {
+      const [row] = await rows<Row>(db, LIST, [personId, id]);
+      if (!row) throw new ActionError("NOT_FOUND", "no such passkey");
+      return toPasskey(row);
+    },
+
+    /** Options for the browser to make a passkey. @throws RATE_LIMIT_EXCEEDED */
+    async registrationOptions(
+      { caller, address }: OwnRequest,
+      { origin }: PasskeyPage,
+    ): Promise<PublicKeyCredentialCreationOptionsJSON> {
+      const [user] = await rows<User>(db, USER, [caller.personId]);
+      const made = await generateRegistrationOptions({
+        rpName: SERVICE_NAME,
+        rpID: new URL(origin).hostname,
+        userName: user!.email,
+        userDisplayName: `${user!.firstName} ${user!.lastName}`,
+        excludeCredentials: await rows(db, KEYS, [caller.personId]),
+        authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      });
+      await remember(made.challenge, caller.credentialId, address);
+      return made;
+    },
+
+    /** Stores a passkey that the browser made. A session without another way to sign in gets its rights. @throws REQUEST_INVALID */
+    async register(request: OwnRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
+      const { caller, address } = request;
+      const { personId, credentialId } = caller;
+      const { name: given, ...response } = body;
+      const name = given === undefined || given === null ? DEFAULT_NAME : requiredText(given, "name");
+      checkResponse(response);
+      const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
+      return db.transaction(async (manager) => {
+        await lockSignInMethods(manager, personId);
+        if ((await rows(manager, LIST, [personId, null])).length >= PASSKEYS_PER_PERSON) {
+          throw new ActionError("REQUEST_INVALID", `a person has at most ${PASSKEYS_PER_PERSON} passkeys`);
+        }
+        const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
+        const [row] = await rows<Row>(manager, INSERT, values).catch((error: unknown) => {
+          throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is registered already") : error;
+        });
+        await sessions.confirm(credentialId, manager);
+        await recordAccess(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
+        return toPasskey(row!);
+      });
+    },
+
+    /** Options for the browser to sign in: any passkey of this service that the browser or a phone holds. @throws RATE_LIMIT_EXCEEDED */
+    async authenticationOptions(
+      { address }: SignInRequest,
+      { origin }: PasskeyPage,
+    ): Promise<PublicKeyCredentialRequestOptionsJSON> {
+      const made = await generateAuthenticationOptions({
+        rpID: new URL(origin).hostname,
+        userVerification: "required",
+      });
+      await remember(made.challenge, null, address);
+      return made;
+    },
+
+    /** @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED */
+    async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignedIn> {
+      checkResponse(body);
+      const { address } = request;
+      const user = await attempts.counted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
+      if (!user) {
+        await recordAccess(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
+        throw new ActionError("SIGN_IN_FAILED");
+      }
+      return accounts.begin(request, user, { by: "passkey" });
+    },
+
+    /** @throws NOT_FOUND; REQUEST_INVALID for the person's last way to sign in */
+    async remove({ caller, address }: OwnRequest, id: number): Promise<void> {
+      const { personId } = caller;
+      await db.transaction(async (manager) => {
+        await lockSignInMethods(manager, personId);
+        if ((await rows(manager, REMOVE, [id, personId])).length === 0) {
+          throw new ActionError("NOT_FOUND", "no such passkey");
+        }
+        await checkSignInMethods(manager, personId);
+        await recordAccess(manager, { type: "person.passkey.delete", personId, subjectId: personId, address });
+      });
+    },
+  };
+}

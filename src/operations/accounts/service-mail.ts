@@ -1,0 +1,50 @@
+/** E-mails of the service itself to its people, by SMTP_URL: reset links, invitations. E-mails of apps are in `communicate`. */
+import { createTransport } from "nodemailer";
+import type { Logger } from "pino";
+import type { Config } from "../../config.js";
+
+export interface ServiceMailText {
+  to: string;
+  subject: string;
+  text: string;
+}
+
+/** Sends an e-mail. A failure is logged, never thrown: the request that asked for it was answered before. */
+export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
+
+const GREETING_MS = 20_000;
+const SILENCE_MS = 60_000;
+const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
+
+/** Returns null where no mail server is set. */
+export function createServiceMail(
+  { smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">,
+  log: Logger,
+): SendServiceMail | null {
+  if (smtpUrl === null || mailFrom === null) return null;
+  const { protocol, hostname, port, username, password } = new URL(smtpUrl);
+  const secure = protocol === "smtps:";
+  const auth = username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : undefined;
+  const transport = createTransport({
+    host: hostname,
+    port: Number(port) || (secure ? 465 : 587),
+    secure,
+    ...(auth && { auth }),
+    // A password in the clear is worse than no mail.
+    requireTLS: !secure && auth !== undefined && !LOOPBACK.includes(hostname),
+    ignoreTLS: !secure && LOOPBACK.includes(hostname),
+    connectionTimeout: GREETING_MS,
+    greetingTimeout: GREETING_MS,
+    socketTimeout: SILENCE_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return async ({ to, subject, text }) => {
+    try {
+      await transport.sendMail({ from: mailFrom, to: { name: "", address: to }, subject, text });
+    } catch (error) {
+      const { code } = error as { code?: string };
+      log.warn({ code }, "an e-mail to a person of this service was not sent");
+    }
+  };
+}

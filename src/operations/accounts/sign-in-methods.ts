@@ -1,0 +1,21 @@
+/** Ways in which a person can sign in: at least one remains when another is removed. */
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+
+const LOCK = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
+const REMAINING = `
+  SELECT (passphrase_hash IS NOT NULL) OR EXISTS (SELECT FROM passkey WHERE person_id = $1)
+         OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
+    FROM person WHERE id = $1`;
+
+/** Puts changes of one person's ways to sign in in order, until the transaction ends. */
+export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
+  await rows(executor, LOCK, [personId]);
+}
+
+/** To be called after a removal, in its transaction. @throws REQUEST_INVALID if the person could not sign in any more */
+export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {
+  const [row] = await rows<{ remains: boolean }>(executor, REMAINING, [personId]);
+  if (row?.remains) return;
+  throw new ActionError("REQUEST_INVALID", "this is the only way to sign in to the account; add another one first");
+}

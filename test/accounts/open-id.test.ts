@@ -1,0 +1,313 @@
+/** Sign-in at an OpenID provider, against oidc-provider: accounts, roles by groups, organizations, links, and what attackers try. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
+import { signedInPerson } from "../harness/people.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+/** A browser, as far as redirects and cookies go. Cookies are kept by host and name. */
+class Browser {
+  readonly cookies = new Map<string, string>();
+
+  async request(address: string, init: RequestInit = {}): Promise<Response> {
+    const { host } = new URL(address);
+    const mine = [...this.cookies].filter(([key]) => key.startsWith(`${host} `));
+    const cookie = mine.map(([key, value]) => `${key.slice(host.length + 1)}=${value}`).join("; ");
+    const headers = { ...(init.headers as Record<string, string>), ...(cookie && { cookie }) };
+    const response = await fetch(address, { ...init, headers, redirect: "manual" });
+    for (const text of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(text)!;
+      if (value === "" || /max-age=0/i.test(text)) this.cookies.delete(`${host} ${name}`);
+      else this.cookies.set(`${host} ${name}`, value!);
+    }
+    return response;
+  }
+
+  /** Follows redirects until `last` holds for the address of the next one; returns that address. */
+  async follow(address: string, last: (next: string) => boolean): Promise<string> {
+    let next = address;
+    for (let hop = 0; hop < 20; hop += 1) {
+      const response = await this.request(next);
+      const location = response.headers.get("location");
+      if (!location) throw new Error(`${response.status} at ${next}: ${await response.text()}`);
+      next = new URL(location, next).href;
+      if (last(next)) return next;
+    }
+    throw new Error(`too many redirects: ${next}`);
+  }
+}
+
+describe("Sign-in at an OpenID provider", () => {
+  let provider: OpenIdProviderServer;
+  let service: TestService;
+  let organizations: number[];
+  before(async () => {
+    provider = await startOpenIdProvider();
+    const { issuer, clientId, clientSecret } = provider;
+    const of = (name: string, more: Record<string, string> = {}) => ({
+      [`OIDC_${name}ISSUER`]: issuer,
+      [`OIDC_${name}CLIENT_ID`]: clientId,
+      [`OIDC_${name}CLIENT_SECRET`]: clientSecret,
+      ...more,
+    });
+    service = await startTestService({
+      ROLES: "api",
+      ...of("", { OIDC_AUTO_CREATE: "1", OIDC_ROLES: "staff=editor,chiefs=admin,founders=owner" }),
+      ...of("CLOSED_"),
+      ...of("DOMAINS_", { OIDC_DOMAINS_AUTO_CREATE: "1", OIDC_DOMAINS_ORGANIZATIONS: "second.example=2" }),
+      ...of("CLAIMS_", {
+        OIDC_CLAIMS_AUTO_CREATE: "1",
+        OIDC_CLAIMS_ORGANIZATION_CLAIM: "organization",
+        OIDC_CLAIMS_ORGANIZATIONS: "second=2",
+      }),
+      OIDC_GONE_ISSUER: "http://localhost:1",
+      OIDC_GONE_CLIENT_ID: "x",
+      OIDC_GONE_CLIENT_SECRET: "x",
+    });
+    await service.db.query("INSERT INTO organization (name) VALUES ('Second')");
+    organizations = (await rows<{ id: number }>(service.db, "SELECT id FROM organization ORDER BY id")).map(
+      ({ id }) => id,
+    );
+    for (const id of ["oidc", "closed", "domains", "claims"]) {
+      provider.redirectUris.push(`${service.url}/v1/auth/oidc/${id}/callback`);
+    }
+    provider.postLogoutRedirectUris.push(`${service.url}/studio`);
+  });
+  after(async () => {
+    await service.stop();
+    await provider.stop();
+  });
+
+  const ofService = (address: string) => address.startsWith(`${service.url}/`) && !address.includes("/v1/auth/oidc/");
+  let accounts = 0;
+  /** An account at the provider, which signs in next. */
+  function account(claims: Record<string, unknown> = {}): string {
+    accounts += 1;
+    const sub = `account-${accounts}`;
+    const email = `${sub}@example.com`;
+    provider.accounts.set(sub, { email, email_verified: true, given_name: "Ada", family_name: sub, ...claims });
+    provider.current = sub;
+    return sub;
+  }
+  const startOf = (id: string, next?: string) =>
+    `${service.url}/v1/auth/oidc/${id}/start${next === undefined ? "" : `?next=${encodeURIComponent(next)}`}`;
+  async function signIn(id = "oidc", next?: string, browser = new Browser()) {
+    const landed = await browser.follow(
+      startOf(id, next),
+      (address) => ofService(address) || !address.startsWith("http://"),
+    );
+    return { browser, landed: landed.slice(service.url.length) };
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: an answer has the shape that the test expects of it
+  type Json = any;
+  const session = async (browser: Browser) =>
+    (await browser.request(`${service.url}/v1/auth/session`)).json() as Promise<Json>;
+  const signOutAtProvider = (browser: Browser) => {
+    for (const key of browser.cookies.keys())
+      if (key.startsWith(new URL(provider.issuer).host)) browser.cookies.delete(key);
+  };
+
+  it("lists the providers by ID and name", async () => {
+    const { body } = await service.rest("GET", "/v1/auth/providers", { as: null });
+    expect(body.providers.map(({ id, name }: { id: string; name: string }) => [id, name])).to.deep.equal([
+      ["oidc", "OpenID"],
+      ["claims", "Claims"],
+      ["closed", "Closed"],
+      ["domains", "Domains"],
+      ["gone", "Gone"],
+    ]);
+  });
+
+  it("makes an account at the first sign-in, with the role of the person's groups, and signs the same account in later", async () => {
+    account({ groups: ["unknown", "staff", "chiefs"] });
+    const { browser, landed } = await signIn("oidc", "/studio?app=1#runs");
+    expect(landed).to.equal("/studio?app=1#runs");
+    const first = await session(browser);
+    expect(first.user).to.include({ firstName: "Ada", organizationId: organizations[0] });
+    expect(first.organizations.map(({ role }: { role: string }) => role)).to.deep.equal(["admin"]);
+    const again = await session((await signIn()).browser);
+    expect(again.user).to.deep.equal(first.user);
+  });
+
+  it("gives no role without a mapped group, and follows the groups at each sign-in", async () => {
+    const sub = account({ groups: "staff" });
+    expect((await session((await signIn()).browser)).organizations[0].role).to.equal("editor");
+    provider.accounts.get(sub)!["groups"] = [];
+    const { browser } = await signIn();
+    const without = await session(browser);
+    expect([without.organizations, without.apps]).to.deep.equal([[], []]);
+    expect((await browser.request(`${service.url}/v3/apps/1/actions`)).status).to.equal(403);
+  });
+
+  it("the last owner of an organization stays one, whatever the groups say", async () => {
+    const sub = account({ groups: ["founders"] });
+    await service.db.query("DELETE FROM organization_member WHERE role = 'owner'");
+    await signIn();
+    provider.accounts.get(sub)!["groups"] = ["staff"];
+    expect((await session((await signIn()).browser)).organizations[0].role).to.equal("owner");
+  });
+
+  it("makes no account where that is not switched on", async () => {
+    account();
+    const { browser, landed } = await signIn("closed");
+    expect(landed).to.equal("/studio?sign-in=no-account");
+    expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
+  });
+
+  it("chooses the organization by the domain of a verified e-mail address, or by a claim; others have no account", async () => {
+    const outcomes: [string, Record<string, unknown>, number | string][] = [
+      ["domains", { email: "a@second.example" }, 1],
+      ["domains", { email: "b@second.example", email_verified: false }, "no-account"],
+      ["domains", { email: "c@first.example" }, "no-organization"],
+      ["claims", { organization: "second" }, 1],
+      ["claims", { organization: ["other", "second"] }, 1],
+      ["claims", { email: "d@second.example" }, "no-organization"],
+    ];
+    for (const [id, claims, expected] of outcomes) {
+      account(claims);
+      const { browser, landed } = await signIn(id);
+      if (typeof expected === "string") expect(landed, JSON.stringify(claims)).to.equal(`/studio?sign-in=${expected}`);
+      else
+        expect((await session(browser)).user.organizationId, JSON.stringify(claims)).to.equal(organizations[expected]);
+    }
+  });
+
+  it("never signs in to an existing account by its e-mail address", async () => {
+    const { email } = await signedInPerson(service);
+    for (const written of [email, email.toUpperCase()]) {
+      account({ email: written });
+      expect((await signIn()).landed).to.equal("/studio?sign-in=email-in-use");
+    }
+  });
+
+  /** A browser that is signed in by passphrase. */
+  async function person() {
+    const made = await signedInPerson(service);
+    const browser = new Browser();
+    browser.cookies.set(`${new URL(service.url).host} auth_token`, made.token);
+    return { ...made, browser };
+  }
+  async function startLink(browser: Browser, headers: Record<string, string> = { origin: service.url }) {
+    const address = `${service.url}/v1/auth/oidc/closed/link`;
+    return browser.request(address, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: "{}",
+    });
+  }
+
+  it("links an identity from the account's own session, which then signs in; and unlinks it, but never the last way in", async () => {
+    const { browser, user } = await person();
+    account();
+    const { url } = (await (await startLink(browser)).json()) as { url: string };
+    expect(await browser.follow(url, ofService)).to.equal(`${service.url}/studio`);
+    const { browser: later } = await signIn("closed");
+    expect((await session(later)).user.id).to.equal(user.id);
+    expect((await session(later)).organizations).to.not.have.length(0);
+    const { identities } = (await (await browser.request(`${service.url}/v1/auth/identities`)).json()) as Json;
+    expect(identities).to.have.length(1);
+    const remove = () =>
+      browser.request(`${service.url}/v1/auth/identities/${identities[0].id}`, {
+        method: "DELETE",
+        headers: { origin: service.url },
+      });
+    await service.db.query("UPDATE person SET passphrase_hash = NULL WHERE id = $1", [user.id]);
+    expect((await remove()).status).to.equal(400);
+    await service.db.query("UPDATE person SET passphrase_hash = 'x' WHERE id = $1", [user.id]);
+    expect((await remove()).status).to.equal(200);
+    expect((await signIn("closed")).landed).to.equal("/studio?sign-in=no-account");
+  });
+
+  it("links nothing for a page of another site, for another session, or an identity that another account has", async () => {
+    const mine = await person();
+    expect((await startLink(mine.browser, { origin: "https://evil.example" })).status).to.equal(403);
+    account();
+    const { url } = (await (await startLink(mine.browser)).json()) as { url: string };
+    const theirs = await person();
+    // The victim's session with the attacker's flow, as if the cookie had been planted.
+    const flow = [...mine.browser.cookies].find(([key]) => key.endsWith("svc_openid"))!;
+    theirs.browser.cookies.set(...flow);
+    expect(await theirs.browser.follow(url, ofService)).to.equal(`${service.url}/studio?sign-in=failed`);
+    const again = (await (await startLink(mine.browser)).json()) as { url: string };
+    expect(await mine.browser.follow(again.url, ofService)).to.equal(`${service.url}/studio`);
+    const other = (await (await startLink(theirs.browser)).json()) as { url: string };
+    signOutAtProvider(theirs.browser);
+    expect(await theirs.browser.follow(other.url, ofService)).to.equal(
+      `${service.url}/studio?sign-in=linked-elsewhere`,
+    );
+  });
+
+  it("an answer is worth nothing in another browser, twice, with another state, or at another provider's address", async () => {
+    account();
+    const browser = new Browser();
+    const callback = await browser.follow(startOf("oidc"), (address) => address.includes("/callback?"));
+    const land = async (who: Browser, address: string) => (await who.request(address)).headers.get("location");
+    const refused = "/studio?sign-in=failed";
+    expect(await land(new Browser(), callback), "another browser").to.equal(refused);
+    const stolen = new Browser();
+    await stolen.follow(startOf("oidc"), (address) => address.startsWith(provider.issuer));
+    expect(await land(stolen, callback), "another flow").to.equal(refused);
+    const flows = new Map(browser.cookies);
+    const withFlow = () => {
+      const copy = new Browser();
+      for (const entry of flows) copy.cookies.set(...entry);
+      return copy;
+    };
+    expect(await land(withFlow(), callback.replace(/state=[^&]+/, "state=x")), "another state").to.equal(refused);
+    expect(await land(withFlow(), callback.replace("/oidc/oidc/", "/oidc/closed/")), "another provider").to.equal(
+      refused,
+    );
+    expect(await land(withFlow(), callback), "the right one").to.equal("/studio");
+    expect(await land(withFlow(), callback), "a second time").to.equal(refused);
+  });
+
+  it("replaces the session of the browser: a session from before the sign-in is worth nothing", async () => {
+    account({ groups: ["staff"] });
+    const { browser, token } = await person();
+    await signIn("oidc", undefined, browser);
+    expect((await service.rest("GET", "/v1/auth/session", { as: token })).http).to.equal(401);
+    expect((await session(browser)).user.lastName).to.match(/^account-/);
+  });
+
+  it("leads back to paths of this service only", async () => {
+    account({ groups: ["staff"] });
+    for (const next of [
+      "https://evil.example",
+      "//evil.example",
+      "/\\evil.example",
+      "/\t/evil.example",
+      "/x/..//evil.example",
+      "javascript:alert(1)",
+      "studio",
+      "/%5cevil",
+      "",
+    ]) {
+      const { landed } = await signIn("oidc", next);
+      const expected = next === "/%5cevil" ? next : "/studio";
+      expect(landed, next).to.equal(expected);
+    }
+  });
+
+  it("an unknown provider is 404, one that does not answer 503", async () => {
+    for (const path of ["start", "callback"]) {
+      expect((await service.rest("GET", `/v1/auth/oidc/none/${path}`, { as: null })).http).to.equal(404);
+    }
+    const { http, body } = await service.rest("GET", "/v1/auth/oidc/gone/start", { as: null });
+    expect([http, body.status]).to.deep.equal([503, "OVERLOADED"]);
+  });
+
+  it("signing out also names the address at which the browser signs out at the provider", async () => {
+    account({ groups: ["staff"] });
+    const { browser } = await signIn();
+    const out = await browser.request(`${service.url}/v1/auth/sign-out`, {
+      method: "POST",
+      headers: { origin: service.url },
+    });
+    const { endSessionUrl } = (await out.json()) as { endSessionUrl: string };
+    const url = new URL(endSessionUrl);
+    expect(url.origin).to.equal(provider.issuer);
+    expect(url.searchParams.get("post_logout_redirect_uri")).to.equal(`${service.url}/studio`);
+    expect((await browser.request(endSessionUrl)).status).to.equal(200);
+    expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
+  });
+});

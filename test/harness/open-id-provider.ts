@@ -1,0 +1,106 @@
+/** A real OpenID provider (oidc-provider of npm) on this machine: a test names the account that signs in, and its claims. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Provider } from "oidc-provider";
+
+export interface OpenIdProviderServer {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** Claims of each account; `sub` is its key. */
+  accounts: Map<string, Record<string, unknown>>;
+  /** `sub` of the account that signs in next, without a page. */
+  current: string;
+  /** Addresses that the provider may send a browser back to. */
+  redirectUris: string[];
+  postLogoutRedirectUris: string[];
+  stop(): Promise<void>;
+}
+
+const CLIENT_ID = "svc";
+const CLIENT_SECRET = "the secret of the client at the test's provider";
+const CLAIMS = ["email", "email_verified", "given_name", "family_name", "name", "groups", "organization"];
+
+function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop">): Provider {
+  return new Provider(issuer, {
+    clients: [
+      {
+        client_id: CLIENT_ID,
+        client_secret: CLIENT_SECRET,
+        redirect_uris: state.redirectUris,
+        post_logout_redirect_uris: state.postLogoutRedirectUris,
+        token_endpoint_auth_method: "client_secret_post",
+      },
+    ],
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: CLAIMS.slice(2) },
+    // Claims are in the answer of the userinfo endpoint only, as at many providers.
+    findAccount: async (_context, sub) => ({
+      accountId: sub,
+      claims: async () => ({ sub, ...state.accounts.get(sub) }),
+    }),
+    features: { devInteractions: { enabled: false } },
+    cookies: { keys: ["a key of the test's provider"] },
+    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
+    pkce: { required: () => true },
+  });
+}
+
+/** Signs the current account in and grants everything, as a person would by clicking twice. */
+async function interact(
+  provider: Provider,
+  state: OpenIdProviderServer,
+  request: Parameters<Provider["interactionDetails"]>[0],
+  response: Parameters<Provider["interactionDetails"]>[1],
+) {
+  const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
+  if (prompt.name === "login") {
+    return provider.interactionFinished(request, response, { login: { accountId: state.current } });
+  }
+  const grant =
+    (grantId ? await provider.Grant.find(grantId) : undefined) ??
+    new provider.Grant({ accountId: session!.accountId, clientId: String(params["client_id"]) });
+  grant.addOIDCScope("openid email profile");
+  return provider.interactionFinished(
+    request,
+    response,
+    { consent: { grantId: await grant.save() } },
+    { mergeWithLastSubmission: true },
+  );
+}
+
+/** @param redirectUris may be filled in until the first request */
+export async function startOpenIdProvider(redirectUris: string[] = []): Promise<OpenIdProviderServer> {
+  let handle: (request: Parameters<Parameters<typeof createServer>[1] & object>[0], response: never) => void = () =>
+    undefined;
+  const server: Server = createServer((request, response) => handle(request, response as never));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
+  const state: OpenIdProviderServer = {
+    issuer,
+    clientId: CLIENT_ID,
+    clientSecret: CLIENT_SECRET,
+    accounts: new Map(),
+    current: "",
+    redirectUris,
+    postLogoutRedirectUris: [],
+    async stop() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+  let made: { provider: Provider; callback: ReturnType<Provider["callback"]> } | null = null;
+  handle = (request, response) => {
+    made ??= (() => {
+      const provider = createProvider(issuer, state);
+      return { provider, callback: provider.callback() };
+    })();
+    if (request.url?.startsWith("/interaction/")) {
+      interact(made.provider, state, request, response).catch((error: Error) => {
+        (response as unknown as { end(text: string): void }).end(String(error));
+      });
+    } else void made.callback(request, response);
+  };
+  return state;
+}
