@@ -104,7 +104,8 @@ export function readOpenIdProviders(env: Environment, fault: Fault): OpenIdProvi
     if (name !== undefined && (RESERVED.includes(name) || name === "OIDC"))
       fault(`OIDC_${name}_ISSUER`, "of another name");
   }
-  return [undefined, ...names.filter((name) => name !== undefined).sort()]
-    .filter((name) => names.includes(name))
-    .map((name) => providerOf(env, name, fault));
+  const isFirstSet = names.includes(undefined);
+  const first = providerOf(env, undefined, isFirstSet ? fault : () => undefined);
+  const named = names.filter((name) => name !== undefined).sort();
+  return [...(isFirstSet ? [first] : []), ...named.map((name) => providerOf(env, name, fault))];
 }

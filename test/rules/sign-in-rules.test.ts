@@ -1,0 +1,107 @@
+/** Rules of signing in without a service: waits after failures, paths to return to, variables of OpenID providers. */
+import { expect } from "chai";
+import { readConfig } from "../../src/config.js";
+import { safeNext } from "../../src/rules/next-path.js";
+import { type AttemptState, blockedUntil, withAttempt, withoutAttempt } from "../../src/rules/sign-in-wait.js";
+
+const MINUTE_MS = 60_000;
+const START = 1_800_000_000_000;
+
+describe("waits after failed sign-ins", () => {
+  const fresh: AttemptState = { failures: [], level: 0, blockedUntil: null };
+  const failing = (state: AttemptState, count: number, from: number, everyMs = 0): AttemptState =>
+    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(withAttempt, state);
+
+  it("begin with the tenth failure in ten minutes and double up to an hour", () => {
+    expect(blockedUntil(failing(fresh, 9, START), START)).to.equal(null);
+    let state = failing(fresh, 10, START);
+    const waits: number[] = [];
+    let now = START;
+    for (let level = 0; level < 9; level += 1) {
+      const until = blockedUntil(state, now)!;
+      waits.push((until - now) / MINUTE_MS);
+      now = until;
+      expect(blockedUntil(state, now)).to.equal(null);
+      // Waits that are longer than the window leave ten failures to be free again.
+      while (blockedUntil(state, now) === null) state = withAttempt(state, now);
+    }
+    expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  });
+
+  it("do not begin by ten failures that are spread over more than ten minutes", () => {
+    const state = failing(fresh, 30, START, 1.2 * MINUTE_MS);
+    expect(blockedUntil(state, START + 36 * MINUTE_MS)).to.equal(null);
+  });
+
+  it("are taken back with the attempt that began them, if it succeeds", () => {
+    const nine = failing(fresh, 9, START, 1);
+    const ten = withAttempt(nine, START + 100);
+    expect(blockedUntil(ten, START + 100)).to.not.equal(null);
+    expect(withoutAttempt(ten, START + 100)).to.deep.equal(nine);
+  });
+});
+
+describe("paths to return to after a sign-in", () => {
+  it("are those of this service only", () => {
+    for (const path of ["/", "/studio", "/studio?app=1#actions/2", "/a/../b", "/%2f%2fevil.example"]) {
+      expect(safeNext(path, "/studio"), path).to.equal(path === "/a/../b" ? "/b" : path);
+    }
+    for (const path of [
+      "",
+      "studio",
+      "//x",
+      "/\\x",
+      "\\\\x",
+      "/\t/x",
+      "/\n/x",
+      " /x",
+      "/x/..//y",
+      "/.//y",
+      "https://x",
+      "http:x",
+      "javascript:x",
+      "/ä",
+      1,
+      null,
+      ["/x"],
+      `/${"x".repeat(2_000)}`,
+    ]) {
+      expect(safeNext(path, "/studio"), String(path)).to.equal("/studio");
+    }
+  });
+});
+
+describe("variables of OpenID providers", () => {
+  const FIRST = { OIDC_ISSUER: "https://id.example", OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" };
+
+  it("describe several providers", () => {
+    const { openIdProviders } = readConfig({
+      ...FIRST,
+      OIDC_GIT_LAB_ISSUER: "https://gitlab.example",
+      OIDC_GIT_LAB_CLIENT_ID: "c",
+      OIDC_GIT_LAB_CLIENT_SECRET: "d",
+      OIDC_GIT_LAB_ROLES: "a=b=editor, staff = reader",
+    });
+    expect(openIdProviders.map(({ id }) => id)).to.deep.equal(["oidc", "git_lab"]);
+    expect([...openIdProviders[1]!.roles]).to.deep.equal([
+      ["a=b", "editor"],
+      ["staff", "reader"],
+    ]);
+  });
+
+  const FAULTS: [Record<string, string>, RegExp][] = [
+    [{ OIDC_ISSUER: "https://id.example" }, /OIDC_CLIENT_ID must .*OIDC_CLIENT_SECRET must/],
+    [{ OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" }, /OIDC_ISSUER must be set where OIDC_CLIENT_ID is/],
+    [{ ...FIRST, OIDC_ISSUER: "http://id.example" }, /OIDC_ISSUER must/],
+    [{ ...FIRST, OIDC_ISSUER: "https://user:secret@id.example" }, /OIDC_ISSUER must/],
+    [{ ...FIRST, OIDC_AUTO_CREATE: "yes" }, /OIDC_AUTO_CREATE must be 0 or 1/],
+    [{ ...FIRST, OIDC_ROLES: "staff=boss" }, /OIDC_ROLES must/],
+    [{ ...FIRST, OIDC_ROLES: "staff" }, /OIDC_ROLES must/],
+    [{ ...FIRST, OIDC_ORGANIZATIONS: "a.example=x" }, /OIDC_ORGANIZATIONS must/],
+  ];
+  for (const [environment, message] of FAULTS) {
+    it(`are refused: ${JSON.stringify(environment)}`, () => {
+      expect(() => readConfig(environment)).to.throw(message);
+    });
+  }
+});
