@@ -14,7 +14,7 @@ import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { createToolCalls } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
-import { createServiceMail } from "./accounts/service-mail.js";
+import { createServiceMail, invitationMail } from "./accounts/service-mail.js";
 import { createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
@@ -143,7 +143,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
       members,
       accounts: accounts.accounts,
       links: accounts.links,
-      send: null,
+      send: mail && invitationMail(mail),
     }),
   };
 }

@@ -48,3 +48,18 @@ export function createServiceMail(
     }
   };
 }
+
+/** The e-mail of an invitation. */
+export const invitationMail =
+  (send: SendServiceMail) =>
+  ({ email, role, expiresAt }: { email: string; role: string; expiresAt: string }, link: string): Promise<void> =>
+    send({
+      to: email,
+      subject: "You are invited",
+      text: `Hello,
+
+you are invited as ${role}. To accept, open this link before ${expiresAt}:
+
+${link}
+`,
+    });
