@@ -45,7 +45,8 @@ export function headerToken(headers: IncomingHttpHeaders): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 
-const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
+/** The token in the cookie. Check where the request comes from before you accept it. */
+export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE] : undefined) || null;
 
 /** A person following a link from elsewhere. */

@@ -12,7 +12,7 @@ import { DRAFT_SEGMENT, segmentsOf } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
 import { overSignal } from "./answer-end.js";
 import { readBytes } from "./bodies.js";
-import { headerToken, tokenIn } from "./caller.js";
+import { cookieToken, headerToken } from "./caller.js";
 import { quotaHeaders } from "./context.js";
 import { toId } from "./rest/request.js";
 
@@ -58,9 +58,9 @@ function addressOf(request: FastifyRequest): Address {
 }
 
 /** The token of an editor's draft request: by header, or by the cookie of the service's own page. */
-function draftToken(method: string, headers: IncomingHttpHeaders): string | null {
+function draftToken(headers: IncomingHttpHeaders): string | null {
   const own = headerToken(headers);
-  return own === null && headers["sec-fetch-site"] === "same-origin" ? tokenIn(method, headers) : own;
+  return own === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : own;
 }
 
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
