@@ -131,7 +131,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const address = addressOf(request);
     triggers.countAddress(context.address, address.appId);
     if (address.isDraft && !isPreflight(request)) {
-      const token = draftToken(method, request.headers);
+      const token = draftToken(request.headers);
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
