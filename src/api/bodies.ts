@@ -7,6 +7,7 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
+import { readLargeReport } from "../operations/client/large-reports.js";
 import { isVisitor } from "../rules/access.js";
 import { holdsInfinity } from "../rules/described.js";
 import { whenOver } from "./answer-end.js";
@@ -25,8 +26,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The route reads the body itself, with bounds of its own. */
     streamed?: true;
-    /** The route's bound holds for visitors too, and one value may fill it. */
-    isLargeForAll?: true;
+    /** A client run report: the route's bound holds for visitors too, and one value may fill it. */
+    isReport?: true;
   }
 }
 
@@ -34,7 +35,7 @@ declare module "fastify" {
 function limitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const isTrusted = context.caller !== null && !isVisitor(context.caller);
-  return isTrusted || routeOptions.config.isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
+  return isTrusted || routeOptions.config.isReport ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
 /** Bytes that the request says it will bring; as many as it may if it does not say. @throws PAYLOAD_TOO_LARGE */
@@ -194,9 +195,10 @@ export function registerBodies(
     if (body.length <= SMALL_BODY_BYTES) return parse(body, request);
     const sender = senderOf(request.context);
     try {
-      const isOneValue = request.routeOptions.config.isLargeForAll === true;
-      if (body.length > BODY_MAX_BYTES && !isOneValue)
+      if (body.length > BODY_MAX_BYTES) {
+        if (request.routeOptions.config.isReport) return await readLargeReport(sender, textOf(body));
         return await parseInParts(body, (step) => turns.take(sender, step));
+      }
       return await turns.take(sender, () => parse(body, request));
     } finally {
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);

@@ -126,6 +126,51 @@ describe("Client actions that ran in a browser", () => {
     expect(logged[2].data.error).to.include({ name: "ResultError", message: "the result is larger than 6 MB" });
   });
 
+  describe("whose report is larger than 1 MB", () => {
+    const many = "{},".repeat(400_000).slice(0, -1);
+    const post = (id: number, body: string) => report(id, "viewer", body);
+
+    it("are not parsed on the thread that serves everybody, and are stored as they were sent", async () => {
+      const id = await create();
+      const parse = JSON.parse;
+      let longest = 0;
+      JSON.parse = (text, reviver) => {
+        longest = Math.max(longest, String(text).length);
+        return parse(text, reviver);
+      };
+      try {
+        const error = `{"name": "E", "message": "m", "stack": "${"s".repeat(1.5 * 2 ** 20)}"}`;
+        for (const outcome of [
+          `"result": [${many}]`,
+          `"error": ${error}`,
+          `"error": {"name": "E", "message": [${many}]}`,
+        ]) {
+          const { http } = await post(id, `{"payload": {"a": 1}, ${outcome}, "duration": 1}`);
+          expect(http, outcome.slice(0, 60)).to.equal(outcome.endsWith("]}") ? 400 : 201);
+        }
+      } finally {
+        JSON.parse = parse;
+      }
+      expect(longest).to.be.below(2 ** 20);
+      const [failed, completed] = await entries(id);
+      expect(failed.data.error.stack).to.have.length(50_000);
+      expect([completed.data.result.data.length, completed.data.payload]).to.deep.equal([400_000, { a: 1 }]);
+    });
+
+    for (const [what, body, status] of [
+      ["no JSON", `{"result": [${many}}`, "REQUEST_INVALID"],
+      ["too deep", `{"result": ${"[".repeat(600)}${"]".repeat(600)}, "x": [${many}]}`, "PAYLOAD_INVALID"],
+      ["a number beyond a double", `{"result": [1e400, ${many}], "duration": 1}`, "REQUEST_INVALID"],
+      ["a payload that is no object", `{"payload": [${many}], "duration": 1}`, "PAYLOAD_INVALID"],
+      ["an unknown field", `{"resul": 1, "result": [${many}], "duration": 1}`, "REQUEST_INVALID"],
+    ] as const) {
+      it(`are refused for ${what}: ${status}`, async () => {
+        const answer = await post(await create(), body);
+        expect([answer.http, answer.body.status]).to.deep.equal([400, status]);
+      });
+    }
+  });
+
   it("fail with the error that the browser tells, cut to bounded lengths", async () => {
     const id = await create();
     const error = { name: "TypeError", message: "m".repeat(20_000), stack: "s".repeat(200_000) };

@@ -3,6 +3,8 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { createDeliveryReports } from "../../src/operations/communicate/delivery-reports.js";
+import { signature } from "../../src/operations/communicate/sms-delivery.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -214,5 +216,31 @@ describe("text messages and reports", function () {
       "email.bounced",
       "email.complaint",
     ]);
+  });
+
+  it("have the detail of a report masked before a transaction holds a connection", async () => {
+    await set({ __smtp: { secret: SECRET } });
+    const { body } = await service.rest("POST", path("email"), {
+      body: { to: [{ email: "ann@example.com" }], subject: "x", text: "y" },
+    });
+    await service.db.query("UPDATE message SET status = 'sent' WHERE id = $1", [body.id]);
+    const held: unknown[] = [];
+    const reports = createDeliveryReports({
+      db: service.db,
+      logEvents: { emit: async () => undefined } as never,
+      destinations: {
+        reportSecret: async () => SECRET,
+        async masked(_appId: number, text: string) {
+          const sql = "SELECT FROM message WHERE id = $1 FOR UPDATE SKIP LOCKED";
+          held.push((await rows(service.db, sql, [body.id])).length === 0);
+          return text;
+        },
+      } as never,
+    });
+    const text = JSON.stringify({ events: [{ id: body.id, type: "delivered", detail: "said" }] });
+    const signed = signature(SECRET, text, Math.floor(Date.now() / 1000));
+    const request = { address: "", body: text, url: "", signature: signed, twilioSignature: null };
+    expect(await reports.report(service.appId, request)).to.deep.equal({ taken: 1 });
+    expect(held).to.deep.equal([false]);
   });
 });

@@ -19,7 +19,7 @@ export const clientRoutes: readonly Route[] = [
     path: "/v3/apps/:appId/actions/:id/clientRuns",
     http: 201,
     bodyLimit: CLIENT_RUN_MAX_BYTES,
-    isLargeForAll: true,
+    isReport: true,
     answer: async ({ clients }, q) => ({
       status: "RUN_RECORDED",
       ...(await clients.reportClientRun(q.context, q.id("appId"), q.id("id"), q.body)),

@@ -43,13 +43,13 @@ export function registerRest(
   routes: readonly Route[],
   { resolvers, tracing }: { resolvers: Resolvers; tracing: Tracing },
 ): void {
-  for (const { method, path, http = 200, answer, open, stateless, bodyLimit, isLargeForAll } of routes) {
+  for (const { method, path, http = 200, answer, open, stateless, bodyLimit, isReport } of routes) {
     app.route({
       method,
       url: path,
       ...(!open && { onRequest: gated }),
       ...(bodyLimit !== undefined && { bodyLimit }),
-      ...(isLargeForAll && { config: { isLargeForAll } }),
+      ...(isReport && { config: { isReport } }),
       handler: async (request, reply) => {
         const { context } = request;
         if (stateless) refuseIfMatch(request);

@@ -11,8 +11,8 @@ export interface Route {
   stateless?: true;
   /** Bytes that the body may have; BODY_MAX_BYTES unless given. */
   bodyLimit?: number;
-  /** True: `bodyLimit` holds for visitors too, who otherwise have BODY_MAX_BYTES. */
-  isLargeForAll?: true;
+  /** True: a client run report, whose `bodyLimit` holds for visitors too; they otherwise have BODY_MAX_BYTES. */
+  isReport?: true;
   /** Access rules may let in who has no credential: the operation refuses whom they do not. */
   open?: true;
   /** For callers without a credential, who prove who they are by it. It is open too. */

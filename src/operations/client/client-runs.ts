@@ -8,7 +8,9 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { ERROR_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
+import { JsonText } from "../../rules/json-text.js";
 import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
@@ -29,9 +31,6 @@ export interface ClientRunReport {
 
 /** A run and its log entry. */
 const ROWS_OF_A_RUN = 2;
-const NAME_CHARACTERS = 255;
-const MESSAGE_CHARACTERS = 10_000;
-const STACK_CHARACTERS = 50_000;
 
 const STARTED_SHAPE = flat(["payload"]);
 const REPORT_SHAPE: Shape = {
@@ -46,18 +45,18 @@ const ANNOUNCED = `
   SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
    WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
 
-function bounded(error: Record<string, unknown>, field: keyof ScriptError, longest: number): string {
+function bounded(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
-  return text.slice(0, longest).toWellFormed();
+  return text.slice(0, ERROR_CHARACTERS[field]).toWellFormed();
 }
 
 function readError(error: unknown): ScriptError {
   if (!isObject(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
   return {
-    name: bounded(error, "name", NAME_CHARACTERS) || "Error",
-    message: bounded(error, "message", MESSAGE_CHARACTERS),
-    stack: bounded(error, "stack", STACK_CHARACTERS),
+    name: bounded(error, "name") || "Error",
+    message: bounded(error, "message"),
+    stack: bounded(error, "stack"),
   };
 }
 
@@ -67,21 +66,27 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
     if (result === undefined) return { ok: false, error: readError(error) };
     throw new ActionError("REQUEST_INVALID", "a run has a result or an error, not both");
   }
-  const data = result === undefined ? undefined : JSON.stringify(result);
+  const data = result === undefined ? undefined : jsonOf(result);
   if (data === undefined || Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const message = `the result is larger than ${RESULT_MAX_BYTES / 2 ** 20} MB`;
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
+/** A large report has its payload and result as texts. */
+const jsonOf = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
+
+const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
+
 /** @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
   const { payload = {} } = body;
-  if (!isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
-  if (nestsDeeperThan(payload, JSON_MAX_DEPTH) || nestsDeeperThan(body["result"], JSON_MAX_DEPTH)) {
+  const isText = payload instanceof JsonText;
+  if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
+  if (isTooDeep(payload) || isTooDeep(body["result"])) {
     throw new ActionError("PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  const text = JSON.stringify(payload);
+  const text = jsonOf(payload);
   if (Buffer.byteLength(text) > BODY_MAX_BYTES) throw new ActionError("PAYLOAD_TOO_LARGE");
   return { fields: body, payload: text };
 }

@@ -162,15 +162,19 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
     return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
   }
 
+  /** The report with secrets masked in its detail. The scan takes time, so it runs before a transaction holds a connection. */
+  async function masked(appId: number, report: Report): Promise<Report> {
+    if (report.detail === null) return report;
+    const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
+    return { ...report, detail: await destinations.masked(appId, detail) };
+  }
+
   async function take(executor: Executor, appId: number, kinds: MessageKind[], report: Report): Promise<boolean> {
     const [message] = await rows<Reported>(executor, FIND, [appId, kinds, report.id, report.providerId]);
     if (!message) return false;
     const { id, kind, status, recipients } = message;
-    const to = REPORTED[report.type];
-    const detail =
-      report.detail === null
-        ? null
-        : await destinations.masked(appId, report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed());
+    const { type: reported, detail } = report;
+    const to = REPORTED[reported];
     if (to === "delayed") {
       if (!(status in RANK) || (await rows(executor, DELAY, [id])).length === 0) return false;
     } else {
@@ -195,7 +199,8 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
       const reports = isTwilio ? await twilioReport(appId, request) : parseReports(request.body);
       let taken = 0;
       for (const report of reports) {
-        const isNews = await db.transaction((manager) => take(manager, appId, kinds, report));
+        const clean = await masked(appId, report);
+        const isNews = await db.transaction((manager) => take(manager, appId, kinds, clean));
         taken += isNews ? 1 : 0;
       }
       return { taken };

@@ -1,0 +1,40 @@
+/** Reads large client run reports on a thread, one of a sender at a time. A report in one step would stop the process for 100 ms. */
+import { createFairLine } from "../../engine/fair-line.js";
+import { createThreads } from "../../engine/threads.js";
+import { ActionError, type Status } from "../../errors.js";
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import type { LargeReport } from "../../rules/client-report.js";
+import { JsonText } from "../../rules/json-text.js";
+
+const AT_ONCE = 2;
+
+const threads = createThreads<string, LargeReport>({
+  module: new URL("../../rules/client-report.js", import.meta.url),
+  name: "readLargeReport",
+  memoryMb: 256,
+  timeoutMs: 10_000,
+});
+const line = createFairLine(AT_ONCE, 1);
+
+const FAULTS: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
+  invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
+  deep: ["PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`],
+  huge: ["REQUEST_INVALID", "the body must not hold a number beyond 1.8e308"],
+};
+
+/**
+ * The report as an object whose payload and result are JSON texts.
+ * @throws REQUEST_INVALID, PAYLOAD_INVALID
+ */
+export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
+  const leave = await line.enter(sender);
+  try {
+    const called = await threads.call(text);
+    if (!called.ok) throw new ActionError("PAYLOAD_TOO_LARGE", `the report passed the limit of ${called.limit}`);
+    const { value } = called;
+    if (value.fault !== null) throw new ActionError(...FAULTS[value.fault]);
+    return { ...value.fields, ...Object.fromEntries(value.texts.map(([name, json]) => [name, new JsonText(json)])) };
+  } finally {
+    leave();
+  }
+}

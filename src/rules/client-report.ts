@@ -1,0 +1,47 @@
+/** Reads the text of a large client run report: its result stays text, so that nobody makes two million objects of it. Runs on a thread. */
+import { JSON_MAX_DEPTH } from "../limits.js";
+import { holdsInfinity, isObject } from "./described.js";
+import { jsonFault, memberTexts } from "./json-scan.js";
+
+/** Lengths of an error's texts; longer ones are cut. */
+export const ERROR_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
+
+/** Members of a report that are passed on as texts: the run's own data. */
+const DATA_MEMBERS = ["payload", "result"];
+
+/** Fields of an error that are passed on: its own and, to be refused, unknown ones. */
+const ERROR_FIELDS_MAX = 20;
+
+/** Only such a text can have a number beyond a double. */
+const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
+
+export type LargeReport =
+  | { fault: "invalid" | "deep" | "huge" }
+  | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
+
+/** An error with texts that are no longer than they are stored. */
+function cut(error: unknown): unknown {
+  if (!isObject(error)) return error;
+  const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
+  return Object.fromEntries(
+    fields.map(([name, value]) => {
+      if (typeof value === "string") return [name, value.slice(0, ERROR_CHARACTERS.stack)];
+      return [name, typeof value === "object" && value !== null ? {} : value];
+    }),
+  );
+}
+
+/** The members of the report: payload and result as JSON texts, everything else as values. */
+export function readLargeReport(text: string): LargeReport {
+  // The report itself is one level.
+  const fault = jsonFault(text, JSON_MAX_DEPTH + 1);
+  if (fault !== null) return { fault };
+  if (MAY_BE_HUGE.test(text) && holdsInfinity(JSON.parse(text))) return { fault: "huge" };
+  const texts: [string, string][] = [];
+  const fields: Record<string, unknown> = {};
+  for (const [name, json] of memberTexts(text)) {
+    if (DATA_MEMBERS.includes(name)) texts.push([name, json]);
+    else Object.defineProperty(fields, name, { value: cut(JSON.parse(json)), enumerable: true });
+  }
+  return { fault: null, texts, fields };
+}
