@@ -413,6 +413,14 @@ CREATE TABLE debounced_run (
 CREATE INDEX debounced_run_due ON public.debounced_run USING btree (due_at);
 CREATE INDEX debounced_run_run ON public.debounced_run USING btree (run_id);
 
+CREATE TABLE declared_setting (
+  app_id bigint NOT NULL,
+  key text NOT NULL,
+  not_secret boolean DEFAULT false NOT NULL,
+  CONSTRAINT declared_setting_pkey PRIMARY KEY (app_id, key),
+  CONSTRAINT declared_setting_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
 CREATE TABLE execution_log (
   id bigint DEFAULT nextval('execution_log_id_seq'::regclass) NOT NULL,
   app_id bigint NOT NULL,

@@ -65,6 +65,8 @@ export const STATUS = {
   RUN_SKIPPED: { http: 409, message: "the run did not start, by its action's concurrency" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values is there already" },
+  MANIFEST_CHANGED: { http: 409, message: "the app was changed after the manifest that this change started from" },
+  DATA_SOURCE_NOT_EMPTY: { http: 409, message: "the data source has entries" },
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
   RESOURCE_CHANGED: { http: 409, message: "the resource was changed after the state that this change started from" },
   LAST_OWNER: { http: 409, message: "an organization keeps at least one owner" },
@@ -99,8 +101,23 @@ export interface ErrorDetails {
   resource?: object;
   /** Columns whose values no two entries may share (ENTRY_ALREADY_EXISTS), as far as the caller may know of them. */
   columns?: readonly string[];
-  /** Which actions of an import are at fault. */
-  faults?: readonly { index: number; name: string | null; status: Status; error: string }[];
+  /** Actions of an import, or places of a manifest, that are at fault. */
+  faults?: readonly (ImportFault | PathFault)[];
+}
+
+/** An action of an import that is at fault. */
+export interface ImportFault {
+  index: number;
+  name: string | null;
+  status: Status;
+  error: string;
+}
+
+/** A place of a document that is at fault, such as `actions[3].frequency`. */
+export interface PathFault {
+  path: string;
+  status: Status;
+  error: string;
 }
 
 /** A refusal or failure with a status of the catalogue: the only error whose text reaches a caller. */

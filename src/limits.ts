@@ -294,3 +294,6 @@ export const COUNT_EXACT_MAX = 10_000;
 export const SEARCH_CHARACTERS = 32 * 1024;
 /** How long one search may take. */
 export const SEARCH_LIMIT_MS = 5_000;
+
+/** A manifest: the body of a request, and the answer. */
+export const MANIFEST_MAX_BYTES = 32 * 1024 * 1024;

@@ -12,6 +12,7 @@ import { DraftResolver } from "./graphql/draft-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
+import { ManifestResolver } from "./graphql/manifest-resolver.js";
 import { MediaResolver } from "./graphql/media-resolver.js";
 import { MemberResolver } from "./graphql/member-resolver.js";
 import { MessageResolver } from "./graphql/message-resolver.js";
@@ -52,6 +53,7 @@ export function createResolvers(operations: Operations): Resolvers {
     entries: new EntryResolver(gate, operations.store.entries),
     history: new HistoryResolver(gate, { history, statistics, logs }),
     logs: new LogResolver(gate, logs),
+    manifests: new ManifestResolver(gate, operations.manifests),
     media: new MediaResolver(gate, operations.media),
     members: new MemberResolver(gate, {
       members: operations.members,

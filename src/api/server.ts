@@ -37,6 +37,7 @@ import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
 import { registerKeptScripts } from "./kept-scripts.js";
+import { registerManifestSchema } from "./manifest-schema-route.js";
 import { registerMcp } from "./mcp/routes.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
@@ -222,6 +223,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
+  registerManifestSchema(app, baseUrl);
+  app.get("/studio", ({ context: { caller } }, reply) =>
+    pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin"),
+  );
   const stopGraphql = await registerGraphql(app, {
     schema,
     documents,

@@ -24,6 +24,7 @@ import { createStore } from "./data-sources/store.js";
 import { createEndpoints } from "./http/endpoints.js";
 import { createHttpTriggers } from "./http/http-triggers.js";
 import { createProofs } from "./http/proofs.js";
+import { createManifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
@@ -202,6 +203,9 @@ export async function createOperations(surroundings: Surroundings) {
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const toolCalls = createToolCalls({ db, gate });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
+  const { definitions, sources } = store;
+  const steps = authoring.importSteps;
+  const manifests = createManifests({ db, steps, settings, sources, definitions, logEvents, intake });
   return {
     ...running,
     ...access,
@@ -210,6 +214,7 @@ export async function createOperations(surroundings: Surroundings) {
     apps,
     authoring,
     ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
+    manifests,
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,

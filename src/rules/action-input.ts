@@ -217,7 +217,7 @@ function overlaid(body: ActionBody, data: unknown): ActionBody {
 
 function checked(body: ActionBody): ActionInput {
   const errors = validateSync(body, { validationError: { target: false, value: false } });
-  if (errors.length > 0) throw firstFault(errors, body);
+  if (errors.length > 0) throw faultOf(errors, body);
   return {
     name: body.name as string,
     code: body.code as string,
@@ -238,13 +238,25 @@ function checked(body: ActionBody): ActionInput {
   };
 }
 
-function firstFault(errors: ValidationError[], body: ActionBody): ActionError {
+/** Refuses an action. The error is its first fault; `all` has every field that is at fault. */
+export class ActionInputError extends ActionError {
+  constructor(readonly all: readonly { field: string; status: Status; error: string }[]) {
+    super(all[0]!.status, all[0]!.error);
+  }
+}
+
+function faultOf(errors: ValidationError[], body: ActionBody): ActionError {
   const broken = errors
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
     .sort((a, b) => validationRow(a.status) - validationRow(b.status));
-  const [first] = broken;
-  if (first === undefined) return new ActionError("REQUEST_INVALID");
-  return new ActionError(first.status, first.fault(body[first.property], body) ?? undefined);
+  if (broken.length === 0) return new ActionError("REQUEST_INVALID");
+  return new ActionInputError(
+    broken.map(({ status, fault, property }) => ({
+      field: property,
+      status,
+      error: fault(body[property], body) ?? STATUS[status].message,
+    })),
+  );
 }

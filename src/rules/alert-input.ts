@@ -4,9 +4,9 @@ import { described, isObject, unstorableAt } from "./described.js";
 import { isEmailAddress } from "./message-fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
-const ALERT_CONDITIONS = ["failed", "silent", "skipped", "queued"] as const;
+export const ALERT_CONDITIONS = ["failed", "silent", "skipped", "queued"] as const;
 export type AlertCondition = (typeof ALERT_CONDITIONS)[number];
-const ALERT_CHANNELS = ["email", "webhook", "slack"] as const;
+export const ALERT_CHANNELS = ["email", "webhook", "slack"] as const;
 export type AlertChannel = (typeof ALERT_CHANNELS)[number];
 
 const NAME_MAX_CHARACTERS = 100;

@@ -98,6 +98,8 @@ export const SAMPLES: Record<Operation, Sample> = {
   compareVersions: rest("GET", `${ACTION}/diff`),
   exportActions: rest("GET", "/v3/apps/:app/actions/export"),
   importActions: rest("POST", "/v3/apps/:app/actions/import", {}),
+  readManifest: rest("GET", "/v1/apps/:app/manifest"),
+  writeManifest: rest("PUT", "/v1/apps/:app/manifest", {}),
   publishAction: rest("POST", `${ACTION}/publish`),
   unpublishAction: rest("POST", `${ACTION}/unpublish`),
   runAction: rest("POST", `${ACTION}/run`),

@@ -24,6 +24,9 @@ const changedStatus = (path: string): string => {
   return /entries\/:entryId|Entry$/.test(path) ? "ENTRY_CHANGED" : "RESOURCE_CHANGED";
 };
 
+/** Their tag is a digest of the content: the tests of manifests have it. */
+const BY_CONTENT = ["PUT /v1/apps/:appId/manifest"];
+
 describe("conditional requests", function () {
   this.timeout(120_000);
   let service: TestService;
@@ -38,6 +41,7 @@ describe("conditional requests", function () {
     expect(covered).to.equal(Object.keys(REST_CHANGES).length);
     for (const route of ROUTES) {
       if (!["PUT", "DELETE"].includes(route.method)) continue;
+      if (BY_CONTENT.includes(nameOf(route))) continue;
       expect(Boolean(REST_CHANGES[nameOf(route)]) !== Boolean(route.stateless), nameOf(route)).to.equal(true);
     }
     for (const { name, args } of mutations()) {

@@ -201,6 +201,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
 
 /** Changes of what has no state of its own, by their names in the GraphQL schema. */
 export const STATELESS_MUTATIONS = [
+  "applyManifest",
   // Members of a set, added and removed one by one: a repeat changes nothing.
   ...["addEditor", "removeEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.

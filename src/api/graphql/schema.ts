@@ -21,6 +21,7 @@ import { DraftResolver } from "./draft-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
+import { ManifestResolver } from "./manifest-resolver.js";
 import { MediaResolver } from "./media-resolver.js";
 import { MemberResolver } from "./member-resolver.js";
 import { MessageResolver } from "./message-resolver.js";
@@ -50,6 +51,7 @@ const CLASSES = {
   entries: EntryResolver,
   history: HistoryResolver,
   logs: LogResolver,
+  manifests: ManifestResolver,
   media: MediaResolver,
   members: MemberResolver,
   messages: MessageResolver,

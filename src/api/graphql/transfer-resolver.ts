@@ -1,7 +1,8 @@
 /** Export and import over GraphQL. Each method: the gate, then one call. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { ImportFault } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { ImportFault, Transfer, TransferDocument } from "../../operations/actions/transfer.js";
+import type { Transfer, TransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
 import { ImportDocumentInput } from "./action-inputs.js";

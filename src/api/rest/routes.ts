@@ -7,6 +7,7 @@ import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
 import { draftRoutes } from "./draft-routes.js";
 import { historyRoutes } from "./history-routes.js";
+import { manifestRoutes } from "./manifest-routes.js";
 import { mediaRoutes } from "./media-routes.js";
 import { memberRoutes } from "./member-routes.js";
 import { messageRoutes } from "./message-routes.js";
@@ -27,6 +28,7 @@ export const ROUTES: readonly Route[] = [
   ...triggerRoutes,
   ...historyRoutes,
   ...draftRoutes,
+  ...manifestRoutes,
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,

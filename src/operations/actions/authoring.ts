@@ -9,6 +9,7 @@ import { createLockMaster, createShowAction } from "./action-rows.js";
 import { createActions } from "./actions.js";
 import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
+import { createImportSteps } from "./import-steps.js";
 import { createJudgement } from "./judgement.js";
 import { createMasters } from "./masters.js";
 import { createPayloadPresets } from "./presets.js";
@@ -42,6 +43,7 @@ export function createAuthoring(options: Authoring) {
   const codeReadings = createCodeReadings(checkCode);
   const judgement = createJudgement({ codeReadings, packages, serverTimeoutMs, allowPrivateNetwork });
   const masters = createMasters({ log, endpoints });
+  const importSteps = createImportSteps({ db, judgement, masters, packages });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),
     publishing: createPublishing({ db, judgement, masters, log, show, lockMaster, triggerIndex }),
@@ -49,7 +51,8 @@ export function createAuthoring(options: Authoring) {
     rotateSecret: createSecretRotation({ db, endpoints, lockMaster }),
     restoring: createRestoring({ db, judgement, masters, log, show, lockMaster }),
     comparison: createComparison({ db }),
-    transfer: createTransfer({ db, judgement, masters, packages }),
+    importSteps,
+    transfer: createTransfer({ db, steps: importSteps }),
     presets: createPayloadPresets({ db }),
     problems: createCodeProblems({ codeReadings }),
   };

@@ -1,22 +1,22 @@
 /** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
-import { type DataSource, type EntityManager, IsNull } from "typeorm";
-import { ActionRow } from "../../data/action.js";
-import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
+import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { ActionError, type ErrorDetails } from "../../errors.js";
+import { ActionError, type ImportFault } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, NO_LIMITS } from "../../rules/action-input.js";
 import { described, isObject } from "../../rules/described.js";
-import { isKept } from "../../rules/packages.js";
 import type { Reserve } from "../../rules/page.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { createAddressClaims, freeRoutes } from "../http/routes.js";
-import type { Packages, Resolved } from "../packages/packages.js";
-import type { Author } from "../packages/script-room.js";
-import { inputOf } from "./action-rows.js";
-import type { Judged, Judgement } from "./judgement.js";
-import { changedFields, type Masters } from "./masters.js";
+import { createAddressClaims } from "../http/routes.js";
+import {
+  type ExportedAction,
+  exportedAction,
+  type ImportEntry,
+  type ImportStep,
+  type ImportSteps,
+  nameOf,
+  namesOf,
+} from "./import-steps.js";
 
 /** Of the document; a later one that reads otherwise gets another number. */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
@@ -35,15 +35,6 @@ export interface TransferDocument {
   actions: ExportedAction[];
 }
 
-/**
- * Whole, so that what is not set is cleared where it is imported. `assets`: of scripts that the service keeps, which exactly; an import
- * brings those very scripts back where they are known.
- */
-type ExportedAction = Omit<ActionInput, keyof RunLimits> &
-  LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
-
-export type ImportFault = NonNullable<ErrorDetails["faults"]>[number];
-
 /** What an import did or, in a dry run, would do. `faults` is empty unless it is a dry run. */
 export interface ImportReport {
   dryRun: boolean;
@@ -53,21 +44,8 @@ export interface ImportReport {
   faults: ImportFault[];
 }
 
-/** What a document says of an action, and what its dependencies become. */
-interface Entry {
-  data: unknown;
-  resolved: Resolved;
-}
-
-interface Step {
-  /** null: to be created. */
-  current: ActionRow | null;
-  judged: Judged;
-  fields: string[];
-}
-
 interface Plan {
-  steps: Step[];
+  steps: ImportStep[];
   faults: ImportFault[];
 }
 
@@ -84,22 +62,8 @@ function entriesOf(document: unknown): unknown[] {
   return actions;
 }
 
-function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
-  const kept = assets
-    .filter(isKept)
-    .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
-  return kept.length === 0 ? {} : { assets: kept };
-}
-
-const scriptsOf = (assets: readonly StoredAsset[]) =>
-  assets.map(({ name, sha256 = "" }) => `${name} ${sha256}`).join("\n");
-const sameScripts = (one: readonly StoredAsset[], other: readonly StoredAsset[]) => scriptsOf(one) === scriptsOf(other);
-
-const nameOf = (entry: unknown): string | null =>
-  isObject(entry) && typeof entry["name"] === "string" ? entry["name"] : null;
-
 function reportOf({ steps, faults }: Plan, dryRun: boolean): ImportReport {
-  const named = (wanted: (step: Step) => boolean) => steps.filter(wanted).map(({ judged }) => judged.input.name);
+  const named = (wanted: (step: ImportStep) => boolean) => steps.filter(wanted).map(({ judged }) => judged.input.name);
   return {
     dryRun,
     created: named(({ current }) => current === null),
@@ -120,49 +84,9 @@ function refusalOf({ steps, faults }: Plan): ActionError {
 
 export type Transfer = ReturnType<typeof createTransfer>;
 
-export function createTransfer(options: {
-  db: DataSource;
-  judgement: Judgement;
-  masters: Masters;
-  packages: Packages;
-}) {
-  const { db, judgement, masters, packages } = options;
-
-  /** The app's masters of those names, locked until the end in one order for all. */
-  async function current(manager: EntityManager, appId: number, names: string[]): Promise<Map<string, ActionRow>> {
-    const found = await manager
-      .createQueryBuilder(ActionRow, "action")
-      .where("action.appId = :appId AND action.masterId IS NULL AND action.name = ANY (:names)", { appId, names })
-      .orderBy("action.id")
-      .setLock("pessimistic_write")
-      .getMany();
-    return new Map(found.map((row) => [row.name, row]));
-  }
-
-  /** @param rewritten the actions of the document that there are already, which may exchange addresses */
-  async function step(
-    manager: EntityManager,
-    appId: number,
-    { data, resolved }: Entry,
-    row: ActionRow | null,
-    rewritten: readonly number[],
-  ): Promise<Step> {
-    if (!row) {
-      const created = await judgement.created(manager, appId, data, resolved, rewritten);
-      return { current: null, judged: created, fields: [] };
-    }
-    if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-    const judged = await judgement.updated(manager, row, data, resolved, rewritten);
-    const fields = changedFields(inputOf(row), judged.input);
-    return { current: row, judged, fields: sameScripts(row.assets, judged.assets) ? fields : [...fields, "assets"] };
-  }
-
-  async function planOf(manager: EntityManager, appId: number, entries: Entry[]): Promise<Plan> {
-    // A text column holds no NUL, so no action bears such a name; the rules say so of the entry.
-    const names = entries
-      .map(({ data }) => nameOf(data))
-      .filter((name) => name !== null && !name.includes("\0")) as string[];
-    const known = await current(manager, appId, names);
+export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
+  async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<Plan> {
+    const known = await steps.lock(manager, appId, namesOf(entries.map(({ data }) => data)));
     const rewritten = [...known.values()].map(({ id }) => id);
     const seen = new Set<string>();
     const claimAddresses = createAddressClaims();
@@ -174,7 +98,7 @@ export function createTransfer(options: {
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique; ${described(name)} came twice`);
         }
         if (name !== null) seen.add(name);
-        const planned = await step(manager, appId, entry, known.get(name ?? "") ?? null, rewritten);
+        const planned = await steps.step(manager, appId, entry, known.get(name ?? "") ?? null, rewritten);
         claimAddresses(planned.judged.input.triggers);
         plan.steps.push(planned);
       } catch (error) {
@@ -183,30 +107,6 @@ export function createTransfer(options: {
       }
     }
     return plan;
-  }
-
-  /** Each entry with what its dependencies become, before anything is locked. */
-  async function resolvedAhead(author: Author, all: unknown[]): Promise<Entry[]> {
-    const entries: Entry[] = [];
-    for (const data of all) {
-      const name = nameOf(data);
-      const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
-      const row = name === null || name.includes("\0") ? null : await db.getRepository(ActionRow).findOneBy(where);
-      const promised = await packages.promised(isObject(data) ? data["assets"] : undefined);
-      entries.push({ data, resolved: await judgement.ahead(author, data, row, promised) });
-    }
-    return entries;
-  }
-
-  async function apply(manager: EntityManager, caller: Caller, appId: number, { steps }: Plan): Promise<void> {
-    // By name: two imports at once take the places in the index of names in one order, and none waits for the other in a circle.
-    const sorted = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
-    const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
-    await freeRoutes(manager, rewritten);
-    for (const { current: row, judged, fields } of sorted) {
-      if (!row) await masters.insert(manager, caller, appId, judged);
-      else if (fields.length > 0) await masters.replace(manager, caller, row, judged);
-    }
   }
 
   return {
@@ -218,10 +118,7 @@ export function createTransfer(options: {
         throw new ActionError("REQUEST_INVALID", `${most}, the app's actions are larger: list them page by page`);
       }
       await reserve(bytes);
-      const found = await db.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
-      const actions = found.map((row) => ({ ...NO_LIMITS, ...inputOf(row), ...exportedAssets(row) }));
-      actions.sort((a, b) => (a.name < b.name ? -1 : 1));
-      return { format: TRANSFER_FORMAT, actions };
+      return { format: TRANSFER_FORMAT, actions: (await steps.stored(db.manager, appId)).map(exportedAction) };
     },
 
     /**
@@ -230,13 +127,13 @@ export function createTransfer(options: {
      * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS when another request took a name meanwhile
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-      const entries = await resolvedAhead({ caller, appId }, entriesOf(document));
+      const entries = await steps.ahead({ caller, appId }, entriesOf(document));
       return db.transaction(async (manager) => {
         const plan = await planOf(manager, appId, entries);
         if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
         else if (!dryRun) throw refusalOf(plan);
         if (dryRun) return reportOf(plan, true);
-        await apply(manager, caller, appId, plan);
+        await steps.apply(manager, caller, appId, plan.steps);
         return reportOf(plan, false);
       });
     },

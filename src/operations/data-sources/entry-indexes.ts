@@ -21,6 +21,12 @@ export const INDEXES_MAX = 100;
 const LOCK = 0x73766369;
 const LOCK_EVERY_MS = 100;
 
+/** The indexes that a data source is to have. */
+export interface IndexChange {
+  key: DataSourceKey;
+  wishes: readonly IndexWish[];
+}
+
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
 export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
@@ -101,29 +107,30 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   }
 
+  /** Of one app: all of them and `save`, or none. */
   async function applyWith(
     client: pg.Client,
-    key: DataSourceKey,
-    wishes: readonly IndexWish[],
+    changes: readonly IndexChange[],
     save: () => Promise<unknown>,
   ): Promise<void> {
-    const held = await existing(client, key);
-    const wished = wishes.flatMap((wish) => definitions(key, wish));
-    const names = new Set(wished.map(({ name }) => name));
-    // One that is not valid was left by a process that ended while it made it.
-    await dropAll(
-      client,
-      [...held].flatMap(([name, valid]) => (valid ? [] : [name])),
-    );
-    const missing = wished.filter(({ name }) => held.get(name) !== true);
-    const surplus = [...held].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : []));
-    await checkRoom(
-      client,
-      key,
-      missing.filter(({ name }) => isCounted(name)).length - surplus.filter(isCounted).length,
-    );
+    const missing: Made[] = [];
+    const surplus: string[] = [];
+    for (const { key, wishes } of changes) {
+      const held = await existing(client, key);
+      const wished = wishes.flatMap((wish) => definitions(key, wish));
+      const names = new Set(wished.map(({ name }) => name));
+      // One that is not valid was left by a process that ended while it made it.
+      await dropAll(
+        client,
+        [...held].flatMap(([name, valid]) => (valid ? [] : [name])),
+      );
+      missing.push(...wished.filter(({ name }) => held.get(name) !== true));
+      surplus.push(...[...held].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
+    }
+    const more = missing.filter(({ name }) => isCounted(name)).length - surplus.filter(isCounted).length;
+    if (changes[0]) await checkRoom(client, changes[0].key, more);
     try {
-      for (const one of missing) await make(client, one);
+      for (const made of missing) await make(client, made);
       await save();
     } catch (error) {
       await dropAll(
@@ -148,7 +155,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       key: DataSourceKey,
       wishes: readonly IndexWish[],
       save: () => Promise<unknown> = async () => undefined,
-    ): Promise<void> => alone((client) => applyWith(client, key, wishes, save)),
+    ): Promise<void> => alone((client) => applyWith(client, [{ key, wishes }], save)),
+
+    /** The same for several data sources of one app: all of their indexes or none. */
+    applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
+      alone((client) => applyWith(client, changes, save)),
 
     /** Of a data source that is gone. */
     drop: (key: DataSourceKey): Promise<void> =>
@@ -175,8 +186,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
           if (key) keys.set(nameOfKey(key), key);
         }
         for (const [name, key] of keys) {
-          await applyWith(client, key, wishes.get(name) ?? [], async () => undefined).catch((error: unknown) =>
-            log.warn({ err: error, ...key }, "the indexes of a data source could not be made anew"),
+          await applyWith(client, [{ key, wishes: wishes.get(name) ?? [] }], async () => undefined).catch(
+            (error: unknown) => log.warn({ err: error, ...key }, "the indexes of a data source could not be made anew"),
           );
         }
       }),

@@ -32,6 +32,7 @@ import { createReadPool } from "./read-pool.js";
 import { createRecentQueries } from "./recent-queries.js";
 import { createSessions } from "./sessions.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
+import { createSourceDefinitions } from "./source-definitions.js";
 
 /** How long a stop waits for an index that is being made. */
 const INDEX_STOP_MS = 5_000;
@@ -72,7 +73,8 @@ export function createStore(options: {
   const commits = createEntryCommits({ changes, intake, versions });
   const imports = createEntryImports({ changes, intake, versions });
   const indexes = createEntryIndexes({ url: databaseUrl, log });
-  const dataSources = createDataSources({ db, sources, intake, indexes, log });
+  const definitions = createSourceDefinitions({ sources, indexes, log });
+  const dataSources = createDataSources({ db, sources, definitions, intake });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
   const recent = createRecentQueries();
   const searches = createEntrySearches({
@@ -119,5 +121,18 @@ export function createStore(options: {
     indexes.reconcile().catch((err: unknown) => log.warn({ err }, "the indexes on entries could not be looked at"));
   };
   const { sessionOf } = sessions;
-  return { dataSources, entries, trials, sessions, sources, appUsers, attempts, sessionOf, upkeep, start, stop };
+  return {
+    dataSources,
+    definitions,
+    entries,
+    trials,
+    sessions,
+    sources,
+    appUsers,
+    attempts,
+    sessionOf,
+    upkeep,
+    start,
+    stop,
+  };
 }

@@ -62,14 +62,23 @@ const READ_TIERS = {
 };
 
 const UPSERT = `
-  INSERT INTO setting (app_id, key, value, sealed, updated_by)
-  SELECT $1, s.key, s.value, s.sealed, $5 FROM unnest($2::text[], $3::text[], $4::bytea[]) AS s (key, value, sealed)
+  INSERT INTO setting (app_id, key, value, sealed, not_secret, updated_by)
+  SELECT $1, s.key, s.value, s.sealed, coalesce(d.not_secret, false), $5
+    FROM unnest($2::text[], $3::text[], $4::bytea[]) AS s (key, value, sealed)
+    LEFT JOIN declared_setting d ON d.app_id = $1 AND d.key = s.key
   ON CONFLICT (app_id, key) DO UPDATE
     SET value = excluded.value, sealed = excluded.sealed, updated_at = now(), updated_by = excluded.updated_by`;
 
 const OTHERS_BYTES = `
   SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed))), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1 AND key <> ALL ($2::text[])`;
+
+/* A key that is declared without a value is not configured. */
+const STATUS = `
+  SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
+    FROM (SELECT * FROM setting WHERE app_id = $1) s
+    FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
+   WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => tierOf(name) === "protected") : undefined;
@@ -230,13 +239,24 @@ export function createSettings(options: {
     );
   }
 
+  /** Removes settings and declarations of them; returns the keys of the removed settings. */
+  async function removeKeys(executor: Executor, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
+    const stored = keys.map(storedKey);
+    await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
+    const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
+    const removed = (await rows<{ key: string }>(executor, sql, [appId, stored])).map(({ key }) => spokenKey(key));
+    if (removed.length === 0) return removed;
+    await touchSettings(executor, appId);
+    await audit(executor, caller, { appId, type: "app.settings.delete", data: { keys: removed } });
+    return removed;
+  }
+
   /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
   async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkAskedKeys(keys);
-    const found = await rows<{ key: string; updatedAt: Date; updatedBy: number | null; notSecret: boolean }>(
+    const found = await rows<{ key: string; updatedAt: Date | null; updatedBy: number | null; notSecret: boolean }>(
       db,
-      `SELECT key, updated_at AS "updatedAt", updated_by AS "updatedBy", not_secret AS "notSecret" FROM setting
-        WHERE app_id = $1 AND CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`,
+      STATUS,
       [appId, keys?.map(storedKey) ?? null],
     );
     const unset = { configured: false, updatedAt: null, updatedBy: null };
@@ -244,14 +264,16 @@ export function createSettings(options: {
     const known = new Map<string, SettingStatus>(keys?.map((key) => [key, { key, ...unset, secret: secret(key) }]));
     for (const { updatedAt, updatedBy, notSecret, ...row } of found) {
       const key = spokenKey(row.key);
-      const times = { updatedAt: updatedAt.toISOString(), updatedBy };
-      known.set(key, { key, configured: true, ...times, secret: secret(key) && !notSecret });
+      const times = { updatedAt: updatedAt?.toISOString() ?? null, updatedBy };
+      known.set(key, { key, configured: updatedAt !== null, ...times, secret: secret(key) && !notSecret });
     }
     return [...known.values()];
   }
 
   return {
     write,
+    removeKeys,
+    emitUpdate,
 
     /** How much of their room underscore settings take, and with a key whose code has it. @throws SETTINGS_INVALID */
     async use(appId: number, key: string | null): Promise<SettingsUse> {
@@ -370,15 +392,8 @@ export function createSettings(options: {
       refuseProtected(caller, keys);
       await db.transaction(async (manager) => {
         await lock(manager, target);
-        const gone = await rows<{ key: string }>(
-          manager,
-          "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key",
-          [appId, keys.map(storedKey)],
-        );
-        if (gone.length === 0) return;
-        await touchSettings(manager, appId);
-        const removed = gone.map(({ key }) => spokenKey(key));
-        await audit(manager, caller, { appId, type: "app.settings.delete", data: { keys: removed } });
+        const removed = await removeKeys(manager, caller, appId, keys);
+        if (removed.length === 0) return;
         await emitUpdate(manager, caller, appId, removed);
       });
       return httpAt(appId);

@@ -1,0 +1,83 @@
+/** Manifests over GraphQL. Each method: the gate, then one call. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
+import type { ManifestKind } from "../../rules/manifest.js";
+import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
+
+@ObjectType("Manifest", { description: "Definitions of an app as one document, and the state that they are in." })
+class ManifestType {
+  @Field(() => String, { description: "Tag of the state, for `ifMatch`." }) tag: string;
+  @Field(() => GraphQLJSON, { description: "The document, whose JSON Schema is at /schemas/manifest.json." })
+  manifest: object;
+}
+
+@ObjectType("ManifestItem", { description: "Part of an app that a manifest names." })
+class ManifestItemType implements ManifestItem {
+  @Field(() => String, { description: "app, setting, dataSource, action or alert." }) kind: ManifestKind;
+  @Field(() => String, { description: "Name of the part; the key of a setting, the field of the app." }) name: string;
+}
+
+@ObjectType("ManifestPlan", { description: "Differences between a manifest and an app." })
+export class ManifestPlanType implements ManifestPlan {
+  @Field(() => [ManifestItemType], { description: "Parts that the app does not have." }) created: ManifestItem[];
+  @Field(() => [ManifestItemType], { description: "Parts that differ." }) changed: ManifestItem[];
+  @Field(() => [ManifestItemType], { description: "Parts that the manifest does not name, with `prune`." })
+  removed: ManifestItem[];
+}
+
+@ObjectType("ManifestResult", { description: "Differences that were found or applied." })
+class ManifestResultType implements ManifestResult {
+  @Field(() => ManifestPlanType, { description: "The differences." }) plan: ManifestPlan;
+  @Field(() => String, { description: "Tag of the app's manifest after this request." }) tag: string;
+}
+
+@Resolver()
+export class ManifestResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly manifests: Manifests,
+  ) {}
+
+  @Query(() => ManifestType, {
+    description: "Returns the definitions of the app: actions, data sources, alerts, settings without secret values.",
+  })
+  async manifest(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ManifestType> {
+    await this.gate.enter(context, "readManifest", appId);
+    return this.manifests.get(appId, context.answer?.reserve);
+  }
+
+  @Mutation(() => ManifestResultType, {
+    description:
+      "Applies a manifest to the drafts and definitions of the app: all of it, or nothing. Publishes nothing.",
+  })
+  async applyManifest(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("manifest", () => GraphQLJSON, { nullable: true, description: "The document." }) manifest: unknown,
+    @Arg("ifMatch", () => [String], {
+      nullable: true,
+      description: "Tags of the manifests that the change may start from; absent for any.",
+    })
+    ifMatch: readonly string[] | null | undefined,
+    @Arg("plan", () => Boolean, {
+      defaultValue: false,
+      description: "True to report the differences without applying them; false by default.",
+    })
+    plan: boolean,
+    @Arg("prune", () => Boolean, {
+      defaultValue: false,
+      description: "True to remove parts that the manifest does not name; false by default.",
+    })
+    prune: boolean,
+  ): Promise<ManifestResult> {
+    const caller = await this.gate.enter(context, "writeManifest", appId);
+    return this.manifests.apply(caller, manifest, {
+      ...{ appId, prune, keepsData: false, isPlan: plan },
+      precondition: ifMatch ?? undefined,
+      may: (operation) => this.gate.recheck(caller, operation, appId),
+    });
+  }
+}

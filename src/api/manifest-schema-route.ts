@@ -1,0 +1,16 @@
+/** GET `/schemas/manifest.json`: the JSON Schema of manifests, for editors and tools, without a credential. */
+import type { FastifyInstance } from "fastify";
+import { manifestJsonSchema } from "../rules/manifest.js";
+
+const PATH = "/schemas/manifest.json";
+
+export function registerManifestSchema(app: FastifyInstance, baseUrl: string): void {
+  const text = JSON.stringify(manifestJsonSchema(`${baseUrl}${PATH}`));
+  app.get(PATH, async (_request, reply) =>
+    reply
+      .type("application/schema+json; charset=utf-8")
+      .header("Cache-Control", "no-cache")
+      .header("Access-Control-Allow-Origin", "*")
+      .send(text),
+  );
+}

@@ -1,0 +1,138 @@
+/** Actions of a document, compared with the app's drafts and written by name. Shared by imports and manifests; knows neither format. */
+import { type DataSource, type EntityManager, IsNull } from "typeorm";
+import { ActionRow } from "../../data/action.js";
+import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { type ActionInput, NO_LIMITS } from "../../rules/action-input.js";
+import { isObject } from "../../rules/described.js";
+import { isKept } from "../../rules/packages.js";
+import { freeRoutes } from "../http/routes.js";
+import type { Packages, Resolved } from "../packages/packages.js";
+import type { Author } from "../packages/script-room.js";
+import { inputOf } from "./action-rows.js";
+import type { Judged, Judgement } from "./judgement.js";
+import { changedFields, type Masters } from "./masters.js";
+
+/**
+ * All fields, so that an import also clears fields. `assets` names the stored scripts exactly; an import uses those same scripts if the
+ * service knows them.
+ */
+export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
+  LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
+
+/** An action of a document, with its resolved dependencies. */
+export interface ImportEntry {
+  data: unknown;
+  resolved: Resolved;
+}
+
+/** An action of a document that can be written. */
+export interface ImportStep {
+  /** The draft to replace; null to create one. */
+  current: ActionRow | null;
+  judged: Judged;
+  /** Fields that change. */
+  fields: string[];
+}
+
+function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
+  const kept = assets
+    .filter(isKept)
+    .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
+  return kept.length === 0 ? {} : { assets: kept };
+}
+
+export const exportedAction = (row: ActionRow): ExportedAction => ({
+  ...NO_LIMITS,
+  ...inputOf(row),
+  ...exportedAssets(row),
+});
+
+const scriptsOf = (assets: readonly StoredAsset[]) =>
+  assets.map(({ name, sha256 = "" }) => `${name} ${sha256}`).join("\n");
+const sameScripts = (one: readonly StoredAsset[], other: readonly StoredAsset[]) => scriptsOf(one) === scriptsOf(other);
+
+export const nameOf = (data: unknown): string | null =>
+  isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
+
+/** Names that an action may have: a text column holds no NUL, and the rules report it. */
+export const namesOf = (all: readonly unknown[]): string[] =>
+  all.map(nameOf).filter((name): name is string => name !== null && !name.includes("\0"));
+
+export type ImportSteps = ReturnType<typeof createImportSteps>;
+
+export function createImportSteps(options: {
+  db: DataSource;
+  judgement: Judgement;
+  masters: Masters;
+  packages: Packages;
+}) {
+  const { db, judgement, masters, packages } = options;
+
+  return {
+    /** The app's drafts, by name. */
+    async stored(manager: EntityManager, appId: number): Promise<ActionRow[]> {
+      const found = await manager.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
+      return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+
+    /** The app's drafts of those names, or all, locked until the end of the transaction in one order for all. */
+    async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
+      const found = await manager
+        .createQueryBuilder(ActionRow, "action")
+        .where("action.appId = :appId AND action.masterId IS NULL", { appId })
+        .andWhere("(:all OR action.name = ANY (:names))", { all: names === null, names: names ?? [] })
+        .orderBy("action.id")
+        .setLock("pessimistic_write")
+        .getMany();
+      return new Map(found.map((row) => [row.name, row]));
+    },
+
+    /** Reads the code and resolves the dependencies of each action, before anything is locked. */
+    async ahead(author: Author, all: readonly unknown[]): Promise<ImportEntry[]> {
+      const entries: ImportEntry[] = [];
+      for (const data of all) {
+        const [name] = namesOf([data]);
+        const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
+        const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
+        const promised = await packages.promised(isObject(data) ? data["assets"] : undefined);
+        entries.push({ data, resolved: await judgement.ahead(author, data, row, promised) });
+      }
+      return entries;
+    },
+
+    /**
+     * @param rewritten drafts that the document replaces or removes, whose addresses are free
+     * @throws a status of the validation table, DEPENDENCY_UNRESOLVED, ACTION_NOT_V3
+     */
+    async step(
+      manager: EntityManager,
+      appId: number,
+      { data, resolved }: ImportEntry,
+      row: ActionRow | null,
+      rewritten: readonly number[],
+    ): Promise<ImportStep> {
+      if (!row) {
+        const created = await judgement.created(manager, appId, data, resolved, rewritten);
+        return { current: null, judged: created, fields: [] };
+      }
+      if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
+      const judged = await judgement.updated(manager, row, data, resolved, rewritten);
+      const fields = changedFields(inputOf(row), judged.input);
+      return { current: row, judged, fields: sameScripts(row.assets, judged.assets) ? fields : [...fields, "assets"] };
+    },
+
+    /** @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions are too large */
+    async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
+      // By name: two imports at once insert into the index of names in one order, and do not wait for each other in a circle.
+      const sorted = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
+      const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
+      await freeRoutes(manager, rewritten);
+      for (const { current: row, judged, fields } of sorted) {
+        if (!row) await masters.insert(manager, caller, appId, judged);
+        else if (fields.length > 0) await masters.replace(manager, caller, row, judged);
+      }
+    },
+  };
+}

@@ -1,0 +1,163 @@
+/** Definitions of data sources written inside a transaction of the caller, and their indexes around it. Validates no input. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import type { DataSourceFields } from "../../rules/entries/data-source-input.js";
+import { hashedBy } from "../../rules/entries/hooks.js";
+import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+import { audit } from "../records/audit.js";
+import { type DataSourceRows, deleteSource, FIELDS, lockSource, type StoredDataSource } from "./data-source-rows.js";
+import { finishNew } from "./entry-changes.js";
+import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
+import type { DataSourceKey } from "./entry-rows.js";
+import { insertTexts } from "./entry-statements.js";
+import { type IndexWish, isUnique, topColumnsOf } from "./index-definitions.js";
+
+const CREATE = `
+  INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
+  OVERRIDING SYSTEM VALUE
+  SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
+    FROM app WHERE id = $1 RETURNING ${FIELDS}`;
+
+/* What has been hashed stays hidden, whatever becomes of the hook. */
+const UPDATE = `
+  UPDATE data_source
+     SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
+         hooks = coalesce($6, hooks),
+         hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT one), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS one),
+         indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
+         updated_at = ${NEXT_UPDATED_AT}
+   WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;
+
+const RESERVE_IDS = `
+  SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
+
+/** The lists as the statements take them; null: as it was. */
+const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+
+/** Time that a request waits to receive the error of an index: an index of millions of entries takes minutes. */
+const INDEX_WAIT_MS = 3_000;
+
+/** A data source as it is stored first. */
+export type SourceDefinition = Pick<
+  StoredDataSource,
+  "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"
+>;
+
+/** Hashes of the same value differ: an index of them would keep nothing unique. @throws REQUEST_INVALID */
+export function checkUnique(wishes: readonly IndexWish[], hashed: readonly string[]): void {
+  const column = wishes
+    .filter(isUnique)
+    .flatMap(topColumnsOf)
+    .find((one) => hashed.includes(one));
+  if (column === undefined) return;
+  throw new ActionError("REQUEST_INVALID", `${JSON.stringify(column)} is hashed: its values cannot be unique`);
+}
+
+/** New indexes of a data source, and those that it has until then. */
+export interface IndexReplacement extends IndexChange {
+  before: readonly IndexWish[];
+}
+
+export type SourceName = Pick<StoredDataSource, "id" | "name">;
+
+export async function hasEntries(executor: Executor, appId: number, id: number): Promise<boolean> {
+  const sql = "SELECT FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 LIMIT 1";
+  return (await rows(executor, sql, [appId, id])).length > 0;
+}
+
+export type SourceDefinitions = ReturnType<typeof createSourceDefinitions>;
+
+export function createSourceDefinitions(options: { sources: DataSourceRows; indexes: EntryIndexes; log: Logger }) {
+  const { sources, indexes, log } = options;
+
+  /** Builds the indexes, in the background if they take long; a failure afterwards is logged. */
+  async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
+    const done = indexes.applyAll(changes, async () => undefined);
+    const keys = changes.map(({ key }) => key);
+    done.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be made"));
+    const waited = new AbortController();
+    const enough = delay(INDEX_WAIT_MS, undefined, { signal: waited.signal, ref: false }).catch(() => undefined);
+    await Promise.race([done, enough]).finally(() => waited.abort());
+  }
+
+  return {
+    /** IDs for data sources that are inserted later. */
+    async reserveIds(executor: Executor, count: number): Promise<number[]> {
+      return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
+    },
+
+    /** Inserts a data source with the texts of its first entries. */
+    async insert(
+      executor: Executor,
+      caller: Caller,
+      appId: number,
+      definition: SourceDefinition,
+      texts: readonly string[],
+      id: number | null = null,
+    ): Promise<StoredDataSource> {
+      const { name, columns, accessRules, hooks, hashedColumns, indexes: wishes, isUsers } = definition;
+      const lists = [columns, accessRules, hooks, hashedColumns, wishes].map(asJson);
+      const [source] = await rows<StoredDataSource>(executor, CREATE, [appId, name, ...lists, isUsers, id]);
+      await insertTexts(executor, source!, texts);
+      await finishNew(executor, source!, texts);
+      await audit(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
+      await sources.announce(executor, appId);
+      return source!;
+    },
+
+    /** Changes the fields that are given. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    async change(
+      executor: Executor,
+      caller: Caller,
+      { appId, id, precondition }: { appId: number; id: number; precondition: Precondition },
+      fields: DataSourceFields,
+    ): Promise<StoredDataSource> {
+      await lockSource(executor, appId, id, precondition);
+      const { name, columns, accessRules, hooks, indexes: wishes, isUsers = null } = fields;
+      const lists = [columns, accessRules, hooks, hashedBy(hooks ?? []), wishes].map(asJson);
+      const [after] = await rows<StoredDataSource>(executor, UPDATE, [appId, id, name ?? null, ...lists, isUsers]);
+      await audit(executor, caller, { appId, type: "dataSource.update", data: { id, fields: Object.keys(fields) } });
+      await sources.announce(executor, appId);
+      return after!;
+    },
+
+    /** Deletes a data source, with a lock that entries wait for. @throws DATA_SOURCE_NOT_EMPTY */
+    async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
+      await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
+      if (await hasEntries(executor, appId, id)) {
+        throw new ActionError("DATA_SOURCE_NOT_EMPTY", `the data source ${JSON.stringify(name)} has entries`);
+      }
+      await deleteSource(executor, appId, id, undefined);
+      await audit(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
+      await sources.announce(executor, appId);
+    },
+
+    /** Drops the indexes of a data source that is gone, in the background: it waits for all readers. */
+    dropIndexes(key: DataSourceKey): void {
+      indexes.drop(key).catch((error: unknown) => log.warn({ err: error, id: key.id }, "indexes could not be dropped"));
+    },
+
+    /**
+     * Builds indexes, then saves, then drops the indexes that are no longer wished for. A unique index holds once this resolves; other
+     * indexes may still be built in the background. If `save` fails, the indexes are as before.
+     * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
+     */
+    async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {
+      if (changes.length === 0) {
+        await save();
+        return;
+      }
+      if (changes.some(({ wishes }) => wishes.some(isUnique))) return indexes.applyAll(changes, save);
+      try {
+        await buildFirst(changes);
+        await save();
+      } catch (error) {
+        await buildFirst(changes.map(({ key, before }) => ({ key, wishes: before })));
+        throw error;
+      }
+    },
+  };
+}

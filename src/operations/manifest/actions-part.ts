@@ -1,0 +1,152 @@
+/** Drafts of actions in a manifest, with the data sources of their log triggers by name. */
+import { ActionRow } from "../../data/action.js";
+import { ActionError, type PathFault } from "../../errors.js";
+import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
+import { described, isObject } from "../../rules/described.js";
+import type { Manifest } from "../../rules/manifest.js";
+import {
+  type ExportedAction,
+  exportedAction,
+  type ImportEntry,
+  type ImportStep,
+  type ImportSteps,
+} from "../actions/import-steps.js";
+import { createAddressClaims } from "../http/routes.js";
+import { audit } from "../records/audit.js";
+import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+
+type Item = NonNullable<Manifest["actions"]>[number];
+
+const FIELDS = Object.keys(ACTION_SHAPE.fields);
+
+/** Applies `change` to the `where` of each log trigger. */
+function withWheres(
+  triggers: unknown,
+  change: (where: Record<string, unknown>, place: string) => Record<string, unknown>,
+): unknown {
+  if (!Array.isArray(triggers)) return triggers;
+  return triggers.map((trigger: unknown, at) => {
+    if (!isObject(trigger) || trigger["trigger"] !== "log" || !isObject(trigger["where"])) return trigger;
+    return { ...trigger, where: change(trigger["where"], `triggers[${at}].where`) };
+  });
+}
+
+/** @param sources names of the app's data sources by ID */
+export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>): Item {
+  const action: ExportedAction = exportedAction(row);
+  const triggers = withWheres(action.triggers, ({ dataSourceId, ...where }) => {
+    const name = sources.get(dataSourceId as number);
+    if (name !== undefined) return { ...where, dataSource: name };
+    return dataSourceId === undefined ? where : { ...where, dataSourceId };
+  });
+  return { ...action, triggers } as Item;
+}
+
+/** The action as the API takes it; triggers whose data source is unknown have none. */
+function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
+  if (item.triggers === undefined) return item;
+  const triggers = withWheres(item.triggers, ({ dataSource, ...where }, place) => {
+    if (dataSource === undefined || dataSource === null) return where;
+    const id = ids.get(dataSource as string);
+    if (id !== undefined) return { ...where, dataSourceId: id };
+    const path = `${place}.dataSource`;
+    const error = `${path} must be the name of a data source of the app (got ${described(dataSource)})`;
+    onFault({ path, status: "DATA_SOURCE_NOT_FOUND", error });
+    return where;
+  });
+  return { ...item, triggers };
+}
+
+/** An item of the manifest as the API takes it, with faults of what it refers to. */
+export interface ReadyAction {
+  entry: ImportEntry;
+  faults: PathFault[];
+}
+
+/** Reads code and resolves dependencies, before anything is locked. @param ids of the app's data sources, by name */
+export async function readyActions(
+  steps: ImportSteps,
+  { caller, appId }: Pick<PlanContext, "caller" | "appId">,
+  items: readonly Item[],
+  ids: ReadonlyMap<string, number>,
+): Promise<ReadyAction[]> {
+  const faults: PathFault[][] = [];
+  const data = items.map((item, at) => {
+    const ofItem: PathFault[] = [];
+    faults.push(ofItem);
+    return actionData(item, ids, ({ path, ...fault }) => ofItem.push({ ...fault, path: `actions[${at}].${path}` }));
+  });
+  const entries = await steps.ahead({ caller, appId }, data);
+  return entries.map((entry, at) => ({ entry, faults: faults[at]! }));
+}
+
+function faultsOf(at: number, error: unknown): PathFault[] {
+  const place = `actions[${at}]`;
+  if (error instanceof ActionInputError) {
+    return error.all.map(({ field, status, error: message }) => {
+      const inner = faultAt(place, new ActionError(status, message), FIELDS);
+      return inner.path === place ? { ...inner, path: `${place}.${field}` } : inner;
+    });
+  }
+  return [faultAt(place, error, FIELDS)];
+}
+
+async function removeActions({ manager, caller, appId }: PlanContext, removed: readonly ActionRow[]): Promise<void> {
+  for (const { id, name } of removed) {
+    await manager.delete(ActionRow, id);
+    await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
+  }
+}
+
+export interface ActionsPlan extends PartPlan {
+  /** Names of the actions that there are once the manifest is applied. */
+  names: ReadonlySet<string>;
+}
+
+/** @param current the app's drafts by name, locked; legacy actions are among them */
+export async function planActions(
+  steps: ImportSteps,
+  context: PlanContext,
+  items: readonly Item[] | undefined,
+  ready: readonly ReadyAction[],
+  current: ReadonlyMap<string, ActionRow>,
+): Promise<ActionsPlan> {
+  const { manager, caller, appId, prune } = context;
+  const faults: PathFault[] = repeatedNames("actions", "name", items ?? []);
+  const writes: ImportStep[] = [];
+  const named = new Set((items ?? []).map(({ name }) => name));
+  const drafts = [...current.values()].filter(({ actionVersion }) => actionVersion === "v3");
+  const removed = items && prune ? drafts.filter(({ name }) => !named.has(name)) : [];
+  const rewritten = drafts.filter((row) => named.has(row.name) || removed.includes(row)).map(({ id }) => id);
+  const claimAddresses = createAddressClaims();
+  for (const [at, { entry, faults: ofItem }] of ready.entries()) {
+    faults.push(...ofItem);
+    try {
+      const step = await steps.step(manager, appId, entry, current.get(items![at]!.name) ?? null, rewritten);
+      claimAddresses(step.judged.input.triggers);
+      if (step.current === null || step.fields.length > 0) writes.push(step);
+    } catch (error) {
+      faults.push(...faultsOf(at, error));
+    }
+  }
+  const names = new Set([...drafts.filter((row) => !removed.includes(row)).map(({ name }) => name), ...named]);
+  return {
+    changes: [
+      ...writes.map(({ current: row, judged }) => ({
+        ...{ kind: "action" as const, name: judged.input.name },
+        verb: row ? ("changed" as const) : ("created" as const),
+      })),
+      ...removed.map(({ name }) => ({ kind: "action" as const, name, verb: "removed" as const })),
+    ],
+    faults,
+    needs: [
+      ...(writes.length > 0 ? (["importActions"] as const) : []),
+      ...(removed.length > 0 ? (["removeAction"] as const) : []),
+    ],
+    names,
+    async apply() {
+      await removeActions(context, removed);
+      await steps.apply(manager, caller, appId, writes);
+    },
+  };
+}

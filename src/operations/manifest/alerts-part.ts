@@ -1,0 +1,106 @@
+/** Alerts in a manifest, with their actions by name. The value of an alert's setting is not checked: a manifest holds no secrets. */
+import { isDeepStrictEqual } from "node:util";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { ALERT_RULES_PER_APP } from "../../limits.js";
+import { type AlertInput, alertInput } from "../../rules/alert-input.js";
+import { described } from "../../rules/described.js";
+import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
+import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
+import { audit } from "../records/audit.js";
+import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+
+type Item = NonNullable<Manifest["alerts"]>[number];
+
+/** An alert of the app, with the name of its action. */
+export interface NamedRule {
+  rule: AlertRule;
+  action: string | null;
+}
+
+export function alertItem({ rule, action }: NamedRule): Item {
+  const { name, condition, failures, of, minutes, channel, to, setting, enabled } = rule;
+  return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
+}
+
+/** Stands for the action that is looked up when the alert is written. */
+const SOME_ACTION = 1;
+
+function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): AlertInput {
+  const { action = before?.action ?? null, ...rest } = item;
+  if (action !== null && !actions.has(action)) {
+    throw new ActionError(
+      "ACTION_NOT_FOUND",
+      `action must be the name of an action of the app (got ${described(action)})`,
+    );
+  }
+  const stored = before && { ...before.rule, actionId: null };
+  return alertInput({ ...rest, actionId: action === null ? null : SOME_ACTION }, stored);
+}
+
+async function actionIds(executor: Executor, appId: number, names: string[]): Promise<Map<string, number>> {
+  const sql = "SELECT id, name FROM action WHERE app_id = $1 AND master_id IS NULL AND name = ANY ($2::text[])";
+  const found = await rows<{ id: number; name: string }>(executor, sql, [appId, names]);
+  return new Map(found.map(({ id, name }) => [name, id]));
+}
+
+interface Write {
+  before: NamedRule | undefined;
+  input: AlertInput;
+  action: string | null;
+}
+
+/** @param actions names of the app's actions once the manifest is applied */
+export function planAlerts(
+  { manager, caller, appId, prune }: PlanContext,
+  items: readonly Item[] | undefined,
+  current: readonly NamedRule[],
+  actions: ReadonlySet<string>,
+): PartPlan {
+  const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
+  if (items === undefined) return plan;
+  const known = new Map(current.map((one) => [one.rule.name, one]));
+  const writes: Write[] = [];
+  plan.faults = repeatedNames("alerts", "name", items);
+  for (const [at, item] of items.entries()) {
+    try {
+      const before = known.get(item.name);
+      const input = inputOf(item, actions, before);
+      const action = item.action === undefined ? (before?.action ?? null) : item.action;
+      const after = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, action });
+      if (before && isDeepStrictEqual(alertItem(before), after)) continue;
+      writes.push({ before, input, action });
+      plan.changes.push({ kind: "alert", name: item.name, verb: before ? "changed" : "created" });
+    } catch (error) {
+      plan.faults.push(faultAt(`alerts[${at}]`, error, ALERT_FIELDS));
+    }
+  }
+  const named = new Set(items.map(({ name }) => name));
+  const removed = prune ? current.filter(({ rule }) => !named.has(rule.name)) : [];
+  const count = current.length - removed.length + writes.filter(({ before }) => !before).length;
+  if (count > ALERT_RULES_PER_APP) {
+    const error = `an app has at most ${ALERT_RULES_PER_APP} alerts (got ${count})`;
+    plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
+  }
+  plan.changes.push(
+    ...removed.map(({ rule }) => ({ kind: "alert" as const, name: rule.name, verb: "removed" as const })),
+  );
+  if (writes.length > 0) plan.needs.push("manageAlerts");
+  if (removed.length > 0) plan.needs.push("removeAlerts");
+  plan.apply = async () => {
+    for (const { rule } of removed) {
+      await deleteRule(manager, appId, rule.id);
+      await audit(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
+    }
+    const names = writes.flatMap(({ action }) => (action === null ? [] : [action]));
+    const ids = await actionIds(manager, appId, names);
+    for (const { before, input, action } of writes) {
+      const written = { ...input, actionId: action === null ? null : ids.get(action)! };
+      if (before) await updateRule(manager, before.rule.id, written);
+      const ruleId = before?.rule.id ?? (await insertRule(manager, appId, written));
+      const verb = before ? "update" : "create";
+      await audit(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
+    }
+  };
+  return plan;
+}

@@ -1,0 +1,174 @@
+/** Data sources in a manifest, without their entries. Their indexes are built around the transaction that applies the manifest. */
+import { isDeepStrictEqual } from "node:util";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError, type PathFault } from "../../errors.js";
+import { DATA_SOURCES_PER_APP } from "../../limits.js";
+import { type Caller, isPerson } from "../../rules/access.js";
+import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
+import { hashedBy } from "../../rules/entries/hooks.js";
+import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
+import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
+import { FIELDS, type StoredDataSource } from "../data-sources/data-source-rows.js";
+import { checkIndexes } from "../data-sources/index-definitions.js";
+import {
+  checkUnique,
+  hasEntries,
+  type IndexReplacement,
+  type SourceDefinition,
+  type SourceDefinitions,
+} from "../data-sources/source-definitions.js";
+import { faultAt, type Mode, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+
+type Item = NonNullable<Manifest["dataSources"]>[number];
+
+/** The app's data sources by name, locked until the end of the transaction if `lock` is set. */
+export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
+  const sql = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
+  const found = await rows<StoredDataSource>(executor, sql, [appId]);
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+export function sourceItem({ name, columns, accessRules, hooks, indexes, isUsers }: StoredDataSource): Item {
+  return { name, columns, accessRules, hooks, indexes, isUsers } as unknown as Item;
+}
+
+interface Write {
+  before: StoredDataSource | null;
+  after: SourceDefinition;
+  fields: string[];
+}
+
+type Definable = Pick<SourceDefinition, (typeof COMPARED)[number]>;
+const COMPARED = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
+
+/** @throws statuses of data sources, for one item */
+function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: Mode): Write {
+  const fields = before ? parseDataSourceChange(item) : parseNewDataSource(item);
+  const name = fields.name ?? before!.name;
+  const merges = before !== null && (!mode.prune || mode.keepsData);
+  const columns = [
+    ...new Set([...(fields.columns ?? []), ...(merges || !fields.columns ? (before?.columns ?? []) : [])]),
+  ];
+  const given: Definable = {
+    columns,
+    accessRules: fields.accessRules ?? before?.accessRules ?? [],
+    hooks: fields.hooks ?? before?.hooks ?? [],
+    indexes: fields.indexes === undefined ? (before?.indexes ?? []) : checkIndexes(fields.indexes ?? []),
+    isUsers: fields.isUsers ?? before?.isUsers ?? false,
+  };
+  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedBy(given.hooks)])];
+  checkUnique(given.indexes, hashedColumns);
+  const isUsers = { before: before?.isUsers ?? false, mayMark: isPerson(caller), hashed: hashedColumns };
+  checkUsersMark(given.isUsers, isUsers);
+  const changed = before ? COMPARED.filter((field) => !isDeepStrictEqual(given[field], before[field])) : [...COMPARED];
+  if (changed.includes("hooks")) checkPlaceholders(given.hooks, columns);
+  return { before, after: { name, ...given, hashedColumns }, fields: changed };
+}
+
+export interface SourcesPlan extends PartPlan {
+  /** IDs by name of the data sources that there are once the manifest is applied. */
+  ids: ReadonlyMap<string, number>;
+  /** Indexes to build around the transaction. */
+  indexes: IndexReplacement[];
+  /** Data sources to create, which need IDs. */
+  created: string[];
+  /** Data sources that are removed. */
+  removed: StoredDataSource[];
+}
+
+/**
+ * @param reserved IDs for the data sources that are created
+ * @throws DATA_SOURCE_NOT_EMPTY for a data source with entries that would be removed
+ */
+export async function planSources(
+  definitions: SourceDefinitions,
+  context: PlanContext,
+  items: readonly Item[] | undefined,
+  current: readonly StoredDataSource[],
+  reserved: ReadonlyMap<string, number>,
+): Promise<SourcesPlan> {
+  const { manager, caller, appId, prune } = context;
+  const known = new Map(current.map((one) => [one.name, one]));
+  const { writes, faults } = writesOf(context, items ?? [], known);
+  const removed = items && prune ? await removable(context, items, current) : [];
+  const creates = writes.filter(({ before }) => before === null);
+  const count = current.length - removed.length + creates.length;
+  if (count > DATA_SOURCES_PER_APP) {
+    const error = `an app may have ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
+    faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
+  }
+  const kept = current.filter((one) => !removed.includes(one));
+  const ids = new Map([...reserved, ...kept.map(({ name, id }): [string, number] => [name, id])]);
+  const changes = writes.map(({ before, after: { name } }) => ({
+    ...{ kind: "dataSource" as const, name },
+    verb: before ? ("changed" as const) : ("created" as const),
+  }));
+  return {
+    changes: [
+      ...changes,
+      ...removed.map(({ name }) => ({ kind: "dataSource" as const, name, verb: "removed" as const })),
+    ],
+    faults,
+    needs: [
+      ...(writes.length > 0 ? (["writeDataSources"] as const) : []),
+      ...(removed.length > 0 ? (["removeDataSources"] as const) : []),
+    ],
+    ids,
+    indexes: writes.flatMap(({ before, after: { name, indexes: wishes } }) => {
+      const id = before?.id ?? reserved.get(name);
+      const same = isDeepStrictEqual(wishes, before?.indexes ?? []);
+      return same || id === undefined ? [] : [{ key: { appId, id }, wishes, before: before?.indexes ?? [] }];
+    }),
+    created: creates.map(({ after }) => after.name),
+    removed,
+    async apply() {
+      for (const { before, after, fields } of writes) {
+        const { hashedColumns: _, name, ...rest } = after;
+        const given = Object.fromEntries(Object.entries(rest).filter(([field]) => fields.includes(field)));
+        if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, given);
+        else await definitions.insert(manager, caller, appId, after, [], ids.get(name)!);
+      }
+      for (const source of removed) await definitions.removeEmpty(manager, caller, appId, source);
+    },
+  };
+}
+
+function writesOf(
+  { caller, prune, keepsData }: PlanContext,
+  items: readonly Item[],
+  known: ReadonlyMap<string, StoredDataSource>,
+): { writes: Write[]; faults: PathFault[] } {
+  const faults = repeatedNames("dataSources", "name", items);
+  const writes: Write[] = [];
+  for (const [at, item] of items.entries()) {
+    try {
+      // Names are stored without blanks around them.
+      const name = typeof item.name === "string" ? item.name.trim() : "";
+      const write = writeOf(caller, item, known.get(name) ?? null, { prune, keepsData });
+      if (write.fields.length > 0) writes.push(write);
+    } catch (error) {
+      faults.push(faultAt(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
+    }
+  }
+  return { writes, faults };
+}
+
+/** @throws DATA_SOURCE_NOT_EMPTY */
+async function removable(
+  { manager, appId, keepsData }: PlanContext,
+  items: readonly Item[],
+  current: readonly StoredDataSource[],
+): Promise<StoredDataSource[]> {
+  const named = new Set(items.map(({ name }) => String(name).trim()));
+  const removed: StoredDataSource[] = [];
+  for (const source of current.filter(({ name }) => !named.has(name))) {
+    const isFull = await hasEntries(manager, appId, source.id);
+    if (isFull && keepsData) continue;
+    if (isFull) {
+      const message = `the data source ${JSON.stringify(source.name)} has entries: prune never removes it`;
+      throw new ActionError("DATA_SOURCE_NOT_EMPTY", message);
+    }
+    removed.push(source);
+  }
+  return removed;
+}

@@ -1,0 +1,311 @@
+/** Reads the definitions of an app as one document, and applies such a document whole or not at all. Publishes nothing. */
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { DataSource, EntityManager } from "typeorm";
+import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
+import { ActionError, type PathFault } from "../../errors.js";
+import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
+import type { Caller, Operation } from "../../rules/access.js";
+import { appUpdate } from "../../rules/app-events.js";
+import { described, isObject, nestsDeeperThan } from "../../rules/described.js";
+import {
+  FAULTS_MAX,
+  MANIFEST_VERSION,
+  type Manifest,
+  type ManifestKind,
+  mergedFaults,
+  shapeFaults,
+} from "../../rules/manifest.js";
+import type { Reserve } from "../../rules/page.js";
+import type { Precondition } from "../../rules/precondition.js";
+import type { ImportSteps } from "../actions/import-steps.js";
+import { readRules } from "../alerts/alert-rows.js";
+import type { DataSourceRows } from "../data-sources/data-source-rows.js";
+import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
+import { audit } from "../records/audit.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
+import { readDefinitions } from "../settings/setting-definitions.js";
+import { lockApp, type Settings } from "../settings/settings.js";
+import { actionItem, planActions, type ReadyAction, readyActions } from "./actions-part.js";
+import { alertItem, planAlerts } from "./alerts-part.js";
+import { planApp, readApp } from "./app-part.js";
+import { planSources, type SourcesPlan, sourceItem, storedSources } from "./data-sources-part.js";
+import type { Change, Mode, PartPlan, PlanContext } from "./part.js";
+import { planSettings } from "./settings-part.js";
+
+/** A manifest with its entity tag, a digest of its content. */
+export interface ManifestAt {
+  tag: string;
+  manifest: Manifest;
+}
+
+export interface ManifestItem {
+  kind: ManifestKind;
+  name: string;
+}
+
+export interface ManifestPlan {
+  created: ManifestItem[];
+  changed: ManifestItem[];
+  removed: ManifestItem[];
+}
+
+/** Differences that were found or applied, and the tag of the app's manifest afterwards. */
+export interface ManifestResult {
+  plan: ManifestPlan;
+  tag: string;
+}
+
+export interface ApplyOptions extends Mode {
+  appId: number;
+  /** Tags of manifests that the change may start from; undefined for any. */
+  precondition: Precondition;
+  /** True to report the differences without applying them. */
+  isPlan: boolean;
+  /** Throws FORBIDDEN for an operation that the caller may not do. */
+  may: (operation: Operation) => void;
+}
+
+/** Work that is done before anything is locked. */
+interface Ahead {
+  ready: readonly ReadyAction[];
+  /** IDs for the data sources that are created, by name. */
+  reserved: ReadonlyMap<string, number>;
+  /** IDs of all data sources, by which the triggers of `ready` name them. */
+  ids: ReadonlyMap<string, number>;
+  /** Indexes that are built already. */
+  indexes?: readonly IndexReplacement[];
+}
+
+/** What one transaction found out. */
+interface Outcome extends ManifestResult {
+  sources: SourcesPlan;
+}
+
+const SIZE = `
+  SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text)), 0) FROM action
+           WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
+       + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
+            FROM data_source WHERE app_id = $1)
+       + (SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0) FROM setting WHERE app_id = $1) AS bytes`;
+
+const tagOf = (manifest: Manifest): string =>
+  createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
+
+/** @throws REQUEST_INVALID with faults if the document cannot be read */
+function readable(document: unknown): { manifest: Manifest; faults: PathFault[] } {
+  if (!isObject(document)) {
+    throw new ActionError("REQUEST_INVALID", `the manifest must be an object (got ${described(document)})`);
+  }
+  if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
+    throw new ActionError("REQUEST_INVALID", `the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);
+  }
+  const { faults, isReadable } = shapeFaults(document);
+  if (!isReadable) throw refusal(faults);
+  return { manifest: document as unknown as Manifest, faults };
+}
+
+function refusal(faults: readonly PathFault[]): ActionError {
+  const [first] = faults;
+  const message = `the manifest has ${faults.length} faults, first at ${first!.path || "its top"}: ${first!.error}`;
+  return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
+}
+
+function planOf(changes: readonly Change[]): ManifestPlan {
+  const named = (wanted: Change["verb"]) =>
+    changes.filter(({ verb }) => verb === wanted).map(({ kind, name }) => ({ kind, name }));
+  return { created: named("created"), changed: named("changed"), removed: named("removed") };
+}
+
+/** @throws MANIFEST_CHANGED if the app's data sources changed after the work ahead was done */
+function checkAhead({ ids, indexes }: SourcesPlan, ahead: Ahead): void {
+  const isSame = [...ids].every(([name, id]) => ahead.ids.get(name) === id);
+  if (!isSame || (ahead.indexes && !isDeepStrictEqual(indexes, ahead.indexes))) {
+    throw new ActionError("MANIFEST_CHANGED");
+  }
+}
+
+/** Lists that a manifest leaves out: with `prune` they are empty, otherwise they are not looked at. */
+const listOf = <T>(items: readonly T[] | undefined, { prune }: Mode): readonly T[] | undefined =>
+  items ?? (prune ? [] : undefined);
+
+export type Manifests = ReturnType<typeof createManifests>;
+
+export function createManifests(options: {
+  db: DataSource;
+  steps: ImportSteps;
+  settings: Settings;
+  sources: DataSourceRows;
+  definitions: SourceDefinitions;
+  logEvents: LogEvents;
+  intake: Intake;
+}) {
+  const { db, steps, settings, sources, definitions, logEvents, intake } = options;
+
+  /** Definitions of the app as their rows say. @param lock true to lock them until the end of the transaction */
+  async function stored(manager: EntityManager, appId: number, lock: boolean) {
+    if (lock) await lockApp(manager, appId);
+    const app = await readApp(manager, appId);
+    const held = await storedSources(manager, appId, lock);
+    const drafts = lock
+      ? await steps.lock(manager, appId, null)
+      : new Map((await steps.stored(manager, appId)).map((row) => [row.name, row]));
+    const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
+    const rules = (await readRules(manager, appId)).map((rule) => ({
+      rule,
+      action: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
+    }));
+    return { app, held, drafts, rules, settings: await readDefinitions(manager, appId) };
+  }
+
+  type Stored = Awaited<ReturnType<typeof stored>>;
+
+  function documentOf({ app, held, drafts, rules, settings: found }: Stored): ManifestAt {
+    const sourceNames = new Map(held.map(({ id, name }) => [id, name]));
+    const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
+    const manifest: Manifest = {
+      version: MANIFEST_VERSION,
+      app,
+      settings: found,
+      dataSources: held.map(sourceItem),
+      actions: actions.map((row) => actionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      alerts: rules.map(alertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
+    };
+    return { tag: tagOf(manifest), manifest };
+  }
+
+  /** @throws MANIFEST_CHANGED */
+  function checkTag(state: Stored, precondition: Precondition): void {
+    if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
+  }
+
+  async function planParts(
+    context: PlanContext,
+    manifest: Manifest,
+    state: Stored,
+    ahead: Ahead,
+    told: { fields: string[]; keys: string[] },
+  ): Promise<{ parts: PartPlan[]; sources: SourcesPlan }> {
+    const list = <T>(items: readonly T[] | undefined) => listOf(items, context);
+    const ofSettings = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
+      told.keys = keys;
+    });
+    const ofApp = planApp(context, manifest.app, state.app, (fields) => {
+      told.fields = fields;
+    });
+    const ofSources = await planSources(definitions, context, list(manifest.dataSources), state.held, ahead.reserved);
+    const ofActions = await planActions(steps, context, list(manifest.actions), ahead.ready, state.drafts);
+    const ofAlerts = planAlerts(context, list(manifest.alerts), state.rules, ofActions.names);
+    return { parts: [ofSettings, ofApp, ofSources, ofActions, ofAlerts], sources: ofSources };
+  }
+
+  /** Compares with the app, and applies unless it is only a plan: all in one transaction. */
+  function transact(
+    caller: Caller,
+    { manifest, faults: shape }: ReturnType<typeof readable>,
+    options: ApplyOptions,
+    ahead: Ahead,
+  ): Promise<Outcome> {
+    const { appId, precondition, isPlan, may } = options;
+    return db.transaction(async (manager) => {
+      const state = await stored(manager, appId, !isPlan);
+      checkTag(state, precondition);
+      const told: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
+      const context = { ...options, manager, caller };
+      const { parts, sources: ofSources } = await planParts(context, manifest, state, ahead, told);
+      const faults = mergedFaults(
+        parts.flatMap((part) => part.faults),
+        shape,
+      );
+      if (faults.length > 0) throw refusal(faults);
+      checkAhead(ofSources, ahead);
+      const changes = parts.flatMap((part) => part.changes);
+      for (const operation of new Set(parts.flatMap(({ needs }) => needs))) may(operation);
+      const plan = planOf(changes);
+      if (isPlan || changes.length === 0) return { plan, tag: documentOf(state).tag, sources: ofSources };
+      for (const part of parts) await part.apply();
+      await tellChanges(manager, caller, appId, told);
+      const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
+      await audit(manager, caller, { appId, type: "app.manifest.apply", data: counts });
+      return { plan, tag: documentOf(await stored(manager, appId, false)).tag, sources: ofSources };
+    });
+  }
+
+  async function tellChanges(
+    manager: EntityManager,
+    caller: Caller,
+    appId: number,
+    { fields, keys }: { fields: string[]; keys: string[] },
+  ): Promise<void> {
+    const change = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
+    if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(change));
+  }
+
+  /** IDs for the data sources that the manifest creates, by name. */
+  async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
+    const known = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
+    const names = (manifest.dataSources ?? [])
+      .map(({ name }) => String(name).trim())
+      .filter((name) => !known.has(name));
+    const ids = await definitions.reserveIds(db.manager, names.length);
+    return new Map(names.map((name, at) => [name, ids[at]!]));
+  }
+
+  return {
+    /** @throws REQUEST_INVALID where the document would be larger than MANIFEST_MAX_BYTES, and errors of `reserve` */
+    async get(appId: number, reserve: Reserve = async () => undefined): Promise<ManifestAt> {
+      const [{ bytes }] = (await rows<{ bytes: number }>(db, SIZE, [appId])) as [{ bytes: number }];
+      if (Number(bytes) > MANIFEST_MAX_BYTES) {
+        const most = `a manifest has at most ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
+        throw new ActionError("REQUEST_INVALID", `${most}, and this app's definitions are larger`);
+      }
+      await reserve(Number(bytes));
+      return db.transaction("REPEATABLE READ", async (manager) => documentOf(await stored(manager, appId, false)));
+    },
+
+    /**
+     * Creates, changes and, with `prune`, removes definitions until the app is as the manifest says: all of it or nothing.
+     * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS for a unique index, errors
+     *   of `may`
+     */
+    async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
+      const { appId, isPlan } = options;
+      const read = readable(document);
+      const reserved = await reserveIds(appId, read.manifest);
+      const held = await storedSources(db.manager, appId);
+      const ids = new Map([...reserved, ...held.map(({ name, id }): [string, number] => [name, id])]);
+      const ready = await readyActions(steps, { caller, appId }, read.manifest.actions ?? [], ids);
+      const ahead = { ready, reserved, ids };
+      const planned = await transact(caller, read, { ...options, isPlan: true }, ahead);
+      if (isPlan) return { plan: planned.plan, tag: planned.tag };
+      const written = read.manifest.dataSources ?? [];
+      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(written)), written.length + 1);
+      const outcome = await save(caller, read, options, ahead, planned.sources);
+      sources.forget();
+      for (const { id } of outcome.sources.removed) definitions.dropIndexes({ appId, id });
+      return { plan: outcome.plan, tag: outcome.tag };
+    },
+  };
+
+  /** Applies between the building and the dropping of indexes. */
+  async function save(
+    caller: Caller,
+    read: ReturnType<typeof readable>,
+    options: ApplyOptions,
+    ahead: Ahead,
+    planned: SourcesPlan,
+  ): Promise<Outcome> {
+    let outcome: Outcome | null = null;
+    try {
+      await definitions.withIndexes(planned.indexes, async () => {
+        outcome = await transact(caller, read, options, { ...ahead, indexes: planned.indexes });
+      });
+    } catch (error) {
+      // Another request created a part of the same name in the meantime.
+      if (isDuplicate(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
+      throw error;
+    }
+    return outcome!;
+  }
+}

@@ -1,0 +1,83 @@
+/** Parts of a manifest, each with its kind: read, compared with a document, and applied inside one transaction. Types, and what parts share. */
+import type { EntityManager } from "typeorm";
+import { ActionError, type PathFault } from "../../errors.js";
+import type { Caller, Operation } from "../../rules/access.js";
+import type { ManifestKind } from "../../rules/manifest.js";
+
+/** A difference between a manifest and the app. */
+export interface Change {
+  kind: ManifestKind;
+  name: string;
+  verb: "created" | "changed" | "removed";
+}
+
+/** How a manifest is applied. */
+export interface Mode {
+  /** True to remove parts that the manifest does not name. */
+  prune: boolean;
+  /**
+   * True to bring the definitions of another stage: values of settings stay, and so do columns and data sources that have entries.
+   */
+  keepsData: boolean;
+}
+
+export interface PlanContext extends Mode {
+  manager: EntityManager;
+  caller: Caller;
+  appId: number;
+}
+
+/** Changes of one part. `apply` writes them; it is called only if no part has faults. */
+export interface PartPlan {
+  changes: Change[];
+  faults: PathFault[];
+  /** Operations that the caller must be allowed to do. */
+  needs: Operation[];
+  apply(): Promise<void>;
+}
+
+const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
+  ["NAME_", "name"],
+  ["DESCRIPTION_", "description"],
+  ["CODE_", "code"],
+  ["ENVIRONMENT_", "environment"],
+  ["FREQUENCY_", "frequency"],
+  ["TIMEZONE_", "timezone"],
+  ["TRIGGER", "triggers"],
+  ["DEPENDENC", "dependencies"],
+  ["ACCESS_", "access"],
+  ["INTEGRATION_ORIGINS_", "integrationOrigins"],
+];
+
+/** A field's path at the start of a message, such as `hooks[0].runOn`. */
+const LEADING_PATH = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
+
+/** The path of a fault inside an item, by its message or its status. */
+function innerPath({ status, message }: ActionError, fields: readonly string[]): string {
+  const path = LEADING_PATH.exec(message)?.[0] ?? "";
+  const [first = ""] = path.split(/[.[]/, 1);
+  if (fields.includes(first)) return `.${path}`;
+  const field = FIELD_OF_STATUS.find(([prefix]) => status.startsWith(prefix))?.[1];
+  return field === undefined ? "" : `.${field}`;
+}
+
+/** @param place of the item, such as `actions[3]` @throws FORBIDDEN, and errors that are no refusal */
+export function faultAt(place: string, error: unknown, fields: readonly string[]): PathFault {
+  if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
+  return { path: place + innerPath(error, fields), status: error.status, error: error.message };
+}
+
+/** A fault for each name that an earlier item of the list has. */
+export function repeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
+  const seen = new Set<unknown>();
+  return items.flatMap((item, at) => {
+    const name = item[key];
+    if (typeof name !== "string") return [];
+    if (!seen.has(name)) {
+      seen.add(name);
+      return [];
+    }
+    const error = `${key} must be unique in ${field} (got ${JSON.stringify(name.slice(0, 60)).toWellFormed()} twice)`;
+    return [{ path: `${field}[${at}].${key}`, status: "NAME_ALREADY_EXISTS" as const, error }];
+  });
+}

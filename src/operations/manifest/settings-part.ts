@@ -1,0 +1,94 @@
+/** Settings in a manifest: names, tiers and public values. Values of private and protected settings are neither read nor written. */
+import { isDeepStrictEqual } from "node:util";
+import { ActionError, type PathFault } from "../../errors.js";
+import { described } from "../../rules/described.js";
+import type { Manifest } from "../../rules/manifest.js";
+import { SETTING_SHAPE } from "../../rules/manifest.js";
+import { checkSettingKeys, tierOf } from "../../rules/setting-tiers.js";
+import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
+import type { Settings } from "../settings/settings.js";
+import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+
+type Item = NonNullable<Manifest["settings"]>[number];
+
+const FIELDS = Object.keys(SETTING_SHAPE.fields);
+
+/** @throws SETTINGS_INVALID, REQUEST_INVALID */
+function check({ key, tier, value, secret }: Item): void {
+  checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
+  const actual = tierOf(key);
+  if (tier !== undefined && tier !== actual) {
+    throw new ActionError("REQUEST_INVALID", `tier must be ${actual} for this key (got ${described(tier)})`);
+  }
+  if (value !== undefined && actual !== "public") {
+    const advice = "set private and protected values with the settings API";
+    throw new ActionError("REQUEST_INVALID", `value must be absent for a ${actual} setting; ${advice}`);
+  }
+  if (secret !== undefined && actual !== "private") {
+    throw new ActionError("REQUEST_INVALID", `secret must be absent for a ${actual} setting`);
+  }
+}
+
+/** Writes of a plan, by what is written. */
+interface Writes {
+  values: [string, unknown][];
+  /** Keys without a value of their own, by whether their values are secret. */
+  declared: { secret: string[]; shown: string[] };
+  removed: string[];
+}
+
+function compare(item: Item, before: SettingDefinition | undefined, keepsData: boolean, writes: Writes): boolean {
+  const { key, value, secret } = item;
+  if (tierOf(key) === "public") {
+    const stays = before !== undefined && (value === undefined || (keepsData && "value" in before));
+    if (stays || (before && "value" in before && isDeepStrictEqual(before.value, value))) return false;
+    if (value === undefined) writes.declared.secret.push(key);
+    else writes.values.push([key, value]);
+    return true;
+  }
+  const wanted = secret ?? before?.secret ?? true;
+  if (before !== undefined && (before.tier !== "private" || before.secret === wanted)) return false;
+  writes.declared[wanted ? "secret" : "shown"].push(key);
+  return true;
+}
+
+/** @param changed receives the keys whose values are written or removed */
+export function planSettings(
+  settings: Settings,
+  context: PlanContext,
+  items: readonly Item[] | undefined,
+  current: readonly SettingDefinition[],
+  changed: (keys: string[]) => void,
+): PartPlan {
+  const { manager, caller, appId, prune, keepsData } = context;
+  const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
+  if (items === undefined) return plan;
+  const before = new Map(current.map((one) => [one.key, one]));
+  const writes: Writes = { values: [], declared: { secret: [], shown: [] }, removed: [] };
+  const faults: PathFault[] = repeatedNames("settings", "key", items);
+  for (const [at, item] of items.entries()) {
+    try {
+      check(item);
+      const { key } = item;
+      const verb = before.has(key) ? "changed" : "created";
+      if (compare(item, before.get(key), keepsData, writes)) plan.changes.push({ kind: "setting", name: key, verb });
+    } catch (error) {
+      faults.push(faultAt(`settings[${at}]`, error, FIELDS));
+    }
+  }
+  const named = new Set(items.map(({ key }) => key));
+  if (prune && !keepsData) writes.removed = [...before.keys()].filter((key) => !named.has(key));
+  plan.changes.push(...writes.removed.map((name) => ({ kind: "setting" as const, name, verb: "removed" as const })));
+  const marks = writes.declared.shown.length > 0 || writes.declared.secret.some((key) => before.has(key));
+  plan.needs = plan.changes.length === 0 ? [] : marks ? ["writeSettings", "markSettings"] : ["writeSettings"];
+  plan.faults = faults;
+  plan.apply = async () => {
+    const { values, declared, removed } = writes;
+    if (declared.secret.length > 0) await declareSettings(manager, appId, declared.secret, { secret: true });
+    if (declared.shown.length > 0) await declareSettings(manager, appId, declared.shown, { secret: false });
+    await settings.write(manager, caller, appId, values);
+    const gone = removed.length > 0 ? await settings.removeKeys(manager, caller, appId, removed) : [];
+    changed([...values.map(([key]) => key), ...gone]);
+  };
+  return plan;
+}

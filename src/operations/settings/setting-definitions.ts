@@ -1,0 +1,49 @@
+/** Names, tiers and public values of an app's settings, as a manifest has them. Never opens a sealed value. */
+import { type Executor, rows } from "../../data/database.js";
+import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
+import { type Tier, tierOf } from "../../rules/setting-tiers.js";
+
+/** A setting without the value of a private or protected key. */
+export interface SettingDefinition {
+  key: string;
+  tier: Tier;
+  /** Absent if the setting has no value yet. */
+  value?: unknown;
+  /** Of private settings: false if runs may show the value. */
+  secret?: boolean;
+}
+
+const READ = `
+  SELECT key, s.value, coalesce(s.not_secret, d.not_secret) AS "notSecret"
+    FROM (SELECT * FROM setting WHERE app_id = $1) s
+    FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)`;
+
+const DECLARE = `
+  INSERT INTO declared_setting (app_id, key, not_secret) SELECT $1, key, $3 FROM unnest($2::text[]) AS key
+  ON CONFLICT (app_id, key) DO UPDATE SET not_secret = excluded.not_secret`;
+
+const MARK = "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
+
+/** Settings that have a value or were declared without one, by key. */
+export async function readDefinitions(executor: Executor, appId: number): Promise<SettingDefinition[]> {
+  const found = await rows<{ key: string; value: string | null; notSecret: boolean }>(executor, READ, [appId]);
+  const definitions = found.map(({ key: stored, value, notSecret }): SettingDefinition => {
+    const key = spokenKey(stored);
+    const tier = tierOf(key);
+    if (tier === "public") return { key, tier, ...(value !== null && { value: JSON.parse(value) as unknown }) };
+    return tier === "private" ? { key, tier, secret: !notSecret } : { key, tier };
+  });
+  return definitions.sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** Stores names without a value, and whether runs may show the values of the private ones. */
+export async function declareSettings(
+  executor: Executor,
+  appId: number,
+  keys: readonly string[],
+  { secret }: { secret: boolean },
+): Promise<void> {
+  const stored = keys.map(storedKey);
+  await rows(executor, DECLARE, [appId, stored, !secret]);
+  await rows(executor, MARK, [appId, stored, !secret]);
+}

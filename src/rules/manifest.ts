@@ -1,0 +1,216 @@
+/** The manifest of an app: one schema that validates documents and that `/schemas/manifest.json` publishes. Reads no database. */
+import { z } from "zod";
+import type { PathFault } from "../errors.js";
+import { ALERT_RULES_PER_APP, DATA_SOURCES_PER_APP, SETTING_KEY_MAX_CHARACTERS } from "../limits.js";
+import type { ActionInput } from "./action-input.js";
+import type { AlertInput } from "./alert-input.js";
+import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
+import type { DataSourceFields } from "./entries/data-source-input.js";
+import { HTTP_WHERE_FIELDS } from "./http/where.js";
+import { TRIGGER_TYPES } from "./trigger-input.js";
+import { flat, nearestName, type Shape } from "./unknown-fields.js";
+
+/** Version of the document; a document with another meaning gets another number. */
+export const MANIFEST_VERSION = 1;
+export const ACTIONS_PER_MANIFEST = 10_000;
+export const SETTINGS_PER_MANIFEST = 10_000;
+/** Faults that one answer reports. */
+export const FAULTS_MAX = 1_000;
+
+/** Kinds of parts that a plan names. */
+export const MANIFEST_KINDS = ["app", "setting", "dataSource", "action", "alert"] as const;
+export type ManifestKind = (typeof MANIFEST_KINDS)[number];
+
+/** Any JSON value: documents come from JSON. */
+const json = z.unknown();
+const openObject = z.looseObject({});
+
+const trigger = z
+  .strictObject({
+    trigger: z.enum(TRIGGER_TYPES as [string, ...string[]]),
+    where: z
+      .strictObject({
+        ...Object.fromEntries(Object.keys(HTTP_WHERE_FIELDS).map((name) => [name, json])),
+        type: z.string().describe("Type of the event, for log and analytics triggers."),
+        dataSource: z.string().nullable().describe("Name of the data source, for a log trigger."),
+        dataSourceId: z.int().nullable().describe("ID of a data source that no longer exists."),
+        data: openObject.nullable().describe("Values that the data of an analytics event must have."),
+      })
+      .partial()
+      .nullable(),
+  })
+  .partial({ where: true });
+
+/** One entry per field of an action: a new field of `ActionInput` must be described here to compile. */
+const actionFields = {
+  name: z.string().describe("Name, unique in the app: letters, numbers, dashes and underscores."),
+  code: z.string().describe("JavaScript that defines the async function execute."),
+  description: z.string().nullable().describe("Description for other editors."),
+  active: z.boolean().describe("False if the action cannot be run."),
+  environment: z.enum(["server", "client", "any"]).describe("Environment in which the action runs."),
+  triggers: z.array(trigger).describe("What starts the action."),
+  dependencies: z.array(z.string()).describe("Packages and https URLs that the code uses."),
+  access: z
+    .union([z.enum(["everyone", "signedIn", "editors"]), z.strictObject({ user: openObject })])
+    .describe("Visitors who may run the action on demand: a word, or a condition on the signed-in user."),
+  integrationOrigins: z.array(z.string()).describe("Origins that the action may send requests to."),
+  frequency: z.string().nullable().describe("Cron expression of five fields, for a schedule trigger."),
+  timezone: z.string().nullable().describe("IANA time zone of the frequency."),
+  concurrency: z
+    .strictObject({ policy: z.enum(["skip", "queue", "cancel"]), limit: z.int(), key: z.string().nullable() })
+    .partial({ limit: true, key: true })
+    .nullable()
+    .describe("Limit of concurrent runs: policy, limit and key."),
+  debounce: z
+    .strictObject({ delayMs: z.int(), maxWaitMs: z.int(), manual: z.boolean() })
+    .partial({ maxWaitMs: true, manual: true })
+    .nullable()
+    .describe("Delay that merges starts: delayMs, maxWaitMs and manual."),
+  timeoutMs: z.int().nullable().describe("Maximum duration of a run in milliseconds."),
+} satisfies Record<keyof ActionInput, z.ZodType>;
+
+const action = z
+  .strictObject({
+    ...actionFields,
+    assets: z
+      .array(z.strictObject({ name: z.string(), version: z.string().optional(), integrity: z.string() }))
+      .describe("Exact scripts of the dependencies, written by the service."),
+  })
+  .partial()
+  .required({ name: true });
+
+const dataSourceFields = {
+  name: z.string().describe("Name, unique in the app."),
+  columns: z.array(z.string()).describe("Names of the columns, in order."),
+  accessRules: z.array(openObject).describe("Rules that grant access to the entries."),
+  hooks: z.array(openObject).describe("Operations and messages when entries are written."),
+  indexes: z.array(json).describe("Columns, lists of columns, or {columns, unique}."),
+  isUsers: z.boolean().describe("True if pages sign in by the entries."),
+} satisfies Record<keyof DataSourceFields, z.ZodType>;
+
+const dataSource = z.strictObject(dataSourceFields).partial().required({ name: true });
+
+const { actionId: _, ...alertFields } = {
+  name: z.string().describe("Name, unique in the app."),
+  condition: z.enum(ALERT_CONDITIONS).describe("Condition under which the alert fires."),
+  actionId: z.never(),
+  failures: z.int().describe("Number of failed runs among the last `of` runs."),
+  of: z.int().describe("Number of runs that are considered."),
+  minutes: z.int().describe("Minutes without a success, or of waiting in the queue."),
+  channel: z.enum(ALERT_CHANNELS).describe("Channel of the messages."),
+  to: z.array(z.string()).describe("Recipients of e-mails."),
+  setting: z.string().nullable().describe("Key of the protected setting with the webhook's address."),
+  enabled: z.boolean().describe("False if the alert never fires."),
+} satisfies Record<keyof AlertInput, z.ZodType>;
+
+const alert = z
+  .strictObject({
+    ...alertFields,
+    action: z.string().nullable().describe("Name of the action; null for the whole app."),
+  })
+  .partial()
+  .required({ name: true, condition: true, channel: true });
+
+const setting = z
+  .strictObject({
+    key: z.string().min(1).max(SETTING_KEY_MAX_CHARACTERS).describe("Top-level key of the setting."),
+    tier: z.enum(["public", "private", "protected"]).describe("Tier, which the key's leading underscores say."),
+    value: json.describe("Value of a public setting; other tiers never have one."),
+    secret: z.boolean().describe("False if runs may show the value of a private setting."),
+  })
+  .partial()
+  .required({ key: true });
+
+const app = z
+  .strictObject({
+    icon: z.string().nullable().describe("Icon of the app."),
+    hooks: json.describe("Hooks of the app's pages."),
+    dependencies: json.describe("Dependencies of the app's pages."),
+    isTemplate: z.boolean().describe("True if the app is a template."),
+  })
+  .partial();
+
+export const MANIFEST = z
+  .strictObject({
+    $schema: z.string().describe("Address of this schema, for editors."),
+    version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
+    app: app.describe("Properties of the app."),
+    settings: z.array(setting).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
+    dataSources: z.array(dataSource).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
+    actions: z.array(action).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
+    alerts: z.array(alert).max(ALERT_RULES_PER_APP).describe("Alerts."),
+  })
+  .partial()
+  .required({ version: true });
+
+export type Manifest = z.infer<typeof MANIFEST>;
+export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;
+
+/** The schema as a JSON Schema document. */
+export function manifestJsonSchema(id: string): object {
+  const { $schema, ...schema } = z.toJSONSchema(MANIFEST, { target: "draft-2020-12" });
+  return { $schema, $id: id, title: "Manifest of a Svc app", ...schema };
+}
+
+const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
+
+/** Fields of each kind of item. `actions` leaves triggers to the rules of actions, which also accept other spellings. */
+export const SETTING_SHAPE: Shape = flat(fieldsOf(setting));
+export const ALERT_FIELDS: readonly string[] = fieldsOf(alert);
+export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
+export const APP_SHAPE: Shape = flat(fieldsOf(app));
+
+/** `["actions", 3, "name"]` as `actions[3].name`. */
+export function pathText(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const part of path) {
+    const name = String(part);
+    if (typeof part === "number") text += `[${part}]`;
+    else if (/^[\w$]{1,60}$/.test(name)) text += text === "" ? name : `.${name}`;
+    else text += `[${JSON.stringify(name.slice(0, 60)).toWellFormed()}]`;
+  }
+  return text;
+}
+
+/** True if the rest of the document cannot be read while this fault is in it. */
+export const isStructural = (path: readonly PropertyKey[]): boolean =>
+  path.length <= 2 || (path.length === 3 && path[2] === "key");
+
+function unknownField(path: readonly PropertyKey[], name: string): string {
+  const known = path.length === 0 ? MANIFEST : path[0] === "app" ? app : path[0] === "settings" ? setting : null;
+  const advice = known ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(known)))}` : "";
+  return `not a known field${advice}`;
+}
+
+/** Faults of the shape, in the document's order. Their texts name types and never a value. */
+export function shapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
+  const { error } = MANIFEST.safeParse(document);
+  const issues = error?.issues ?? [];
+  const faults = issues.flatMap((issue): PathFault[] => {
+    const { path, message } = issue;
+    const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
+    const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
+    return places.map((place) => {
+      const named = place.length === 0 ? "the manifest" : pathText(place);
+      const reason =
+        keys.length > 0
+          ? unknownField(path, String(place.at(-1)))
+          : `not valid: ${message.slice(0, 200).toWellFormed()}`;
+      return { path: pathText(place), status: "REQUEST_INVALID", error: `${named} is ${reason}` };
+    });
+  });
+  return {
+    faults: faults.slice(0, FAULTS_MAX),
+    isReadable: !issues.some(({ code, path }) => code !== "unrecognized_keys" && isStructural(path)),
+  };
+}
+
+/** Faults of an item, and those of its shape that these do not already report. */
+export function mergedFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
+  const within = (inner: string, outer: string) =>
+    inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
+  const more = shape.filter(
+    ({ path }) => !faults.some((fault) => within(path, fault.path) || within(fault.path, path)),
+  );
+  return [...faults, ...more].slice(0, FAULTS_MAX);
+}

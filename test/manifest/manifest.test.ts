@@ -1,0 +1,449 @@
+/** The manifest of an app: read whole, applied whole or not at all, over REST and GraphQL. */
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const CODE = "async function execute() {\n  return 1;\n}";
+
+/** A manifest that uses every field. */
+const WHOLE = {
+  version: 1,
+  app: { icon: "rocket", hooks: { b: 1, a: [2] }, dependencies: null, isTemplate: false },
+  settings: [
+    { key: "__stripe", tier: "protected" },
+    { key: "_mailFrom", tier: "private", secret: false },
+    { key: "_token", tier: "private", secret: true },
+    { key: "title", tier: "public", value: { en: "Hotel", de: null } },
+  ],
+  dataSources: [
+    {
+      name: "bookings",
+      columns: ["Email", "Room"],
+      accessRules: [{ type: ["select"], allow: "all", include: ["Room"] }],
+      hooks: [{ type: "operations", runOn: ["insert"], fields: { Email: ["trim", "lower"] } }],
+      indexes: ["Room", { columns: ["Email"], unique: true }],
+      isUsers: false,
+    },
+    {
+      name: "people",
+      columns: ["Email", "Password"],
+      accessRules: [],
+      hooks: [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }],
+      indexes: [],
+      isUsers: true,
+    },
+  ],
+  actions: [
+    {
+      name: "nightly",
+      code: CODE,
+      description: "each night",
+      active: true,
+      environment: "server",
+      triggers: [
+        { trigger: "schedule" },
+        { trigger: "log", where: { type: "dataSource.entry.create", dataSource: "bookings" } },
+        { trigger: "http", where: { method: "POST", path: "in/:id", auth: { type: "none" } } },
+      ],
+      dependencies: ["svc-csv"],
+      access: { user: { Role: { equals: "owner" } } },
+      integrationOrigins: ["https://api.example.com"],
+      frequency: "0 3 * * *",
+      timezone: "Europe/Paris",
+      concurrency: { policy: "queue", limit: 2, key: null },
+      debounce: null,
+      timeoutMs: 5000,
+    },
+    {
+      name: "plain",
+      code: CODE,
+      description: null,
+      active: false,
+      environment: "server",
+      triggers: [],
+      dependencies: [],
+      access: "everyone",
+      integrationOrigins: [],
+      frequency: null,
+      timezone: null,
+      concurrency: null,
+      debounce: null,
+      timeoutMs: null,
+    },
+  ],
+  alerts: [
+    {
+      name: "nightly failed",
+      condition: "failed",
+      action: "nightly",
+      failures: 1,
+      of: 3,
+      minutes: 60,
+      channel: "email",
+      to: ["ops@example.com"],
+      setting: null,
+      enabled: true,
+    },
+    {
+      name: "queue",
+      condition: "queued",
+      action: null,
+      failures: 1,
+      of: 1,
+      minutes: 5,
+      channel: "webhook",
+      to: [],
+      setting: "__hook",
+      enabled: false,
+    },
+  ],
+};
+
+const NAMED = {
+  created: [
+    { kind: "setting", name: "__stripe" },
+    { kind: "setting", name: "_mailFrom" },
+    { kind: "setting", name: "_token" },
+    { kind: "setting", name: "title" },
+    { kind: "dataSource", name: "bookings" },
+    { kind: "dataSource", name: "people" },
+    { kind: "action", name: "nightly" },
+    { kind: "action", name: "plain" },
+    { kind: "alert", name: "nightly failed" },
+    { kind: "alert", name: "queue" },
+  ],
+  changed: [
+    { kind: "app", name: "icon" },
+    { kind: "app", name: "hooks" },
+  ],
+  removed: [],
+};
+const NOTHING = { created: [], changed: [], removed: [] };
+
+describe("manifest", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  async function newApp(): Promise<string> {
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "hotel" } });
+    return `/v1/apps/${body.app.id}`;
+  }
+  const put = (app: string, body: unknown, { query = "", tag }: { query?: string; tag?: string } = {}) =>
+    service.rest("PUT", `${app}/manifest${query}`, {
+      as: "admin",
+      body,
+      ...(tag !== undefined && { headers: { "if-match": tag } }),
+    });
+  const get = (app: string) => service.rest("GET", `${app}/manifest`, { as: "admin" });
+
+  it("is read, written to an empty app and read again as it was", async () => {
+    const app = await newApp();
+    const first = await put(app, WHOLE);
+    expect(first.body).to.deep.equal({ plan: NAMED });
+    const read = await get(app);
+    expect(read.body).to.deep.equal(WHOLE);
+    expect(read.headers.get("etag")).to.equal(first.headers.get("etag"));
+    const other = await newApp();
+    expect((await put(other, read.body)).body).to.deep.equal({ plan: NAMED });
+    const again = await get(other);
+    expect(again.body).to.deep.equal(read.body);
+    expect(again.headers.get("etag")).to.equal(read.headers.get("etag"));
+    expect((await put(other, again.body)).body).to.deep.equal({ plan: NOTHING });
+  });
+
+  it("is applied from the state that If-Match names, and with a plan changes nothing", async () => {
+    const app = await newApp();
+    const tag = (await get(app)).headers.get("etag")!;
+    const plan = await put(app, WHOLE, { query: "?plan=true", tag });
+    expect(plan.body).to.deep.equal({ plan: NAMED });
+    expect(plan.headers.get("etag")).to.equal(tag);
+    expect((await get(app)).headers.get("etag")).to.equal(tag);
+    expect((await put(app, WHOLE, { tag })).http).to.equal(200);
+    for (const query of ["", "?plan=true"]) {
+      const stale = await put(app, { ...WHOLE, actions: [] }, { tag, query });
+      expect([stale.http, stale.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
+    }
+    expect((await put(app, WHOLE, { tag: "*" })).body).to.deep.equal({ plan: NOTHING });
+  });
+
+  it("leaves what it does not name, and removes it with prune, but never a data source with entries", async () => {
+    const app = await newApp();
+    await put(app, WHOLE);
+    expect((await put(app, { version: 1 })).body).to.deep.equal({ plan: NOTHING });
+    expect((await put(app, { version: 1, actions: [{ name: "plain", active: true }] })).body.plan).to.deep.equal({
+      ...NOTHING,
+      changed: [{ kind: "action", name: "plain" }],
+    });
+    const entries = `${app}/data-sources/bookings/entries`;
+    const entry = await service.rest("POST", entries, { as: "admin", body: { Email: "a@b.c" } });
+    const before = (await get(app)).body;
+    for (const query of ["?prune=true", "?prune=true&plan=true"]) {
+      const refused = await put(app, { version: 1 }, { query });
+      expect([refused.http, refused.body.status]).to.deep.equal([409, "DATA_SOURCE_NOT_EMPTY"]);
+      expect(refused.body.error).to.include("bookings");
+    }
+    expect((await get(app)).body).to.deep.equal(before);
+    await service.rest("DELETE", `${entries}/${entry.body.id}`, { as: "admin" });
+    const { plan } = (await put(app, { version: 1 }, { query: "?prune=true" })).body;
+    expect(plan.removed).to.deep.equal(NAMED.created);
+    expect((await get(app)).body).to.deep.equal({
+      ...WHOLE,
+      settings: [],
+      dataSources: [],
+      actions: [],
+      alerts: [],
+    });
+  });
+
+  it("keeps columns that entries brought unless it prunes", async () => {
+    const app = await newApp();
+    await put(app, { version: 1, dataSources: [{ name: "d", columns: ["A"] }] });
+    await service.rest("POST", `${app}/data-sources/d/entries`, { as: "admin", body: { B: 1 } });
+    expect((await put(app, { version: 1, dataSources: [{ name: "d", columns: ["A"] }] })).body.plan).to.deep.equal(
+      NOTHING,
+    );
+    expect((await get(app)).body.dataSources[0].columns).to.deep.equal(["A", "B"]);
+    await put(app, { version: 1, dataSources: [{ name: "d", columns: ["A"] }] }, { query: "?prune=true" });
+    expect((await get(app)).body.dataSources[0].columns).to.deep.equal(["A"]);
+  });
+
+  it("reports every fault by its path, and then changes nothing", async () => {
+    const app = await newApp();
+    const before = (await get(app)).body;
+    const [nightly, plain] = WHOLE.actions;
+    const answer = await put(app, {
+      version: 1,
+      settings: [{ key: "_a", value: 1 }, { key: "b", tier: "private" }, { key: "ok", value: 1 }, { key: "ok" }],
+      dataSources: [{ name: "d", hooks: [{ type: "none" }] }, { name: " " }, { name: "e", columns: [1] }],
+      actions: [
+        { ...nightly, name: "a b", frequency: "* * * * *" },
+        { ...plain, code: "const x = 1;", extra: 1 },
+        { ...plain, triggers: [{ trigger: "log", where: { type: "t", dataSource: "none" } }] },
+        { code: CODE },
+        { ...plain, name: "p", timeoutMs: "1", codes: 1 },
+      ],
+      alerts: [
+        { ...WHOLE.alerts[0], action: "none" },
+        { name: "x", condition: "failed", channel: "email", to: ["x"] },
+      ],
+    });
+    expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    const faults = answer.body.faults.map(({ path, status }: { path: string; status: string }) => `${path} ${status}`);
+    expect(faults).to.have.members([
+      "settings[0].value REQUEST_INVALID",
+      "settings[1].tier REQUEST_INVALID",
+      "settings[3].key NAME_ALREADY_EXISTS",
+      "dataSources[0].hooks[0].type REQUEST_INVALID",
+      "dataSources[1].name NAME_EMPTY",
+      "dataSources[2].columns REQUEST_INVALID",
+      "actions[0].name NAME_INVALID_CHARS",
+      "actions[0].frequency FREQUENCY_TOO_FREQUENT",
+      "actions[0].triggers[1].where.dataSource DATA_SOURCE_NOT_FOUND",
+      "actions[1].code CODE_VALIDATION_FAILED",
+      "actions[1].extra REQUEST_INVALID",
+      "actions[2].name NAME_ALREADY_EXISTS",
+      "actions[2].triggers[0].where.dataSource DATA_SOURCE_NOT_FOUND",
+      "actions[3].name NAME_REQUIRED",
+      "actions[4].timeoutMs REQUEST_INVALID",
+      "actions[4].codes REQUEST_INVALID",
+      "alerts[0].action ACTION_NOT_FOUND",
+      "alerts[1].to[0] REQUEST_INVALID",
+    ]);
+    expect((await get(app)).body).to.deep.equal(before);
+  });
+
+  it("is refused with a path for every odd document, and never with 500", async () => {
+    const app = await newApp();
+    const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);
+    const odd: unknown[] = [
+      null,
+      [],
+      "x",
+      {},
+      { version: 2 },
+      { version: "1" },
+      { version: 1, action: [] },
+      { version: 1, actions: {} },
+      { version: 1, actions: [null] },
+      { version: 1, settings: [{ key: 1 }] },
+      { version: 1, settings: [{ key: "" }] },
+      { version: 1, settings: [{ key: "__proto__", value: 1 }] },
+      { version: 1, app: [] },
+      { version: 1, app: { icon: 1 } },
+      { version: 1, app: { name: "x" } },
+      { version: 1, app: { hooks: deep } },
+      { version: 1, settings: [{ key: "a", value: deep }] },
+      { version: 1, alerts: [{}] },
+      { version: 1, alerts: Array(101).fill(WHOLE.alerts[1]) },
+      { version: 1, actions: [{ name: "a\u0000" }] },
+      { version: 1, dataSources: [{ name: {} }] },
+      { version: 1, dataSources: [{ name: "a\u0000" }] },
+      { version: 1, dataSources: [{ name: "a", entries: [] }] },
+      {
+        version: 1,
+        actions: [{ name: "a", code: CODE, triggers: [{ trigger: "log", where: { type: "x", dataSource: {} } }] }],
+      },
+      { version: 1, dataSources: [{ name: "a", indexes: [{ columns: ["a"], unique: 1 }] }] },
+      { version: 1, actions: [{ name: "a", code: CODE, assets: 1 }] },
+    ];
+    for (const document of odd) {
+      const { http, body } = await put(app, document);
+      expect([http, body.status], `${JSON.stringify(document)?.slice(0, 99)}: ${body.error}`).to.deep.equal([
+        400,
+        "REQUEST_INVALID",
+      ]);
+    }
+    const named = await put(app, { version: 1, action: [] });
+    expect(named.body.faults[0].path).to.equal("action");
+    expect(named.body.error).to.include('"actions"');
+  });
+
+  it("validates by the very schema that it publishes", async () => {
+    const schema = await service.rest("GET", "/schemas/manifest.json", { as: null });
+    expect(schema.http).to.equal(200);
+    const ajv = new Ajv2020({ strict: false });
+    const validate = ajv.compile(schema.body);
+    expect(validate(WHOLE), JSON.stringify(validate.errors)).to.equal(true);
+    const app = await newApp();
+    await put(app, WHOLE);
+    expect(validate((await get(app)).body)).to.equal(true);
+    // Each field of each kind of item: with a value of a wrong type, or with another name, both refuse the document.
+    for (const field of ["settings", "dataSources", "actions", "alerts"] as const) {
+      const items = schema.body.properties[field].items;
+      expect(items.additionalProperties).to.equal(false);
+      for (const name of Object.keys(items.properties)) {
+        if (name === "value") continue;
+        for (const changed of [{ [name]: { odd: [1] } }, { [`${name}x`]: 1 }]) {
+          const [first] = WHOLE[field];
+          const document = { version: 1, [field]: [{ ...first, ...changed }] };
+          expect(validate(document), `${field} ${JSON.stringify(changed)}`).to.equal(false);
+          const { http, body } = await put(app, document, { query: "?plan=true" });
+          expect(
+            [http, body.faults?.[0].path.startsWith(`${field}[0]`)],
+            `${field} ${JSON.stringify(changed)}`,
+          ).to.deep.equal([400, true]);
+        }
+      }
+    }
+  });
+
+  it("never holds values of private and protected settings, and keeps those that are set", async () => {
+    const app = await newApp();
+    await put(app, WHOLE);
+    const settings = { _token: "tok-secret-1", __stripe: "sk-secret-2", _mailFrom: "shown-3" };
+    await service.rest("POST", `${app}/settings`, { as: "admin", body: settings });
+    const read = await get(app);
+    expect(read.body).to.deep.equal(WHOLE);
+    expect(JSON.stringify(read.body)).to.not.match(/secret-|shown-3/);
+    await put(app, read.body, { query: "?prune=true" });
+    const { configured, details } = (await service.rest("GET", `${app}/settings/status?details=true`, { as: "admin" }))
+      .body;
+    expect(configured).to.deep.equal({ __stripe: true, _mailFrom: true, _token: true });
+    // As the manifest declared it before it had a value.
+    expect([details._token.secret, details._mailFrom.secret]).to.deep.equal([true, false]);
+  });
+
+  it("publishes nothing, and leaves one entry of its own in the trail", async () => {
+    const app = await newApp();
+    const id = Number(app.split("/").at(-1));
+    await service.rest("POST", `${app}/publish`, { as: "admin" });
+    await put(app, WHOLE);
+    const found = await rows(service.db, "SELECT FROM action WHERE app_id = $1 AND master_id IS NOT NULL", [id]);
+    expect(found).to.have.length(0);
+    const { entries } = (await service.rest("GET", `${app}/audit?limit=1`, { as: "admin" })).body;
+    expect(entries[0]).to.deep.include({ type: "app.manifest.apply", data: { created: 10, changed: 2, removed: 0 } });
+  });
+
+  it("refuses a unique index that existing entries contradict, and then changes nothing", async () => {
+    const app = await newApp();
+    await put(app, { version: 1, dataSources: [{ name: "d", columns: ["A"] }] });
+    for (let n = 0; n < 2; n += 1)
+      await service.rest("POST", `${app}/data-sources/d/entries`, { as: "admin", body: { A: 1 } });
+    const before = (await get(app)).body;
+    const dataSources = [
+      { name: "c", indexes: ["X"] },
+      { name: "d", indexes: [{ columns: ["A"], unique: true }] },
+    ];
+    const refused = await put(app, { version: 1, dataSources, actions: [WHOLE.actions[1]] });
+    expect([refused.http, refused.body.status]).to.deep.equal([409, "ENTRY_ALREADY_EXISTS"]);
+    expect((await get(app)).body).to.deep.equal(before);
+    const indexes = await rows(service.db, "SELECT FROM pg_class WHERE relname LIKE $1", [
+      `entry\\_ix\\_${app.split("/").at(-1)}\\_%`,
+    ]);
+    expect(indexes).to.have.length(0);
+  });
+
+  it("holds one of two that start from the same state, whole, whatever is edited beside it", async () => {
+    const app = await newApp();
+    await put(app, WHOLE);
+    const read = await get(app);
+    const tag = read.headers.get("etag")!;
+    const variant = (n: number) => ({
+      ...WHOLE,
+      settings: [{ key: "title", value: n }],
+      dataSources: WHOLE.dataSources.map((one) => ({ ...one, columns: [...one.columns, `N${n}`] })),
+      actions: WHOLE.actions.map((one) => ({ ...one, description: `of ${n}` })),
+    });
+    const answers = await Promise.all([0, 1, 2, 3].map((n) => put(app, variant(n), { tag })));
+    expect(answers.map(({ http }) => http).sort()).to.deep.equal([200, 409, 409, 409]);
+    const winner = answers.findIndex(({ http }) => http === 200);
+    const after = (await get(app)).body;
+    expect(after.actions.map((one: { description: string }) => one.description)).to.deep.equal([
+      `of ${winner}`,
+      `of ${winner}`,
+    ]);
+    expect(after.settings.at(-1).value).to.equal(winner);
+    expect(after.dataSources[0].columns).to.include(`N${winner}`);
+    // Edits beside it come before it or after it: none is lost, and none fails.
+    const id = app.split("/").at(-1);
+    const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`, { as: "admin" })).body;
+    const edits = actions.map((one: { id: number }) =>
+      service.rest("PUT", `/v3/apps/${id}/actions/${one.id}`, { as: "admin", body: { description: "edited" } }),
+    );
+    const current = (await get(app)).headers.get("etag")!;
+    const [beside, ...edited] = await Promise.all([put(app, variant(9), { tag: current }), ...edits]);
+    expect(edited.every(({ http }) => http === 200)).to.equal(true);
+    const last = (await get(app)).body.actions.map((one: { description: string }) => one.description);
+    if (beside.http === 409) expect(last).to.deep.equal(["edited", "edited"]);
+    else
+      expect(new Set(last)).to.satisfy((all: Set<string>) => [...all].every((one) => ["edited", "of 9"].includes(one)));
+  });
+
+  it("is the same over GraphQL", async () => {
+    const app = await newApp();
+    const variables = { app: Number(app.split("/").at(-1)), manifest: WHOLE };
+    const items = "{ kind name }";
+    const apply = `mutation ($app: Int!, $manifest: JSON, $tags: [String!], $plan: Boolean = false) {
+      applyManifest(appId: $app, manifest: $manifest, ifMatch: $tags, plan: $plan) {
+        plan { created ${items} changed ${items} removed ${items} } tag } }`;
+    const planned = await service.graphql(apply, { ...variables, plan: true }, { as: "admin" });
+    expect(planned.data.applyManifest.plan).to.deep.equal(NAMED);
+    const applied = await service.graphql(apply, variables, { as: "admin" });
+    expect(applied.data.applyManifest.plan).to.deep.equal(NAMED);
+    const read = "query ($app: Int!) { manifest(appId: $app) { tag manifest } }";
+    const { data } = await service.graphql(read, variables, { as: "admin" });
+    expect(data.manifest).to.deep.equal({ manifest: WHOLE, tag: applied.data.applyManifest.tag });
+    const stale = await service.graphql(
+      apply,
+      { ...variables, tags: [planned.data.applyManifest.tag] },
+      { as: "admin" },
+    );
+    expect(stale.errors?.[0].extensions.status).to.equal("MANIFEST_CHANGED");
+  });
+
+  it("takes a document of many megabytes and refuses one above 32 MB", async () => {
+    const app = await newApp();
+    const code = `${CODE}\n//${"x".repeat(900_000)}`;
+    const actions = Array.from({ length: 12 }, (_, n) => ({ name: `big${n}`, code }));
+    expect((await put(app, { version: 1, actions })).body.plan?.created).to.have.length(12);
+    const read = await get(app);
+    expect(read.body.actions).to.have.length(12);
+    const large = { version: 1, actions: Array.from({ length: 38 }, (_, n) => ({ name: `big${n}`, code })) };
+    expect((await put(app, large)).body.status).to.equal("PAYLOAD_TOO_LARGE");
+  });
+});
