@@ -231,6 +231,7 @@ describe("the house", () => {
     const rooms = [
       "src/operations/settings/settings.ts",
       "src/operations/settings/secret-values.ts",
+      "src/operations/settings/setting-definitions.ts",
       "src/operations/apps/app-versions.ts",
     ];
     const rows = ["src/data/app.ts", "src/data/database.ts"];

@@ -201,11 +201,7 @@ export async function createOperations(surroundings: Surroundings) {
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
-  const toolCalls = createToolCalls({ db, gate });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
-  const { definitions, sources } = store;
-  const steps = authoring.importSteps;
-  const manifests = createManifests({ db, steps, settings, sources, definitions, logEvents, intake });
   return {
     ...running,
     ...access,
@@ -214,11 +210,11 @@ export async function createOperations(surroundings: Surroundings) {
     apps,
     authoring,
     ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
-    manifests,
+    manifests: createManifests({ db, settings, logEvents, intake, ...store, ...authoring }),
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,
-    toolCalls,
+    toolCalls: createToolCalls({ db, gate }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueRoom.depths),
     dataKeys,

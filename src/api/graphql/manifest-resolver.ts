@@ -16,7 +16,8 @@ class ManifestType {
 
 @ObjectType("ManifestItem", { description: "Part of an app that a manifest names." })
 class ManifestItemType implements ManifestItem {
-  @Field(() => String, { description: "app, setting, dataSource, action or alert." }) kind: ManifestKind;
+  @Field(() => String, { description: "Kind of the part: app, setting, dataSource, action or alert." })
+  kind: ManifestKind;
   @Field(() => String, { description: "Name of the part; the key of a setting, the field of the app." }) name: string;
 }
 

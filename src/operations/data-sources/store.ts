@@ -77,16 +77,8 @@ export function createStore(options: {
   const dataSources = createDataSources({ db, sources, definitions, intake });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
   const recent = createRecentQueries();
-  const searches = createEntrySearches({
-    read: pool.read,
-    sources,
-    reads,
-    changes,
-    commits,
-    versions,
-    attempts,
-    recent,
-  });
+  const ofSearches = { sources, reads, changes, commits, versions, attempts, recent };
+  const searches = createEntrySearches({ read: pool.read, ...ofSearches });
   const positions = createEntryPositions({ ring: options.ring });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const trials = createAccessTrials({ db, sources, rights, searches });

@@ -25,7 +25,7 @@ import type { IndexReplacement, SourceDefinitions } from "../data-sources/source
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { readDefinitions } from "../settings/setting-definitions.js";
+import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { actionItem, planActions, type ReadyAction, readyActions } from "./actions-part.js";
 import { alertItem, planAlerts } from "./alerts-part.js";
@@ -87,8 +87,7 @@ const SIZE = `
   SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text)), 0) FROM action
            WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
-            FROM data_source WHERE app_id = $1)
-       + (SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0) FROM setting WHERE app_id = $1) AS bytes`;
+            FROM data_source WHERE app_id = $1) AS bytes`;
 
 const tagOf = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
@@ -134,14 +133,14 @@ export type Manifests = ReturnType<typeof createManifests>;
 
 export function createManifests(options: {
   db: DataSource;
-  steps: ImportSteps;
+  importSteps: ImportSteps;
   settings: Settings;
   sources: DataSourceRows;
   definitions: SourceDefinitions;
   logEvents: LogEvents;
   intake: Intake;
 }) {
-  const { db, steps, settings, sources, definitions, logEvents, intake } = options;
+  const { db, importSteps: steps, settings, sources, definitions, logEvents, intake } = options;
 
   /** Definitions of the app as their rows say. @param lock true to lock them until the end of the transaction */
   async function stored(manager: EntityManager, appId: number, lock: boolean) {
@@ -256,11 +255,12 @@ export function createManifests(options: {
     /** @throws REQUEST_INVALID where the document would be larger than MANIFEST_MAX_BYTES, and errors of `reserve` */
     async get(appId: number, reserve: Reserve = async () => undefined): Promise<ManifestAt> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SIZE, [appId])) as [{ bytes: number }];
-      if (Number(bytes) > MANIFEST_MAX_BYTES) {
+      const total = Number(bytes) + (await definitionBytes(db, appId));
+      if (total > MANIFEST_MAX_BYTES) {
         const most = `a manifest has at most ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
         throw new ActionError("REQUEST_INVALID", `${most}, and this app's definitions are larger`);
       }
-      await reserve(Number(bytes));
+      await reserve(total);
       return db.transaction("REPEATABLE READ", async (manager) => documentOf(await stored(manager, appId, false)));
     },
 

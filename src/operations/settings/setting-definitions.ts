@@ -36,6 +36,37 @@ export async function readDefinitions(executor: Executor, appId: number): Promis
   return definitions.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
+/** Bytes of the names and public values. */
+export async function definitionBytes(executor: Executor, appId: number): Promise<number> {
+  const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
+    FROM setting WHERE app_id = $1`;
+  return (await rows<{ bytes: number }>(executor, sql, [appId]))[0]!.bytes;
+}
+
+interface StatusRow {
+  key: string;
+  updatedAt: Date | null;
+  updatedBy: number | null;
+  notSecret: boolean;
+}
+
+/* A key that is declared without a value is not configured. */
+const STATUS = `
+  SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
+    FROM (SELECT * FROM setting WHERE app_id = $1) s
+    FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
+   WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
+
+/** State of each of `keys`, or of all private and protected ones; keys that are neither set nor declared are left out. */
+export async function readStatus(
+  executor: Executor,
+  appId: number,
+  keys: readonly string[] | null,
+): Promise<StatusRow[]> {
+  const found = await rows<StatusRow>(executor, STATUS, [appId, keys?.map(storedKey) ?? null]);
+  return found.map((row) => ({ ...row, key: spokenKey(row.key) }));
+}
+
 /** Stores names without a value, and whether runs may show the values of the private ones. */
 export async function declareSettings(
   executor: Executor,

@@ -31,6 +31,7 @@ import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { DataKeys } from "./data-keys.js";
 import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
+import { readStatus } from "./setting-definitions.js";
 import { readersOf, type SettingsUse } from "./setting-readers.js";
 
 /** What binds a sealed value to its place: moved to another app or key it does not open. */
@@ -72,13 +73,6 @@ const UPSERT = `
 const OTHERS_BYTES = `
   SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed))), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1 AND key <> ALL ($2::text[])`;
-
-/* A key that is declared without a value is not configured. */
-const STATUS = `
-  SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
-    FROM (SELECT * FROM setting WHERE app_id = $1) s
-    FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
-   WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => tierOf(name) === "protected") : undefined;
@@ -254,16 +248,11 @@ export function createSettings(options: {
   /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
   async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkAskedKeys(keys);
-    const found = await rows<{ key: string; updatedAt: Date | null; updatedBy: number | null; notSecret: boolean }>(
-      db,
-      STATUS,
-      [appId, keys?.map(storedKey) ?? null],
-    );
+    const found = await readStatus(db, appId, keys);
     const unset = { configured: false, updatedAt: null, updatedBy: null };
     const secret = (key: string) => tierOf(key) !== "public";
     const known = new Map<string, SettingStatus>(keys?.map((key) => [key, { key, ...unset, secret: secret(key) }]));
-    for (const { updatedAt, updatedBy, notSecret, ...row } of found) {
-      const key = spokenKey(row.key);
+    for (const { key, updatedAt, updatedBy, notSecret } of found) {
       const times = { updatedAt: updatedAt?.toISOString() ?? null, updatedBy };
       known.set(key, { key, configured: updatedAt !== null, ...times, secret: secret(key) && !notSecret });
     }
