@@ -224,9 +224,6 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
   registerManifestSchema(app, baseUrl);
-  app.get("/studio", ({ context: { caller } }, reply) =>
-    pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin"),
-  );
   const stopGraphql = await registerGraphql(app, {
     schema,
     documents,

@@ -66,8 +66,8 @@ import { Accounts1764100000000 } from "../../migrations/1764100000000-accounts.j
 import { ActionAccess1764100100000 } from "../../migrations/1764100100000-action-access.js";
 import { Invitations1764200000000 } from "../../migrations/1764200000000-invitations.js";
 import { HttpTriggers1764200150000 } from "../../migrations/1764200150000-http-triggers.js";
-import { DeclaredSettings1764300000000 } from "../../migrations/1764300000000-declared-settings.js";
 import { SignInMethods1764300000000 } from "../../migrations/1764300000000-sign-in-methods.js";
+import { DeclaredSettings1764300100000 } from "../../migrations/1764300100000-declared-settings.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -139,7 +139,7 @@ export const MIGRATIONS = [
   Invitations1764200000000,
   HttpTriggers1764200150000,
   SignInMethods1764300000000,
-  DeclaredSettings1764300000000,
+  DeclaredSettings1764300100000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /** Names of settings that a manifest brought without a value, so that reading the manifest returns them. */
-export class DeclaredSettings1764300000000 implements MigrationInterface {
+export class DeclaredSettings1764300100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`
       CREATE TABLE declared_setting (
