@@ -31,9 +31,6 @@ const equalTexts = (given: string, wanted: string): boolean => equals(Buffer.fro
 const hmac = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
   parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
 
-/** Bytes of hexadecimal text; null for any other text, which Buffer would cut off. */
-const fromHex = (text: string): Buffer | null => (/^(?:[0-9a-f]{2})+$/i.test(text) ? Buffer.from(text, "hex") : null);
-
 /** Seconds since 1970 in decimal digits; NaN for anything else. */
 const timeIn = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN);
 
@@ -74,36 +71,33 @@ const slack: Verifier = ({ header, body }, key, auth, now) => {
 const shopify: Verifier = ({ header, body }, key) =>
   equalTexts(header("x-shopify-hmac-sha256") ?? "", hmac("sha256", key, body).toString("base64"));
 
-/** A form's fields in the order of their names, each value behind its name; a repeated value counts once. */
-function twilioParams(body: Uint8Array): string {
-  const form = new URLSearchParams(Buffer.from(body).toString());
+/**
+ * A form's fields in the order of their names, each value behind its name; a repeated value counts once. null for a form that Twilio does
+ * not send: names and values run together in what it signs, so that a name that swallows its value must not pass.
+ */
+function twilioParams(body: Uint8Array): string | null {
+  const text = Buffer.from(body).toString();
+  const form = new URLSearchParams(text);
   const names = [...new Set(form.keys())].sort();
-  return names
-    .map((name) =>
-      [...new Set(form.getAll(name))]
-        .sort()
-        .map((value) => name + value)
-        .join(""),
-    )
-    .join("");
+  const isUsual = names.every((name) => /^\w+$/.test(name)) && text.split("&").every((pair) => pair.includes("="));
+  if (!isUsual && text !== "") return null;
+  const joined = (name: string) => [...new Set(form.getAll(name))].sort().map((value) => name + value);
+  return names.flatMap(joined).join("");
 }
 
-/** Twilio signs the URL as it was configured, or with its port. */
-function twilioUrls(urls: readonly string[]): string[] {
-  return urls.flatMap((url) => {
-    const parsed = URL.parse(url);
-    if (!parsed) return [];
-    const port = parsed.port || (parsed.protocol === "https:" ? "443" : "80");
-    const authority = /^([a-z]+:\/\/)([^/?]*)(.*)$/s.exec(url)!;
-    const [, scheme = "", , rest = ""] = authority;
-    return [`${scheme}${parsed.hostname}${rest}`, `${scheme}${parsed.hostname}:${port}${rest}`];
-  });
+/** The URL without a port and with its port: Twilio signs one of the two, and every other character as it was configured. */
+function twilioUrls(url: string): string[] {
+  const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
+  if (scheme === undefined || !URL.canParse(url)) return [];
+  const host = authority.replace(/:\d*$/, "");
+  const port = /:(\d+)$/.exec(authority)?.[1] ?? (scheme === "https://" ? "443" : "80");
+  return [`${scheme}${host}${rest}`, `${scheme}${host}:${port}${rest}`];
 }
 
 const twilio: Verifier = ({ header, body, urls }, key) => {
   const given = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
-  const candidates = twilioUrls(urls).filter((url) => {
+  const candidates = urls.flatMap(twilioUrls).filter((url) => {
     // A body that is no form is signed by its digest, which stands in the URL.
     const digest = new URL(url).searchParams.get("bodySHA256");
     if (digest === null) return isForm || body.length === 0;
@@ -111,7 +105,9 @@ const twilio: Verifier = ({ header, body, urls }, key) => {
   });
   return candidates.some((url) => {
     const hasDigest = new URL(url).searchParams.has("bodySHA256");
-    const signed = url + (isForm && !hasDigest ? twilioParams(body) : "");
+    const params = isForm && !hasDigest ? twilioParams(body) : "";
+    if (params === null) return false;
+    const signed = url + params;
     return equalTexts(given, hmac("sha1", key, signed).toString("base64"));
   });
 };
@@ -141,8 +137,8 @@ const generic: Verifier = ({ header, body }, key, auth, now) => {
   const wanted = hmac(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
   const signature = given.slice(prefix.length);
   if (encoding === "base64") return equalTexts(signature, wanted.toString("base64"));
-  const bytes = fromHex(signature);
-  return bytes !== null && equals(bytes, wanted);
+  const hex = wanted.toString("hex");
+  return equalTexts(signature, hex) || equalTexts(signature, hex.toUpperCase());
 };
 
 const VERIFIERS: Record<SignatureScheme, Verifier> = {

@@ -1,0 +1,225 @@
+/** Signatures of webhooks on the pure verification: the senders' own libraries and values, mutations, clocks, rotated keys. */
+
+import { sign } from "@octokit/webhooks-methods";
+import sendgrid from "@sendgrid/eventwebhook";
+import { expect } from "chai";
+import fc from "fast-check";
+import { Webhook } from "standardwebhooks";
+import { eventIdOf, isSigned, keysOf, type SignedRequest } from "../../src/rules/http/signatures.js";
+import { SAMPLES, type Sample, SENDGRID_KEY, STANDARD_KEY } from "./signed-samples.js";
+
+const NOW = 1_764_115_200;
+const URL = "https://example.com/h/1/hook";
+const BODIES = [
+  '{"id":"evt_1","text":"grüße\\r\\n 日本 🎉"}\r\n',
+  "",
+  "\r\n\r\n",
+  `{"long":"${"x".repeat(1_000_000)}"}`,
+];
+const MUTATIONS = 200;
+
+interface Signed {
+  headers: Record<string, string>;
+  url: string;
+  body: string | Uint8Array;
+}
+
+const requestOf = ({ headers, url, body }: Signed): SignedRequest => ({
+  header: (name) => headers[name],
+  body: typeof body === "string" ? Buffer.from(body) : body,
+  urls: [url],
+});
+
+const accepts = ({ auth, key }: Pick<Sample, "auth" | "key">, signed: Signed, now = NOW, keys = [key]): boolean =>
+  isSigned(requestOf(signed), keys, auth, now);
+
+const fieldsOf = (form: string): string => JSON.stringify([...new URLSearchParams(form)]);
+
+const sampleOf = (name: string): Sample => SAMPLES.find((one) => one.name === name)!;
+
+describe("signatures of webhooks", () => {
+  for (const sample of SAMPLES) {
+    describe(sample.name, () => {
+      it("are accepted over the bytes as sent", () => {
+        for (const body of BODIES)
+          expect(accepts(sample, sample.make(body, URL, NOW)), body.slice(0, 20)).to.equal(true);
+      });
+
+      it(`are refused after each of ${MUTATIONS} mutations`, () => {
+        const signed = sample.make(BODIES[0]!, URL, NOW);
+        const places = ["body", ...sample.signed, ...(sample.auth.scheme === "twilio" ? ["url"] : [])];
+        const mutation = fc.record({
+          place: fc.constantFrom(...places),
+          kind: fc.constantFrom("change", "remove", "add", "drop"),
+          at: fc.nat(10_000),
+          by: fc.constantFrom(..."abcdefABCDEF0189+/=,"),
+        });
+        fc.assert(
+          fc.property(mutation, ({ place, kind, at, by }) => {
+            const before = place === "body" ? signed.body : place === "url" ? signed.url : signed.headers[place]!;
+            const point = at % before.length;
+            const after = {
+              change: before.slice(0, point) + by + before.slice(point + 1),
+              remove: before.slice(0, point) + before.slice(point + 1),
+              add: before.slice(0, point) + by + before.slice(point),
+              drop: "",
+            }[kind]!;
+            fc.pre(after !== before);
+            // Another encoding of the same fields is what Twilio has signed.
+            fc.pre(sample.name !== "twilio, form" || place !== "body" || fieldsOf(after) !== fieldsOf(before));
+            const mutated =
+              place === "body"
+                ? { ...signed, body: after }
+                : place === "url"
+                  ? { ...signed, url: after }
+                  : { ...signed, headers: { ...signed.headers, [place]: after } };
+            expect(accepts(sample, mutated), `${place} ${kind} at ${point}: ${after.slice(0, 200)}`).to.equal(false);
+          }),
+          { numRuns: MUTATIONS, seed: 45 },
+        );
+      });
+
+      it("are refused without their headers, with another key and without one", () => {
+        const signed = sample.make(BODIES[0]!, URL, NOW);
+        for (const name of sample.signed) {
+          const { [name]: _, ...headers } = signed.headers;
+          expect(accepts(sample, { ...signed, headers }), name).to.equal(false);
+        }
+        const another = sample.name === "sendgrid" ? "another" : `${Buffer.from("another").toString("base64")}`;
+        expect(accepts(sample, signed, NOW, [another])).to.equal(false);
+        expect(accepts(sample, signed, NOW, [])).to.equal(false);
+      });
+
+      it("are accepted with either key during a rotation", () => {
+        const signed = sample.make(BODIES[0]!, URL, NOW);
+        expect(accepts(sample, signed, NOW, ["bmV3IGtleQ==", sample.key])).to.equal(true);
+        expect(accepts(sample, signed, NOW, [sample.key, "b2xkIGtleQ=="])).to.equal(true);
+      });
+
+      if (sample.isTimed) {
+        it("are refused when their time is too far away, in the past and in the future", () => {
+          const signed = sample.make(BODIES[0]!, URL, NOW);
+          for (const skew of [-300, -1, 0, 1, 300])
+            expect(accepts(sample, signed, NOW + skew), `${skew}`).to.equal(true);
+          for (const skew of [-301, 301, -86_400, 86_400])
+            expect(accepts(sample, signed, NOW + skew), `${skew}`).to.equal(false);
+          const strict = { ...sample, auth: { ...sample.auth, toleranceSeconds: 5 } };
+          expect([5, 6, -5, -6].map((skew) => accepts(strict, signed, NOW + skew))).to.deep.equal([
+            true,
+            false,
+            true,
+            false,
+          ]);
+        });
+      }
+    });
+  }
+
+  describe("of the senders' libraries", () => {
+    it("@octokit/webhooks-methods", async () => {
+      const github = sampleOf("github");
+      for (const body of BODIES.filter((one) => one !== "")) {
+        const headers = { "x-hub-signature-256": await sign(github.key, body) };
+        expect(accepts(github, { headers, url: URL, body })).to.equal(true);
+      }
+    });
+
+    it("standardwebhooks, both ways", () => {
+      const body = BODIES[0]!;
+      const webhook = new Webhook(STANDARD_KEY);
+      const time = new Date();
+      const seconds = Math.floor(time.getTime() / 1000);
+      const headers = {
+        "webhook-id": "msg_2",
+        "webhook-timestamp": String(seconds),
+        "webhook-signature": `v1a,unknown ${webhook.sign("msg_2", time, body)}`,
+      };
+      expect(accepts(sampleOf("standard-webhooks"), { headers, url: URL, body }, seconds)).to.equal(true);
+      const own = sampleOf("standard-webhooks").make(body, URL, seconds);
+      expect(webhook.verify(body, own.headers)).to.deep.equal(JSON.parse(body));
+    });
+
+    it("@sendgrid/eventwebhook", () => {
+      const { headers, body } = sampleOf("sendgrid").make(BODIES[0]!, URL, NOW);
+      const library = new sendgrid.EventWebhook();
+      const key = library.convertPublicKeyToECDSA(SENDGRID_KEY);
+      const [signature, time] = sampleOf("sendgrid").signed.map((name) => headers[name]!) as [string, string];
+      expect(library.verifySignature(key, body, signature, time)).to.equal(true);
+    });
+
+    // Made once with these packages: with their dependencies they take 55 MB, which an installation for tests is not worth.
+    it("values that stripe 23.1.0, twilio 6.2.0 and @slack/bolt 5.1.0 have made", () => {
+      const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";
+      const body = '{"id":"evt_1","text":"grüße\\r\\n"}\r\n';
+      expect(accepts(sampleOf("stripe"), { headers: { "stripe-signature": stripe }, url: URL, body })).to.equal(true);
+      const form = new URLSearchParams([
+        ["From", "+4930123"],
+        ["Body", "grüße & mehr"],
+      ]);
+      for (const value of ["b", "a", "a"]) form.append("Zed", value);
+      const type = { "content-type": "application/x-www-form-urlencoded; charset=UTF-8" };
+      const sms = { url: "https://example.com/h/1/sms?foo=1&bar=2", body: form.toString() };
+      for (const signature of ["fYqJlNdfBan3nwYrOlugWzwmVZE=", "z6t81x9zICeg1q+fPWsKwKJz2gU="]) {
+        expect(
+          accepts(sampleOf("twilio, form"), { headers: { ...type, "x-twilio-signature": signature }, ...sms }),
+        ).to.equal(true);
+      }
+      const digest = "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862";
+      const json = { url: `https://example.com/h/1/sms?bodySHA256=${digest}`, body: '{"a":1}' };
+      const headers = { "content-type": "application/json", "x-twilio-signature": "tUc4WE8MYjkXcbgtagexSyAu9SQ=" };
+      expect(accepts(sampleOf("twilio, JSON"), { headers, ...json })).to.equal(true);
+      expect(accepts(sampleOf("twilio, JSON"), { headers, ...json, body: '{"a":2}' })).to.equal(false);
+      const slack = {
+        "x-slack-signature": "v0=28ca0c2f0047edf84869a8600db835e3e786a787e0cfe151c3b284178252c3fe",
+        "x-slack-request-timestamp": "1531420618",
+      };
+      const command = { headers: slack, url: URL, body: "token=x&text=94070" };
+      expect(accepts(sampleOf("slack"), command, 1_531_420_618)).to.equal(true);
+    });
+  });
+
+  it("take keys of strings only, at most two", () => {
+    const cases: [unknown, string[]][] = [
+      ["a", ["a"]],
+      [
+        ["new", "old"],
+        ["new", "old"],
+      ],
+      [
+        ["new", "old", "older"],
+        ["new", "old"],
+      ],
+      [["", "old"], ["old"]],
+      ["", []],
+      [" ", []],
+      [undefined, []],
+      [null, []],
+      [{}, []],
+      [5, []],
+      [[], []],
+    ];
+    for (const [setting, keys] of cases) expect(keysOf(setting), JSON.stringify(setting)).to.deep.equal(keys);
+  });
+
+  it("name the event where its sender does", () => {
+    const headers: Record<string, string> = {
+      "webhook-id": "standard",
+      "x-github-delivery": "github",
+      "x-shopify-event-id": "shopify",
+      "i-twilio-idempotency-token": "twilio",
+      "x-own": "own",
+    };
+    const request = requestOf({ headers, url: URL, body: "" });
+    const body = { id: "stripe", event_id: "slack" };
+    const idOf = (scheme: string) =>
+      eventIdOf(request, { auth: { type: "signature", scheme: scheme as "stripe", setting: "__x" } }, body);
+    for (const scheme of ["stripe", "slack", "github", "shopify", "twilio"]) expect(idOf(scheme)).to.equal(scheme);
+    expect(idOf("standard-webhooks")).to.equal("standard");
+    expect([idOf("sendgrid"), idOf("hmac")]).to.deep.equal([null, null]);
+    expect(eventIdOf(request, { auth: { type: "none" }, idempotencyHeader: "X-Own" }, body)).to.equal("own");
+    for (const odd of [null, [], "evt", { id: 5 }, { id: "" }, { id: {} }]) {
+      const auth = { type: "signature", scheme: "stripe", setting: "__x" } as const;
+      expect(eventIdOf(request, { auth }, odd)).to.equal(null);
+    }
+  });
+});
