@@ -49,6 +49,8 @@ export const RATE_LIMIT_PUBLISH = 10;
 export const RATE_LIMIT_HTTP = 600;
 /** Requests of one network address to one app's HTTP triggers, refused ones too, as a multiple of RATE_LIMIT_HTTP; in one process. */
 export const HTTP_ADDRESS_FACTOR = 10;
+/** Of one action, the newest: events of the last day whose repeats are found. A day at RATE_LIMIT_HTTP. */
+export const HTTP_EVENTS_KEPT = 864_000;
 /** Share of a rate limit beyond which the requests of visitors no longer count against the app's own credentials. */
 export const VISITORS_SHARE = 2 / 3;
 

@@ -16,7 +16,8 @@ import { cookieToken, headerToken } from "./caller.js";
 import { quotaHeaders } from "./context.js";
 import { toId } from "./rest/request.js";
 
-const ADDRESS = "/h/:appId/*";
+/** Route of all HTTP triggers. */
+export const TRIGGER_ADDRESS = "/h/:appId/*";
 const PREFLIGHT_SECONDS = 600;
 /** A method of which the service answers itself. */
 const OPTIONS = "OPTIONS";
@@ -31,7 +32,10 @@ declare module "fastify" {
 export interface HttpTriggerOptions {
   triggers: HttpTriggers;
   credentials: Credentials;
-  baseUrl: string;
+  /** PUBLIC_URL; null: the service does not know under which address its senders reach it. */
+  publicUrl: string | null;
+  /** The origin of pages that run authors' code; null: the service's own. */
+  runtimeUrl: string | null;
 }
 
 interface Found {
@@ -102,14 +106,19 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: TriggerAnswe
   return reply.header("content-length", Buffer.byteLength(body)).send();
 }
 
-/** URLs of the request as its sender may have written them: by the service's public address, and by the address that it used. */
-function urlsOf({ raw, headers }: FastifyRequest, baseUrl: string): string[] {
-  const { origin, pathname } = new URL(baseUrl);
+/** URLs of the request as its sender may have written them: by PUBLIC_URL, else by the host that the request names. */
+function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | null): string[] {
   const path = raw.url ?? "";
-  const prefix = pathname.replace(/\/$/, "");
-  const own = path.startsWith(`${prefix}/`) ? origin + path : baseUrl + path;
-  const host = headers.host;
-  return host === undefined ? [own] : [...new Set([own, `https://${host}${path}`, `http://${host}${path}`])];
+  if (publicUrl === null) return host === undefined ? [] : [`https://${host}${path}`, `http://${host}${path}`];
+  const { origin, pathname } = new URL(publicUrl);
+  // A proxy may have taken the prefix off.
+  return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
+}
+
+/** True for a browser that is about to show the answer: at the origin of authors' pages, if that is another. */
+function isToMove({ headers }: FastifyRequest, { isDraft }: Address, runtimeUrl: string | null): runtimeUrl is string {
+  if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
+  return headers.accept?.includes("text/html") ?? false;
 }
 
 const oneHeader =
@@ -120,7 +129,7 @@ const oneHeader =
   };
 
 export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerOptions): void {
-  const { triggers, credentials, baseUrl } = options;
+  const { triggers, credentials, publicUrl, runtimeUrl } = options;
   const found = new WeakMap<FastifyRequest, Found>();
 
   /** Before the body is read. @throws NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
@@ -151,13 +160,17 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { address, routes } = found.get(request)!;
     if (request.method === OPTIONS) return answerOptions(request, reply, { address, routes });
+    if (isToMove(request, address, runtimeUrl)) {
+      const { path, query } = partsOf(request.raw.url ?? "");
+      return reply.redirect(`${runtimeUrl}/h/${address.appId}/${path}${query && `?${query}`}`, 307);
+    }
     const { context, method, headers, raw } = request;
     const route = routeFor(routes, method)!;
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const given = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
     const from = { address: context.address, token: headerToken(headers), appId: address.appId };
-    const signed = { header: oneHeader(headers), urls: urlsOf(request, baseUrl) };
+    const signed = { header: oneHeader(headers), urls: urlsOf(request, publicUrl) };
     const gone = context.gone ?? (() => overSignal(raw, reply.raw));
     try {
       const answered = await triggers.run(
@@ -182,7 +195,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
     scope.route({
       method: [...HTTP_METHODS, OPTIONS],
-      url: ADDRESS,
+      url: TRIGGER_ADDRESS,
       config: { ownCredentials: true },
       exposeHeadRoute: false,
       onRequest: find,

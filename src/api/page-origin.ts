@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSession, PageSessions, Preview } from "../operations/client/page-sessions.js";
+import { TRIGGER_ADDRESS } from "./http-triggers.js";
 import { KEPT_ROUTE } from "./kept-scripts.js";
 
 export interface PageOriginOptions {
@@ -27,7 +28,7 @@ export interface PageOrigin {
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
 /** All that the origin of those pages serves. */
-const SERVED = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE];
+const SERVED = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
 
 function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
   return SERVED.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));

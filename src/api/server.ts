@@ -207,7 +207,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);
   registerDeliveryReports(app, { reports, baseUrl });
-  registerHttpTriggers(app, { triggers: httpTriggers, credentials, baseUrl });
+  registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });

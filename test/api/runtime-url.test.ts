@@ -55,6 +55,20 @@ describe("RUNTIME_URL", () => {
     expect(await answer(new URL(service.url).host)).to.equal(101);
   });
 
+  it("takes a browser there that is about to show the answer of an HTTP trigger, with path, query and method", async () => {
+    const where = { path: "shown/:id", auth: { type: "none" }, respond: "immediately" };
+    const data = { name: "shown", code: "async function execute() {}", active: true };
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const triggers = [{ trigger: "http", where }];
+    const { body } = await service.rest("POST", actions, { body: { ...data, triggers } });
+    await service.rest("POST", `${actions}/${body.action.id}/publish`);
+    const path = `/h/${service.appId}/shown/a%2Fb?c=%20d`;
+    const moved = await ask(path, {});
+    expect([moved.status, moved.headers.location]).to.deep.equal([307, RUNTIME + path]);
+    expect((await ask(path, { accept: "application/json" })).status, "a program stays").to.equal(202);
+    expect((await there(path)).status).to.equal(202);
+  });
+
   it("takes a browser there by a code that is no credential, and shows the page with a token of its own", async () => {
     for (const path of [viewer, debug]) {
       const { status, headers, text } = await here(path);

@@ -7,6 +7,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
   AUDIT_ENTRIES_KEPT,
+  HTTP_EVENTS_KEPT,
   IDEMPOTENCY_BYTES_KEPT,
   IDEMPOTENCY_HOURS,
   MESSAGE_BYTES_KEPT,
@@ -92,6 +93,18 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
        SELECT action_id, credential_id, key FROM run_key WHERE created_at < now() - $1 * interval '1 hour'
         LIMIT ${BATCH}) RETURNING key`,
     IDEMPOTENCY_HOURS,
+  ],
+  [
+    `DELETE FROM http_event WHERE ctid IN (
+       SELECT ctid FROM http_event WHERE created_at < now() - $1 * interval '1 hour' LIMIT ${BATCH}) RETURNING run_id`,
+    IDEMPOTENCY_HOURS,
+  ],
+  [
+    `DELETE FROM http_event WHERE ctid IN (
+       SELECT old.row_at FROM (SELECT action_id FROM http_event GROUP BY action_id HAVING count(*) > $1) AS full_action
+        CROSS JOIN LATERAL (SELECT ctid AS row_at FROM http_event AS event WHERE event.action_id = full_action.action_id
+                             ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING run_id`,
+    HTTP_EVENTS_KEPT,
   ],
   // A program that writes entries all day is not to push out who changed the app.
   [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
