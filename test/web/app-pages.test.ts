@@ -89,6 +89,18 @@ describe("The app's own pages", () => {
     await Promise.all([page.waitForNavigation(), page.click("button")]);
   }
 
+  it("run actions by name in the viewer, and not in the live app", async () => {
+    const headings = () => page.$$eval("h2", (found) => found.map(({ textContent }) => textContent));
+    await page.goto(live());
+    await page.waitForSelector("h2");
+    expect(await headings()).to.deep.equal(["Analytics events of this page"]);
+    expect(await page.$$eval("input", (found) => found.length)).to.equal(0);
+    await page.goto(viewer());
+    await signIn(service.tokens.editor);
+    await page.waitForSelector("input[name=action]");
+    expect(await headings()).to.include("Run an action");
+  });
+
   it("start a client action on a page view with production's code in the live app, with the master's in the viewer", async () => {
     const master = await create(greet("production"));
     const production = await publish(master);

@@ -183,6 +183,9 @@ describe("Studio's pages of an app", () => {
     for (const name of Object.keys(TEMPLATES)) {
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: dataOf(draftFrom(name)) });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
+      // No visitor starts the work of a schedule or an event, or has the service read an address.
+      const forVisitors = name === "hello" || name === "client";
+      expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
     }
   });
 

@@ -181,6 +181,26 @@ describe("runs in Studio", () => {
     await service.rest("PUT", `${path()}/actions/${ids["busy"]}`, { body: { concurrency: null, timeoutMs: null } });
   });
 
+  it("sets who may run an action from a page, and says so at the trigger and before the publication", async () => {
+    await open(`actions/${ids["busy"]}`);
+    await page.waitForSelector('[data-field="access"] select');
+    await page.select('[data-field="access"] select', "user");
+    await studio.replace('[data-field="access"] textarea', '{"Role": {"like": "x"}}');
+    await studio.save();
+    await page.waitForSelector('[data-field="access"] select[aria-invalid="true"]');
+    expect(await studio.textOf('[data-field="access"] .fault')).to.contain("ACCESS_INVALID");
+    const rule = { Role: { equals: "admin" } };
+    await studio.replace('[data-field="access"] textarea', JSON.stringify(rule));
+    await studio.save();
+    const access = async () => (await service.rest("GET", `${path()}/actions/${ids["busy"]}`)).body.action.access;
+    await until(async () => JSON.stringify(await access()) === JSON.stringify({ user: rule }));
+    const sentence = "Signed-in app users who meet its rule can run it by its name.";
+    expect(await studio.textOf('[data-field="triggers"] .trigger .hint')).to.equal(sentence);
+    await page.select('[data-field="access"] select', "everyone");
+    await studio.save();
+    await until(async () => (await access()) === "everyone");
+  });
+
   it("shows new runs in the list as they end, without being asked", async () => {
     await open("runs?search=99Z");
     await page.waitForSelector("::-p-text(No run fits these filters.)");

@@ -22,6 +22,7 @@ const STYLE = `
 `;
 
 const { name = "" } = pageData();
+const isViewer = window.ENV?.environment === "viewer";
 const { Actions } = window.Svc.App.V3;
 const { Analytics } = window.Svc.App;
 
@@ -86,13 +87,12 @@ document.querySelector("main")?.append(
   element("h1", { textContent: name }),
   element("p", {
     className: "badge",
-    textContent: window.ENV?.environment === "viewer" ? "App viewer: master copies" : "Live app: production copies",
+    textContent: isViewer ? "App viewer: master copies" : "Live app: production copies",
   }),
   greeting,
   navigation(),
-  element("h2", { textContent: "Run an action" }),
-  runner(),
-  result,
+  // Only editors run actions by name: a visitor's page offers what its author built.
+  ...(isViewer ? [element("h2", { textContent: "Run an action" }), runner(), result] : []),
   element("h2", { textContent: "Analytics events of this page" }),
   events,
 );

@@ -1,5 +1,6 @@
 /** What belongs to the app itself, one part after the other by its address: `#/1/app/tokens`. */
 import { type ComponentType, type FormEvent, useState } from "react";
+import { APP_SENTENCE } from "./access-text.js";
 import { refusalText } from "./api.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
@@ -59,6 +60,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
           </button>
         )}
       </p>
+      {!app.isPublished && <p className="hint">{APP_SENTENCE}</p>}
     </>
   );
 }

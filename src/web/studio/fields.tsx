@@ -1,6 +1,7 @@
 /** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
 import { useEffect } from "react";
 import type { Environment } from "../../data/action-types.js";
+import { AccessField } from "./access-field.js";
 import { DependencyFields } from "./dependency-fields.js";
 import { Field } from "./field.js";
 import type { FieldFault } from "./field-fault.js";
@@ -91,6 +92,7 @@ export function Fields(props: FieldsProps) {
         )}
       </Field>
       <TriggerFields {...props} />
+      <AccessField {...props} />
       <ScheduleFields {...props} />
       <DependencyFields {...props} />
       <OriginFields {...props} />

@@ -1,5 +1,6 @@
 /** Publication of one action: what would change, and the two buttons. */
 import { useCallback, useEffect, useState } from "react";
+import { APP_SENTENCE, publishedSentence } from "./access-text.js";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { DiffView } from "./diff-view.js";
@@ -65,11 +66,14 @@ function Standing({
       {copy?.active && !saved.active && (
         <p className="notice">The draft is switched off, and the live copy still runs.</p>
       )}
+      <p className="access-told">{publishedSentence(saved)}</p>
       <p className="hint">
         Switching the draft off leaves the live copy as it is until the next publish. To stop the live copy now, publish
         the inactive draft or unpublish.
       </p>
-      {!app.isPublished && <p className="notice">The app itself is not published, so none of its actions can be.</p>}
+      {!app.isPublished && (
+        <p className="notice">The app itself is not published, so none of its actions can be. {APP_SENTENCE}</p>
+      )}
     </div>
   );
 }

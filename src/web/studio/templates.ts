@@ -40,12 +40,15 @@ async function execute({ payload }) {
 }
 `;
 
+/** Access of templates that do work which no visitor should start. */
+const EDITORS: Draft["access"] = { who: "editors", user: "" };
+
 export const TEMPLATES: Record<string, Template> = {
   hello: { label: "Hello", text: "A payload in, a result out.", draft: { name: "hello" } },
   fetch: {
     label: "Call a web service",
     text: "Reads from an address and says what came.",
-    draft: { name: "call-a-service", code: FETCH },
+    draft: { name: "call-a-service", code: FETCH, access: EDITORS },
   },
   schedule: {
     label: "Every working day",
@@ -53,6 +56,7 @@ export const TEMPLATES: Record<string, Template> = {
     draft: {
       name: "every-working-day",
       code: SCHEDULE,
+      access: EDITORS,
       triggers: [triggerDraft("manual"), triggerDraft("schedule")],
       frequency: "0 9 * * 1-5",
     },
@@ -63,6 +67,7 @@ export const TEMPLATES: Record<string, Template> = {
     draft: {
       name: "on-an-event",
       code: EVENT,
+      access: EDITORS,
       triggers: [triggerDraft("manual"), triggerDraft("log", { type: "app.example" })],
     },
   },

@@ -1,6 +1,7 @@
 /** What starts an action: one row a trigger, with the filter that its kind needs. */
 import type { TriggerType } from "../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
+import { accessSentence } from "./access-text.js";
 import { type TriggerDraft, triggerDraft } from "./draft.js";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
@@ -71,7 +72,7 @@ function AnalyticsWhere({ row, change }: WhereProps) {
   );
 }
 
-export function TriggerFields({ draft: { triggers }, fault, change }: FieldsProps) {
+export function TriggerFields({ draft: { triggers, access }, fault, change }: FieldsProps) {
   const set = (rows: TriggerDraft[]) => change({ triggers: rows });
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
     set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
@@ -93,6 +94,7 @@ export function TriggerFields({ draft: { triggers }, fault, change }: FieldsProp
                   ✕
                 </button>
               </div>
+              {row.trigger === "manual" && <p className="hint">{accessSentence(access.who)}</p>}
               {row.trigger === "log" && <LogWhere row={row} change={changeRow(row.key)} />}
               {row.trigger === "analytics" && <AnalyticsWhere row={row} change={changeRow(row.key)} />}
             </div>
