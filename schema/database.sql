@@ -161,6 +161,7 @@ CREATE TABLE app (
   secrets_forgotten bigint DEFAULT 0 NOT NULL,
   schedules_paused_at timestamp with time zone,
   settings_updated_at timestamp with time zone,
+  origins text[] DEFAULT '{}'::text[] NOT NULL,
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
 );
@@ -293,6 +294,7 @@ CREATE TABLE credential (
   parent_id bigint,
   action_id bigint,
   scopes text[],
+  visitor_block bytea,
   CONSTRAINT credential_pkey PRIMARY KEY (id),
   CONSTRAINT credential_hash_key UNIQUE (hash),
   CONSTRAINT credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -311,6 +313,8 @@ CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHE
 CREATE INDEX credential_parent ON public.credential USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX credential_person ON public.credential USING btree (person_id, app_id) WHERE (person_id IS NOT NULL);
 CREATE INDEX credential_revoked ON public.credential USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
+CREATE INDEX credential_visitor ON public.credential USING btree (app_id, id) WHERE (visitor_block IS NOT NULL);
+CREATE INDEX credential_visitor_block ON public.credential USING btree (app_id, visitor_block, id) WHERE (visitor_block IS NOT NULL);
 
 CREATE TABLE data_source (
   id integer GENERATED ALWAYS AS IDENTITY NOT NULL,

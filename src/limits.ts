@@ -143,7 +143,7 @@ export const CHAIN_RUNS_PER_MINUTE = 100;
 /** Events that a filter is tried on (back-test). */
 export const BACKTEST_EVENTS = 1_000;
 
-/** Requests in progress in one process: of one credential, of one visitor's, and of one address (its visitors, and its anonymous callers). */
+/** Requests in progress in one process: of one credential, of one visitor's from one address, and of one address (its visitors, and its anonymous callers). */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
@@ -157,6 +157,17 @@ export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
 /** Lookups of unknown tokens that one network address may cause in one process, per RATE_WINDOW_MS. */
 export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
+
+/** Milliseconds that a visitor's session lasts, and for how long renewals may go on: then the visitor gets another one. */
+export const VISIT_MS = 12 * 60 * 60 * 1000;
+export const VISIT_RENEWALS_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Sessions of visitors that one app keeps: of one network address, and in all. The oldest without a sign-in make room. */
+export const VISITORS_PER_ADDRESS = 1_000;
+export const VISITORS_PER_APP = 100_000;
+
+/** Origins of pages that one app may list. */
+export const PAGE_ORIGINS_MAX = 50;
 
 /** New sessions that the live app's page gives to visitors of one network address, per RATE_WINDOW_MS. */
 export const PAGE_SESSIONS_PER_ADDRESS = 120;

@@ -23,6 +23,10 @@ export interface RequestContext extends Visitor {
     userAgent?: string;
     /** Origin of the service as the browser sees it: of PUBLIC_URL, else of the address at which the service was asked. */
     origin: string;
+    /** `Origin` of the page that sent it. */
+    pageOrigin?: string;
+    /** The token by which the caller was found. */
+    token?: string;
     /** Sets the session cookie; null clears it. */
     setSession(session: { token: string } | null): void;
   };

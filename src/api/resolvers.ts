@@ -29,6 +29,7 @@ import { TrailResolver } from "./graphql/trail-resolver.js";
 import { TransferResolver } from "./graphql/transfer-resolver.js";
 import { TriggerResolver } from "./graphql/trigger-resolver.js";
 import { VersionResolver } from "./graphql/version-resolver.js";
+import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
   const { backtest, history, logEvents, schedule, statistics, week } = operations.triggers;
@@ -71,6 +72,7 @@ export function createResolvers(operations: Operations): Resolvers {
     trail: new TrailResolver(gate, trail),
     tokens: new TokenResolver(gate, credentials, people),
     transfer: new TransferResolver(gate, transfer),
+    visitors: new VisitorResolver(gate, operations.clients.visitors),
     versions: new VersionResolver(gate, { versions, restoring, comparison, endpoints: operations.endpoints }),
     triggers: new TriggerResolver(gate, { events: logEvents, schedule, week, backtest }),
   };

@@ -180,9 +180,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const gone = () => (over ??= overSignal(request.raw, reply.raw));
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
-    const browser: RequestContext["browser"] = {
+    const browser: NonNullable<RequestContext["browser"]> = {
       origin: callers.ownOrigin(headers),
       ...(userAgent !== undefined && { userAgent }),
+      ...(headers.origin !== undefined && { pageOrigin: headers.origin }),
       setSession(session) {
         const value = session ? cookie.set(session.token, SESSION_LIFETIME_MS / 1000) : cookie.clear();
         reply.header("set-cookie", value).header("cache-control", "no-store");
@@ -192,6 +193,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const isOwn = routeOptions.config.ownCredentials;
     const token = isOwn ? null : callers.tokenOf({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
+    if (caller !== null) browser.token = token!;
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
     Object.assign(request.context, { caller, answer });

@@ -15,6 +15,7 @@ import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
+import { holderOf } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { closedSignal } from "./answer-end.js";
@@ -168,8 +169,9 @@ export function createSockets({
 
   /** Senders that a message counts for: the address, and the credential once it is known. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
-    const address = addressSender(addressOf(request));
-    return caller ? [`credential ${caller.credentialId}`, address] : [address];
+    const from = addressOf(request);
+    const address = addressSender(from);
+    return caller ? [holderOf({ credentialId: caller.credentialId, address: from }), address] : [address];
   }
 
   function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {

@@ -68,6 +68,7 @@ import { Invitations1764200000000 } from "../../migrations/1764200000000-invitat
 import { HttpTriggers1764200150000 } from "../../migrations/1764200150000-http-triggers.js";
 import { SignInMethods1764300000000 } from "../../migrations/1764300000000-sign-in-methods.js";
 import { DeclaredSettings1764300100000 } from "../../migrations/1764300100000-declared-settings.js";
+import { Visitors1764400000000 } from "../../migrations/1764400000000-visitors.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -140,6 +141,7 @@ export const MIGRATIONS = [
   HttpTriggers1764200150000,
   SignInMethods1764300000000,
   DeclaredSettings1764300100000,
+  Visitors1764400000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

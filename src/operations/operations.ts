@@ -198,7 +198,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed, userOf };
-  const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, log });
+  const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
   const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);

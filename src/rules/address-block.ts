@@ -4,6 +4,13 @@ import { isIPv6 } from "node:net";
 const HEXTETS = 8;
 const OF_A_BLOCK = 4;
 
+/**
+ * Key of one holder of a credential. A live token may be given to every visitor of a page, so a bound on its requests counts each network
+ * address by itself.
+ */
+export const holderOf = ({ credentialId, address }: { credentialId: number; address?: string | undefined }): string =>
+  `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;
+
 /** The address itself for IPv4, the first 64 bits for IPv6; an IPv4 address in IPv6 form is the IPv4 address. */
 export function addressBlock(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];

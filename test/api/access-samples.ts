@@ -73,6 +73,8 @@ export const SAMPLES: Record<Operation, Sample> = {
   readSettingsUse: rest("GET", "/v1/apps/:app/settings/use"),
   readRuntimeSettings: rest("GET", "/v1/apps/:app/env.js"),
   readTrail: rest("GET", "/v1/apps/:app/audit"),
+  readOrigins: rest("GET", "/v1/apps/:app/origins"),
+  writeOrigins: rest("PUT", "/v1/apps/:app/origins", { origins: [] }),
   updateApp: rest("PUT", "/v1/apps/:app", {}),
   administrate: rest("PUT", "/v1/admin/apps/:app", {}),
   listApps: rest("GET", "/v1/apps"),

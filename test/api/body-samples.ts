@@ -127,6 +127,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "ab@example.com" } },
+  [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
   [`DELETE ${APP}/editors`]: { body: { userId: 1 } },
   [`POST ${APP}/tokens`]: { body: { kind: "api" } },

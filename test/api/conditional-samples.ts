@@ -203,7 +203,14 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
 export const STATELESS_MUTATIONS = [
   "applyManifest",
   // Members of a set, added and removed one by one: a repeat changes nothing.
-  ...["addEditor", "removeEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
+  ...[
+    "setAppOrigins",
+    "addEditor",
+    "removeEditor",
+    "addPushSubscription",
+    "removePushSubscription",
+    "markNotificationsRead",
+  ],
   // The caller's own account and sessions.
   ...["updateOwnAccount", "endAuthSession", "endOtherAuthSessions"],
   // Members and invitations: each change names the person, and the last one counts.

@@ -52,6 +52,15 @@ describe("requests in progress", () => {
     for (const leaves of [anonymous, ...visitors, elsewhere]) await endAll(leaves);
   });
 
+  it("of visitors who share one live token are bounded for each address: those of one do not wait for those of another", async () => {
+    const shared = caller("live", 5);
+    const first = await enter(5, { caller: shared, address: "203.0.113.10" });
+    const second = await enter(5, { caller: shared, address: "203.0.113.11" });
+    expect([first.length, second.length]).to.deep.equal([2, 2]);
+    await endAll(first);
+    await endAll(second);
+  });
+
   it("leave the line with their caller, who is told nothing else", async () => {
     const visitor = { caller: caller("live", 9), address: "203.0.113.3" };
     const holding = await enter(2, visitor);

@@ -189,6 +189,18 @@ describe("Studio's pages of an app", () => {
     }
   });
 
+  it("lists the origins of the app's own pages, and says what is wrong with one", async () => {
+    await studio.open(`${service.appId}/app`);
+    const origins = async () => (await service.rest("GET", `/v1/apps/${service.appId}/origins`)).body.origins;
+    await studio.replace('[aria-label="Origins, one a line"]', "https://shop.example/path");
+    await studio.button("Save the origins");
+    await page.waitForFunction('/origins\\[0\\] must be/.test(document.querySelector(".origins .fault").textContent)');
+    await studio.replace('[aria-label="Origins, one a line"]', "https://Shop.example\n\nhttp://localhost:5173");
+    await studio.button("Save the origins");
+    await page.waitForFunction('document.querySelector(".origins textarea").value.startsWith("https://shop.example")');
+    expect(await origins()).to.deep.equal(["https://shop.example", "http://localhost:5173"]);
+  });
+
   it("lists the apps with their state, and makes one", async () => {
     await studio.open("apps");
     await studio.replace('[aria-label="Name of the new app"]', "A second app");

@@ -37,6 +37,7 @@ import { TrailResolver } from "./trail-resolver.js";
 import { TransferResolver } from "./transfer-resolver.js";
 import { TriggerResolver } from "./trigger-resolver.js";
 import { VersionResolver } from "./version-resolver.js";
+import { VisitorResolver } from "./visitor-resolver.js";
 
 const CLASSES = {
   actions: ActionResolver,
@@ -65,6 +66,7 @@ const CLASSES = {
   trail: TrailResolver,
   tokens: TokenResolver,
   transfer: TransferResolver,
+  visitors: VisitorResolver,
   versions: VersionResolver,
   triggers: TriggerResolver,
 } as const;

@@ -19,6 +19,7 @@ import { sessionRoutes } from "./session-routes.js";
 import { settingRoutes } from "./setting-routes.js";
 import { triggerRoutes } from "./trigger-routes.js";
 import { versionRoutes } from "./version-routes.js";
+import { visitorRoutes } from "./visitor-routes.js";
 
 export const ROUTES: readonly Route[] = [
   ...actionRoutes,
@@ -31,6 +32,7 @@ export const ROUTES: readonly Route[] = [
   ...manifestRoutes,
   ...settingRoutes,
   ...appRoutes,
+  ...visitorRoutes,
   ...peopleRoutes,
   ...memberRoutes,
   ...authRoutes,

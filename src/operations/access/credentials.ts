@@ -40,6 +40,8 @@ export interface NewCredential {
   pageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
+  /** Of a visitor's session: the hashed block of network addresses that it was made for. */
+  visitorBlock?: Buffer | null;
   /** What it is known by at first, where that is to be no token. */
   secret?: string | undefined;
 }
@@ -113,8 +115,9 @@ const RENEW = `
     FROM used WHERE credential.id = $1 RETURNING credential.expires_at AS "expiresAt"`;
 
 const ISSUE = `
-  INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`;
+  INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id,
+                          visitor_block)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
 const HELD_BY_APP = `
   SELECT count(*) FROM credential
@@ -247,7 +250,9 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
-      const values = [kind, hashToken(token), name, appId, personId, runId, expiresAt, pageSession, parentId, actionId];
+      const { visitorBlock = null } = credential;
+      const facts = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
+      const values = [...facts, pageSession, parentId, actionId, visitorBlock];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", ISSUE, values);
       unknown.found(keyOf(token));
       if (kind === "task") ofRuns.set(row!.id, "");

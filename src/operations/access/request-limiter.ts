@@ -10,7 +10,7 @@ import {
   REQUESTS_IN_PROGRESS_PER_VISITOR,
 } from "../../limits.js";
 import { isVisitor } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
+import { addressBlock, holderOf } from "../../rules/address-block.js";
 import type { Visitor } from "./gate.js";
 
 export interface RequestLimiter {
@@ -32,8 +32,8 @@ export function createRequestLimiter(limits = LIMITS): RequestLimiter {
   const ofVisitors = line(limits.address);
   const anonymous = line(limits.address);
 
-  async function enterVisitor(id: number, address: string, gone: () => AbortSignal): Promise<() => void> {
-    const leaveOwn = await visitors.enter(id, gone);
+  async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
+    const leaveOwn = await visitors.enter(holder, gone);
     try {
       const leaveAddress = await ofVisitors.enter(address, gone);
       return () => {
@@ -51,7 +51,7 @@ export function createRequestLimiter(limits = LIMITS): RequestLimiter {
       try {
         if (!caller) return await anonymous.enter(addressBlock(address), gone);
         if (!isVisitor(caller)) return await credentials.enter(caller.credentialId, gone);
-        return await enterVisitor(caller.credentialId, addressBlock(address), gone);
+        return await enterVisitor(holderOf({ ...caller, address }), addressBlock(address), gone);
       } catch {
         throw nobodyWaits();
       }

@@ -7,6 +7,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { tooOften } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { holderOf } from "../../rules/address-block.js";
 import type { Addressed } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Intake } from "../records/intake.js";
@@ -18,12 +19,13 @@ import { createClientActions } from "./client-actions.js";
 import { createClientFeed } from "./client-feed.js";
 import { createClientRuns } from "./client-runs.js";
 import { createPageSessions } from "./page-sessions.js";
+import { createVisitors } from "./visitors.js";
 
 /** What one credential may send, so that a visitor cannot fill an app's log. */
 function createBound(): (caller: Caller) => void {
   const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
-  return ({ credentialId }) => {
-    const retryAfter = bucket.take(String(credentialId));
+  return (caller) => {
+    const retryAfter = bucket.take(holderOf(caller));
     if (retryAfter > 0) throw tooOften("this client sends too much", retryAfter);
   };
 }
@@ -41,16 +43,21 @@ export function createClients(options: {
   userOf: UserOf;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
+  /** True if pages on http origins of any host may be listed (ALLOW_PRIVATE_NETWORK). */
+  allowHttp: boolean;
   log: Logger;
 }) {
-  const { db, credentials, notifications, ledger, logEvents, intake, room, addressed, userOf, timeoutMs, log } =
-    options;
+  const { db, credentials, notifications, ledger, logEvents, intake, room } = options;
+  const { addressed, userOf, timeoutMs, allowHttp, log } = options;
   const clientActions = createClientActions({ db, addressed, userOf });
   const bound = createBound();
+  const sessions = createPageSessions({ db, credentials, logEvents, room });
+  const { boundVisits, beginVisit } = sessions;
   return {
+    visitors: createVisitors({ db, begin: beginVisit, bound: boundVisits, allowHttp }),
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
-    sessions: createPageSessions({ db, credentials, logEvents, room }),
+    sessions,
     clientRuns: createClientRuns({ db, ledger, timeoutMs, intake, clientActions, bound }),
     analytics: createAnalytics({ logEvents, intake, bound }),
   };

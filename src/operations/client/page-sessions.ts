@@ -10,16 +10,16 @@ import { type Executor, rows } from "../../data/database.js";
 import type { DiskRoom } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
-import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIEWER } from "../../limits.js";
+import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIEWER, VISIT_MS } from "../../limits.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { appView } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { hashToken, newSecret, newToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
+import { createVisitorRoom, visitorBlock } from "./visitors.js";
 
 const HOUR_MS = 60 * 60 * 1000;
-const VISIT_MS = 12 * HOUR_MS;
 const PREVIEW_MS = 2 * HOUR_MS;
 
 /** A hand-over is one redirect long. */
@@ -60,6 +60,7 @@ export function createPageSessions(options: {
   const { db, credentials, logEvents, room } = options;
   const mints = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   const viewers = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
+  const makeRoom = createVisitorRoom();
   const views = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
 
   /** Tells of an opened page, unless this viewer or all of them together open more than a person looks at: a page is served all the same. */
@@ -86,6 +87,7 @@ export function createPageSessions(options: {
   ): Promise<string> {
     return db.transaction(async (manager: Executor) => {
       await rows(manager, SWEEP);
+      if (session.visitorBlock) await makeRoom(manager, session.appId, session.visitorBlock);
       const { id, token } = await credentials.issue({ ...session, pageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
@@ -98,6 +100,12 @@ export function createPageSessions(options: {
     const caller = await credentials.resolve(token);
     if (!caller) throw new ActionError("NOT_FOUND");
     return { token, caller, app };
+  }
+
+  /** A session of a visitor's page. */
+  function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
+    const block = visitorBlock(appId, address);
+    return mint({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: block }, viewer);
   }
 
   /** Whether the caller may open the app's pages for editors, and the app. */
@@ -138,8 +146,14 @@ export function createPageSessions(options: {
       const viewer = addressBlock(address);
       boundMinting(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
-      return opened(await mint({ kind: "live", appId, name: "visitor", expiresAt }, viewer), app);
+      return opened(await mintVisit(appId, address, expiresAt, viewer), app);
     },
+
+    /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
+    boundVisits: (address: string) => boundMinting(addressBlock(address)),
+
+    /** The token of a new session for a visitor of a page on another origin. @throws RATE_LIMIT_EXCEEDED */
+    beginVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
 
     /** A new viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
     async preview(caller: Caller | null, preview: Preview): Promise<PageSession> {

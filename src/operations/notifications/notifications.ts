@@ -8,6 +8,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { holderOf } from "../../rules/address-block.js";
 import { described } from "../../rules/described.js";
 import {
   EVERY_ONE,
@@ -146,7 +147,7 @@ export function createNotificationsService(options: {
   /** Who reads; a visitor that asks too often is refused. @throws RATE_LIMIT_EXCEEDED */
   async function enter(caller: Caller, appId: number): Promise<Reader> {
     const reader = await readerOf(caller, appId);
-    const retryAfter = reader.seesAll ? 0 : bucket.take(String(caller.credentialId));
+    const retryAfter = reader.seesAll ? 0 : bucket.take(holderOf(caller));
     if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "this client asks too often", { retryAfter });
     return reader;
   }

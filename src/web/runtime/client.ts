@@ -12,6 +12,7 @@ import type { SendToService } from "./service-way.js";
 import { createSession } from "./session.js";
 import { createSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
+import { createVisitor } from "./visitor.js";
 
 /** How the library came into the page. */
 export interface Loading {
@@ -39,13 +40,19 @@ export function createSvc({ from, nonce, send }: Loading): Client {
   const { session, forget } = createSession(connection);
   // The service's bootstrap script names the environment; a page without it may want the operations alone.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
+  function changed(): void {
+    forget();
+    socket.restart();
+    restart();
+  }
+  const visitor = createVisitor(connection, { changed, prolonged: socket.restart });
   const client: Client = {
     configure(configuration) {
+      visitor.stop();
       connection.configure(configuration);
-      forget();
-      socket.restart();
-      restart();
+      changed();
     },
+    init: visitor.init,
     session,
     App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
   };

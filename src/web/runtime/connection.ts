@@ -17,12 +17,16 @@ export interface Connection {
   /** Reads a script's source with the token, for pages that have no cookie. @throws SvcError */
   source(url: URL, integrity: string): Promise<string>;
   token(): string | null;
+  /** Has `renew` try for another token after an answer 401; the request is repeated if it resolves to true. */
+  onUnauthorized(renew: () => Promise<boolean>): void;
 }
 
 export interface RequestOptions {
   /** Outlives the page, where the body is small enough. */
   keepalive?: boolean;
   headers?: Record<string, string>;
+  /** An answer 401 is final: the request is itself the one for a session. */
+  once?: boolean;
 }
 
 interface TextRequest {
@@ -89,6 +93,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   let base = known === "null" ? null : apiBase(known);
   let app = env.appId;
   let token: string | null = env.token ?? null;
+  let renew: (() => Promise<boolean>) | null = null;
   // Not for whatever else reads, prints or sends the page's ENV.
   Reflect.deleteProperty(env, "token");
 
@@ -103,7 +108,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   /** A redirect could carry the credential off, so none is followed. */
   async function send(url: URL, init: RequestInit): Promise<Response> {
     const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
-    const credentials = token === null ? "include" : "omit";
+    const credentials = token === null ? "same-origin" : "omit";
     try {
       return await fetch(url, { ...init, headers, credentials, redirect: "error", referrerPolicy: "no-referrer" });
     } catch {
@@ -123,6 +128,17 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
+  /** Once more with another token, where the one of the request is not accepted: a refused request has changed nothing. */
+  async function authorized<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      const isRefused = (error as { status?: string }).status === "UNAUTHORIZED";
+      if (isRefused && (await renew?.())) return call();
+      throw error;
+    }
+  }
+
   return {
     configure(configuration) {
       const next = configuration.apiUrl === undefined ? base : apiBase(configuration.apiUrl);
@@ -136,19 +152,24 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       return app;
     },
     address,
-    async request(method, path, body, { keepalive = false, headers = {} } = {}) {
+    async request(method, path, body, { keepalive = false, headers = {}, once = false } = {}) {
       const url = address(path);
-      if (body === undefined) return answer(await ask(url, { method, headers }), url);
-      const text = jsonOf(body);
-      const init = { method, body: text, headers: { ...headers, "content-type": "application/json" } };
-      const kept = keepalive && text.length < KEEPALIVE_MAX_CHARACTERS;
-      return answer(await ask(url, { ...init, keepalive: kept }), url);
+      const text = body === undefined ? undefined : jsonOf(body);
+      const kept = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
+      const ofBody =
+        text === undefined
+          ? { headers }
+          : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: kept };
+      const call = async () => answer(await ask(url, { method, ...ofBody }), url);
+      return once ? call() : authorized(call);
     },
     async exchange(method, path, body) {
       const url = address(path);
-      const response = await send(url, { method, ...(body && { body }) });
-      if (!response.ok) await answer(response, url);
-      return response;
+      return authorized(async () => {
+        const response = await send(url, { method, ...(body && { body }) });
+        if (!response.ok) await answer(response, url);
+        return response;
+      });
     },
     async source(url, integrity) {
       const response = await send(address(url.href), { method: "GET", integrity });
@@ -156,5 +177,8 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       return response.text();
     },
     token: () => token,
+    onUnauthorized(given) {
+      renew = given;
+    },
   };
 }

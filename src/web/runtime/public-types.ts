@@ -1,5 +1,13 @@
 /** The public face of the client library (specification, Action operations), and with data/action-types.ts and data/media-types.ts served as svc.d.ts. Types alone. */
-import type { AnalyticsEventType, Asset, Environment, LimitData, RunLimits, Trigger } from "../../data/action-types.js";
+import type {
+  ActionAccess,
+  AnalyticsEventType,
+  Asset,
+  Environment,
+  LimitData,
+  RunLimits,
+  Trigger,
+} from "../../data/action-types.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 
 export interface Action extends RunLimits {
@@ -20,6 +28,8 @@ export interface Action extends RunLimits {
   timezone: string | null;
   /** Origins that the code may send requests to. */
   integrationOrigins: string[];
+  /** Who can run it on demand from a page. */
+  access: ActionAccess;
   /** ISO 8601. */
   lastRunAt: string | null;
   createdAt: string;
@@ -38,6 +48,8 @@ export interface CreateData extends LimitData {
   timezone?: string | null;
   /** Origins that the code may send requests to, such as `https://api.example.com`; at most 20, on server actions only. */
   integrationOrigins?: string[];
+  /** Who can run it on demand from a page; "everyone" by default. */
+  access?: ActionAccess | null;
 }
 
 export interface LogEntry {
@@ -148,7 +160,20 @@ export interface Configuration {
   token?: string | null;
 }
 
+/** A page of an app on another origin. */
+export interface VisitorOptions {
+  /** ID of the app. */
+  app: number;
+  /** Address of the service; by default, the one that the library came from. */
+  url?: string;
+}
+
 export interface Client {
+  /**
+   * Starts the session of this visitor, or continues it after a reload. It is stored in the page's `localStorage` and renewed. The page's
+   * origin must be in the app's list of origins.
+   */
+  init(options: VisitorOptions): Promise<void>;
   /** Overrides `window.ENV`. A token holds for the apiUrl it was given with: another apiUrl forgets it. */
   configure(configuration: Configuration): void;
   /** Who the page works for, as the service knows its credential; null for nobody. */

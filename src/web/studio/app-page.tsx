@@ -6,6 +6,7 @@ import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { PublishApp, RenameApp, UnpublishApp } from "./documents.js";
 import { EditorsPage } from "./editors-page.js";
+import { OriginsForm } from "./origins-form.js";
 import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
 import { TokensPage } from "./tokens-page.js";
@@ -61,6 +62,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
         )}
       </p>
       {!app.isPublished && <p className="hint">{APP_SENTENCE}</p>}
+      <OriginsForm api={api} appId={appId} />
     </>
   );
 }

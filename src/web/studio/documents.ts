@@ -282,6 +282,12 @@ export const ReadBacklog: Document<ReadBacklogQuery, ReadBacklogQueryVariables> 
 
 export const CancelBacklog: Document<CancelBacklogMutation, CancelBacklogMutationVariables> =
   "mutation CancelBacklog($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
+
+export const ReadOrigins: Document<ReadOriginsQuery, ReadOriginsQueryVariables> =
+  "query ReadOrigins($appId:Int!){origins:appOrigins(appId:$appId)}";
+
+export const SetOrigins: Document<SetOriginsMutation, SetOriginsMutationVariables> =
+  "mutation SetOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
 /** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
   /** Access rules to evaluate; the stored rules by default. */
@@ -1693,4 +1699,19 @@ export type CancelBacklogMutationVariables = Exact<{
 
 
 export type CancelBacklogMutation = { cancelled: { cancelled: number, more: boolean } };
+
+export type ReadOriginsQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadOriginsQuery = { origins: Array<string> };
+
+export type SetOriginsMutationVariables = Exact<{
+  appId: number;
+  origins: Array<string> | string;
+}>;
+
+
+export type SetOriginsMutation = { origins: Array<string> };
 

@@ -1,0 +1,45 @@
+/**
+ * Origins of an app's own pages over GraphQL. A visitor's session is made by REST only, because no GraphQL document is parsed without a
+ * credential.
+ */
+import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { VisitorSession, Visitors } from "../../operations/client/visitors.js";
+import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
+
+@Resolver()
+export class VisitorResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Visitors,
+  ) {}
+
+  @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
+  async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
+    await this.gate.enter(context, "readOrigins", appId);
+    return this.service.origins(appId);
+  }
+
+  @Mutation(() => [String], {
+    description: "Replaces the origins whose pages can start sessions of visitors; returns them in normal form.",
+  })
+  async setAppOrigins(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("origins", () => [String], {
+      nullable: "itemsAndList",
+      description: "Up to 50 https origins, or http origins of localhost; required.",
+    })
+    origins: unknown,
+  ): Promise<string[]> {
+    const caller = await this.gate.enter(context, "writeOrigins", appId);
+    return this.service.setOrigins(caller, appId, origins);
+  }
+
+  async createVisitor({ caller, address = "", browser }: RequestContext, appId: number): Promise<VisitorSession> {
+    const token = browser?.token;
+    const current = caller !== null && token !== undefined ? { caller, token } : null;
+    return this.service.create({ appId, origin: browser?.pageOrigin, address, current });
+  }
+}

@@ -1,0 +1,29 @@
+/** Pages on other origins over REST: rows of the facade's table (contract, section 7). */
+import { flat } from "../../rules/unknown-fields.js";
+import type { Route } from "./route.js";
+
+const APP = "/v1/apps/:appId";
+
+export const visitorRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: `${APP}/origins`,
+    answer: async ({ visitors }, q) => ({ origins: await visitors.appOrigins(q.context, q.id("appId")) }),
+  },
+  {
+    method: "PUT",
+    path: `${APP}/origins`,
+    stateless: true,
+    answer: async ({ visitors }, q) => ({
+      origins: await visitors.setAppOrigins(q.context, q.id("appId"), q.object(flat(["origins"]))["origins"]),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${APP}/visitors`,
+    http: 201,
+    open: true,
+    isForAnonymous: true,
+    answer: ({ visitors }, q) => visitors.createVisitor(q.context, q.id("appId")),
+  },
+];

@@ -1,0 +1,141 @@
+/**
+ * Sessions of visitors: of an app's page on the service, and of pages on the origins that an editor listed. Read it to see what bounds
+ * them: by rate, by address, by app and by time.
+ */
+import { createHash } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISITORS_PER_APP } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { parsePageOrigins } from "../../rules/page-origins.js";
+import { audit } from "../records/audit.js";
+
+/** The answer that a page gets (contract, section 7). `expiresAt` is ISO 8601. */
+export interface VisitorSession {
+  token: string;
+  expiresAt: string;
+}
+
+/** What a page sends with its request for a session. */
+export interface VisitorRequest {
+  appId: number;
+  /** `Origin` of the page; undefined where no browser sent one. */
+  origin: string | undefined;
+  address: string;
+  /** The session that the page has already, with its token: it is renewed. */
+  current: { caller: Caller; token: string } | null;
+}
+
+/** Old sessions are removed a few at a time, so that no visitor waits for many. */
+const REMOVED_AT_ONCE = 100;
+/** One of so many new sessions looks at all of the app: that reads an index entry for each. */
+const APP_CHECKED_EVERY = 100;
+
+/* Sessions in which nobody has signed in: such a visitor loses nothing and gets another session. */
+const UNUSED = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
+
+/* $1 app, $2 address block, $3 how many. Returns how many the block has. */
+const HELD_BY_ADDRESS = `
+  SELECT count(*)::int AS count FROM
+    (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS held`;
+const REMOVE_OF_ADDRESS = `
+  DELETE FROM credential WHERE id IN (
+    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${UNUSED}
+     ORDER BY id LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING id`;
+
+/* $1 app, $2 how many stay. */
+const REMOVE_OF_APP = `
+  DELETE FROM credential WHERE id IN (
+    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${UNUSED}
+       AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
+     ORDER BY id LIMIT ${REMOVED_AT_ONCE * APP_CHECKED_EVERY} FOR UPDATE SKIP LOCKED) RETURNING id`;
+
+/* $1 credential, $2 app, $3 milliseconds from now, $4 milliseconds from its creation, which no renewal exceeds. */
+const RENEW = `
+  UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
+                                            created_at + $4::float8 * interval '1 millisecond')
+   WHERE id = $1 AND app_id = $2 AND visitor_block IS NOT NULL AND revoked_at IS NULL
+     AND created_at > now() - ($4::float8 - $3::float8) * interval '1 millisecond'
+  RETURNING expires_at AS "expiresAt"`;
+
+/** The block of an address as it is stored: by a hash, so that the table lists no visitor's address. */
+export const visitorBlock = (appId: number, address: string): Buffer =>
+  createHash("sha256")
+    .update(`${appId} ${addressBlock(address)}`)
+    .digest()
+    .subarray(0, 16);
+
+export type Visitors = ReturnType<typeof createVisitors>;
+
+export function createVisitors(options: {
+  db: DataSource;
+  /** Makes the session of a visitor of that app, from that address. @throws RATE_LIMIT_EXCEEDED */
+  begin: (appId: number, address: string, expiresAt: Date) => Promise<string>;
+  /** Counts a request for a session. @throws RATE_LIMIT_EXCEEDED */
+  bound: (address: string) => void;
+  allowHttp: boolean;
+}) {
+  const { db, begin, bound, allowHttp } = options;
+
+  async function find(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
+    const sql = `SELECT origins, published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1`;
+    return (await rows<{ origins: string[]; isPublished: boolean }>(db, sql, [appId]))[0] ?? null;
+  }
+
+  async function renewed(appId: number, { caller, token }: { caller: Caller; token: string }) {
+    const values = [caller.credentialId, appId, VISIT_MS, VISIT_RENEWALS_MS];
+    const [found] = await rows<{ expiresAt: Date }>(db, RENEW, values);
+    return found ? { token, expiresAt: found.expiresAt.toISOString() } : null;
+  }
+
+  return {
+    /** The listed origins of an app that is known to exist. */
+    origins: async (appId: number): Promise<string[]> => (await find(appId))?.origins ?? [],
+
+    /** Replaces the list. @throws REQUEST_INVALID */
+    async setOrigins(caller: Caller, appId: number, given: unknown): Promise<string[]> {
+      const origins = parsePageOrigins(given, allowHttp);
+      await db.transaction(async (manager) => {
+        await rows(manager, "UPDATE app SET origins = $2 WHERE id = $1 RETURNING id", [appId, origins]);
+        await audit(manager, caller, { appId, type: "app.origins", data: { origins } });
+      });
+      return origins;
+    },
+
+    /**
+     * A session of a page on a listed origin: a new one, or the page's own for longer.
+     * @throws FORBIDDEN for other origins, whether or not there is such an app; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
+     */
+    async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
+      bound(address);
+      const app = await find(appId);
+      if (origin === undefined || !app?.origins.includes(origin)) {
+        throw new ActionError("FORBIDDEN", "the page's origin is not in the app's list of origins");
+      }
+      if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
+      const known = current?.caller.kind === "live" ? await renewed(appId, current) : null;
+      if (known) return known;
+      const expiresAt = new Date(Date.now() + VISIT_MS);
+      return { token: await begin(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
+    },
+  };
+}
+
+/**
+ * Makes room for one more session of that address. Sessions without a sign-in go first, the oldest of all: nobody keeps others out by
+ * asking for many.
+ * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
+ */
+export function createVisitorRoom() {
+  let made = 0;
+  return async function makeRoom(executor: Executor, appId: number, block: Buffer): Promise<void> {
+    made += 1;
+    if (made % APP_CHECKED_EVERY === 0) await rows(executor, REMOVE_OF_APP, [appId, VISITORS_PER_APP]);
+    const [held] = await rows<{ count: number }>(executor, HELD_BY_ADDRESS, [appId, block, VISITORS_PER_ADDRESS]);
+    if (held!.count < VISITORS_PER_ADDRESS) return;
+    const removed = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
+    if (removed.length === 0) throw tooOften("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
+  };
+}

@@ -1,0 +1,33 @@
+/** Origins of an app's own pages elsewhere: validation, and the one form in which they are stored and compared. Opens no connection. */
+import { ActionError } from "../errors.js";
+import { PAGE_ORIGINS_MAX } from "../limits.js";
+import { described } from "./described.js";
+import { normalOrigin } from "./integration-origins.js";
+
+const ORIGIN_MAX_CHARACTERS = 300;
+const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** The normal form of an origin that a browser can send in `Origin`; null for any other text. */
+function readOrigin(value: unknown, allowHttp: boolean): string | null {
+  if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || /[\s\\@?#*]/.test(value)) return null;
+  const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
+  const origin = url && normalOrigin(url);
+  if (!url || !origin) return null;
+  // Others on the network can change a page that comes by http; a page of the developer's own machine comes by no network.
+  return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
+}
+
+/** @param allowHttp true if http origins of any host are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID naming the entry */
+export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
+  if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
+    const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;
+    throw new ActionError("REQUEST_INVALID", `origins must be ${expected} (got ${described(value)})`);
+  }
+  const origins = value.map((one, index) => {
+    const origin = readOrigin(one, allowHttp);
+    if (origin !== null) return origin;
+    const expected = 'an https origin such as "https://shop.example", or an http origin of localhost, without a path';
+    throw new ActionError("REQUEST_INVALID", `origins[${index}] must be ${expected} (got ${described(one)})`);
+  });
+  return [...new Set(origins)];
+}

@@ -1,0 +1,289 @@
+/** Pages on other origins: the list of origins, the sessions of their visitors and what bounds them, and the page of the documents. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { VISITORS_PER_ADDRESS } from "../../src/limits.js";
+import { visitorBlock } from "../../src/operations/client/visitors.js";
+import { blocksOf, readPage } from "../docs/pages.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium } from "./chromium.js";
+
+const SHOP = "https://shop.example";
+const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
+const HOUR_MS = 3_600_000;
+
+describe("pages on other origins", () => {
+  let service: TestService;
+  let app: string;
+  let addresses = 0;
+
+  before(async () => {
+    service = await startTestService({ TRUST_PROXY: "1" });
+    app = `/v1/apps/${service.appId}`;
+    await service.rest("POST", `${app}/publish`);
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
+    for (const Email of ["ada@example.org", "bob@example.org"]) {
+      const data = { Email, Password: `${Email} password` };
+      await service.rest("POST", `${app}/data-sources/Users/entries`, { body: { data } });
+    }
+  });
+  after(() => service.stop());
+
+  const setOrigins = (origins: unknown, as?: string) =>
+    service.rest("PUT", `${app}/origins`, { body: { origins }, ...(as && { as }) });
+  const nextAddress = () => `203.0.113.${++addresses}`;
+  /** A request for a session as a page of that origin sends it. */
+  const visit = (origin: string | null = SHOP, as: string | null = null, address = nextAddress(), path = app) =>
+    service.rest("POST", `${path}/visitors`, {
+      as,
+      headers: { ...(origin !== null && { origin }), "x-forwarded-for": address },
+    });
+  const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
+  const countOf = async (address: string) => {
+    const sql = "SELECT count(*)::int AS count FROM credential WHERE visitor_block = $1";
+    return (await service.db.query(sql, [visitorBlock(service.appId, address)]))[0].count;
+  };
+
+  describe("the list of origins", () => {
+    it("is kept in normal form, each once, over REST and GraphQL, and is in the audit log", async () => {
+      expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: [] });
+      const given = [
+        "https://Shop.Example/",
+        SHOP,
+        "https://shop.example:443",
+        "http://localhost:5173",
+        "https://bücher.example",
+      ];
+      const normal = [SHOP, "http://localhost:5173", "https://xn--bcher-kva.example"];
+      expect((await setOrigins(given)).body).to.deep.equal({ origins: normal });
+      expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: normal });
+      const [entry] = (await service.rest("GET", `${app}/audit`)).body.entries;
+      expect(entry).to.deep.include({ type: "app.origins", data: { origins: normal } });
+      const { data } = await service.graphql(
+        "mutation ($app: Int!, $origins: [String!]) { setAppOrigins(appId: $app, origins: $origins) }",
+        { app: service.appId, origins: [SHOP] },
+      );
+      expect(data.setAppOrigins).to.deep.equal([SHOP]);
+      const read = await service.graphql(`{ appOrigins(appId: ${service.appId}) }`);
+      expect(read.data.appOrigins).to.deep.equal([SHOP]);
+    });
+
+    for (const origin of [
+      ...[
+        "*",
+        "null",
+        "",
+        "shop.example",
+        "http://shop.example",
+        "https://shop.example/path",
+        "https://*.shop.example",
+      ],
+      ...["https://user@shop.example", "https://shop.example?a", "https://shop.example#a", "ftp://shop.example"],
+      ...[
+        "https://",
+        "javascript:alert(1)",
+        "https://shop.example\\x",
+        "http://localhost.evil.example",
+        "https://shop.example:99999",
+      ],
+      ...[1, null, {}, ["https://shop.example"], `https://${"a".repeat(300)}.example`],
+    ]) {
+      it(`has no ${JSON.stringify(origin).slice(0, 60)}`, async () => {
+        const answer = await setOrigins([SHOP, origin]);
+        expect(statusOf(answer)).to.equal("400 REQUEST_INVALID");
+        expect(answer.body.error).to.match(/^origins\[1\] must be an https origin/);
+      });
+    }
+
+    it("is an array of at most 50", async () => {
+      const many = Array.from({ length: 51 }, (_, at) => `https://shop${at}.example`);
+      for (const origins of [undefined, null, SHOP, {}, many]) {
+        expect(statusOf(await setOrigins(origins))).to.equal("400 REQUEST_INVALID");
+      }
+      expect((await setOrigins(many.slice(1))).http).to.equal(200);
+      await setOrigins([SHOP]);
+    });
+  });
+
+  describe("a visitor's session", () => {
+    it("is made for pages of listed origins only, and other callers do not learn which apps there are", async () => {
+      const { http, body } = await visit();
+      expect([http, Object.keys(body).sort()]).to.deep.equal([201, ["expiresAt", "token"]]);
+      expect(body.token).to.match(/^svc_live_/);
+      expect(Date.parse(body.expiresAt) - Date.now()).to.be.within(11.9 * HOUR_MS, 12 * HOUR_MS);
+      for (const origin of [
+        null,
+        "null",
+        "https://evil.example",
+        "http://shop.example",
+        "https://shop.example.evil.example",
+      ]) {
+        expect(statusOf(await visit(origin)), String(origin)).to.equal("403 FORBIDDEN");
+        expect(statusOf(await visit(origin, null, nextAddress(), "/v1/apps/999999"))).to.equal("403 FORBIDDEN");
+      }
+      expect(statusOf(await visit(SHOP, null, nextAddress(), "/v1/apps/999999"))).to.equal("403 FORBIDDEN");
+      expect(statusOf(await visit("https://evil.example", service.tokens.editor))).to.equal("403 FORBIDDEN");
+    });
+
+    it("has the rights of a live token, is in no list of tokens, and its sign-in is its own", async () => {
+      const [ada, bob] = [(await visit()).body.token, (await visit()).body.token];
+      expect(ada).to.not.equal(bob);
+      expect(statusOf(await service.rest("GET", `${app}/settings`, { as: ada }))).to.equal("403 FORBIDDEN");
+      const { tokens } = (await service.rest("GET", `${app}/tokens`)).body;
+      expect(tokens.filter(({ name }: { name: string }) => name === "visitor")).to.deep.equal([]);
+      const where = { Email: "ada@example.org", Password: "ada@example.org password" };
+      const signedIn = await service.rest("POST", `${app}/session`, {
+        as: ada,
+        body: { dataSourceId: "Users", where },
+      });
+      expect(signedIn.http).to.equal(200);
+      const userOf = async (as: string) => (await service.rest("GET", `${app}/session`, { as })).body.session.entries;
+      expect((await userOf(ada)).dataSource.data.Email).to.equal("ada@example.org");
+      expect(await userOf(bob)).to.equal(undefined);
+    });
+
+    it("is renewed under its token, for 30 days; one that has ended is replaced", async () => {
+      const { token } = (await visit()).body;
+      const change = (sql: string) =>
+        service.db.query(`UPDATE credential SET ${sql} WHERE id = (SELECT max(id) FROM credential)`);
+      await change("expires_at = now() + interval '1 hour'");
+      const renewed = (await visit(SHOP, token)).body;
+      expect(renewed.token).to.equal(token);
+      expect(Date.parse(renewed.expiresAt) - Date.now()).to.be.above(11 * HOUR_MS);
+      expect(statusOf(await visit("https://evil.example", token))).to.equal("403 FORBIDDEN");
+      await change("created_at = now() - interval '29 days 13 hours'");
+      const last = (await visit(SHOP, token)).body;
+      expect(last.token).to.not.equal(token);
+      const after = (await visit(SHOP, `svc_live_${"a".repeat(43)}`)).body;
+      expect(after.token).to.match(/^svc_live_/);
+    });
+
+    it("is not made longer for a live token that an editor made, nor for a session of another app", async () => {
+      expect((await visit(SHOP, service.tokens.live)).body.token).to.not.equal(service.tokens.live);
+      const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app
+        .id;
+      const path = `/v1/apps/${other}`;
+      await service.rest("PUT", `${path}/origins`, { as: "admin", body: { origins: [SHOP] } });
+      expect(statusOf(await visit(SHOP, null, nextAddress(), path))).to.equal("409 APP_NOT_PUBLISHED");
+      await service.rest("POST", `${path}/publish`, { as: "admin" });
+      const { token } = (await visit()).body;
+      const elsewhere = (await visit(SHOP, token, nextAddress(), path)).body.token;
+      expect(elsewhere).to.not.equal(token);
+      const left = await service.rest("GET", `${app}/session`, { as: elsewhere });
+      expect(statusOf(left)).to.equal("403 FORBIDDEN");
+    });
+
+    it("ends when the app is unpublished", async () => {
+      const { token } = (await visit()).body;
+      await service.rest("POST", `${app}/unpublish`);
+      expect((await service.rest("GET", `${app}/session`, { as: token })).http).to.equal(401);
+      expect(statusOf(await visit())).to.equal("409 APP_NOT_PUBLISHED");
+      await service.rest("POST", `${app}/publish`);
+    });
+
+    it("is bounded by rate for one address, while other addresses get theirs", async () => {
+      const address = nextAddress();
+      const answers = await Promise.all(Array.from({ length: 130 }, () => visit(SHOP, null, address)));
+      const refused = answers.filter(({ http }) => http === 429);
+      expect(refused.length).to.be.within(8, 10);
+      expect(Number(refused[0]!.headers.get("retry-after"))).to.be.within(1, 60);
+      expect((await visit()).http).to.equal(201);
+    });
+
+    it("is bounded in number for one address, however many it asks for: sessions without a sign-in make room", async () => {
+      const address = nextAddress();
+      const signedIn = (await visit(SHOP, null, address)).body.token;
+      const where = { Email: "bob@example.org", Password: "bob@example.org password" };
+      await service.rest("POST", `${app}/session`, { as: signedIn, body: { dataSourceId: "Users", where } });
+      await service.db.query(
+        `INSERT INTO credential (kind, hash, app_id, page_session, visitor_block, expires_at)
+         SELECT 'live', sha256(n::text::bytea), $1, true, $2, now() + interval '1 hour' FROM generate_series(1, $3::int) AS n`,
+        [service.appId, visitorBlock(service.appId, address), VISITORS_PER_ADDRESS],
+      );
+      for (let time = 0; time < 3; time += 1) expect((await visit(SHOP, null, address)).http).to.equal(201);
+      expect(await countOf(address)).to.be.at.most(VISITORS_PER_ADDRESS);
+      expect((await service.rest("GET", `${app}/session`, { as: signedIn })).body.session.entries).to.not.equal(
+        undefined,
+      );
+    });
+  });
+
+  describe("the page of the documents", () => {
+    let browser: Browser;
+    let site: Server;
+    let url: string;
+
+    before(async () => {
+      const html = blocksOf(readPage("docs/own-pages.md")).find(({ language }) => language === "html")!.text;
+      const page = html.replaceAll("http://127.0.0.1:4000", service.url).replaceAll("app: 1", `app: ${service.appId}`);
+      site = createServer((_request, response) => response.setHeader("content-type", "text/html").end(page));
+      await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
+      url = `http://localhost:${(site.address() as AddressInfo).port}`;
+      await setOrigins([url]);
+      browser = await launchChromium();
+    });
+    after(async () => {
+      await browser?.close();
+      site?.close();
+    });
+
+    const opened = async (): Promise<Page> => {
+      const page = await (await browser.createBrowserContext()).newPage();
+      await page.goto(url);
+      return page;
+    };
+    const reads = (page: Page, text: string) =>
+      page.waitForFunction(`document.querySelector("#who").textContent === ${JSON.stringify(text)}`);
+    const signIn = async (page: Page, email: string) => {
+      await page.type("[name=Email]", email);
+      await page.type("[name=Password]", `${email} password`);
+      await page.click("button");
+    };
+    const tokenOf = (page: Page) =>
+      page.evaluate("JSON.parse(Object.entries(localStorage).find(([key]) => key.startsWith('svc.visitor'))[1]).token");
+
+    it("gives each visitor a session of their own, signed in again after a reload", async () => {
+      const [ada, bob] = [await opened(), await opened()];
+      for (const page of [ada, bob]) await reads(page, "Nobody is signed in.");
+      await signIn(ada, "ada@example.org");
+      await reads(ada, "Hello ada@example.org");
+      await bob.reload();
+      await reads(bob, "Nobody is signed in.");
+      await signIn(bob, "bob@example.org");
+      await reads(bob, "Hello bob@example.org");
+      await ada.reload();
+      await reads(ada, "Hello ada@example.org");
+      expect(await tokenOf(ada)).to.not.equal(await tokenOf(bob));
+      // The tag of env.js has given the page the public settings, and no session.
+      expect(await ada.evaluate("[ENV.environment, ENV.appId, ENV.session]")).to.deep.equal([
+        "live",
+        service.appId,
+        null,
+      ]);
+    });
+
+    it("keeps its session after a wrong password, and gets another one when its session has ended", async () => {
+      const page = await opened();
+      await reads(page, "Nobody is signed in.");
+      const token = await tokenOf(page);
+      const wrong = await page.evaluate(
+        `Svc.Session.authorize({ dataSourceId: "Users", where: { Email: "ada@example.org", Password: "no" } }).catch((e) => e.status)`,
+      );
+      expect([wrong, await tokenOf(page)]).to.deep.equal(["UNAUTHORIZED", token]);
+      await service.db.query("UPDATE credential SET revoked_at = now() WHERE id = (SELECT max(id) FROM credential)");
+      await service.db.query("SELECT pg_notify('svc_credential', '')");
+      await until(async () => (await service.rest("GET", `${app}/session`, { as: token as string })).http === 401);
+      expect(await page.evaluate("Svc.Session.set({ locale: 'fr' }).then(() => 'done')")).to.equal("done");
+      expect(await tokenOf(page)).to.not.equal(token);
+    });
+
+    it("is refused in words once its origin is not listed", async () => {
+      await setOrigins([SHOP]);
+      const page = await opened();
+      const refusal = await page.evaluate(`Svc.init({ app: ${service.appId} }).catch((error) => error.status)`);
+      expect(refusal).to.equal("FORBIDDEN");
+    });
+  });
+});
