@@ -28,7 +28,6 @@ export interface Action extends RunLimits {
   timezone: string | null;
   /** Origins that the code may send requests to. */
   integrationOrigins: string[];
-  /** Who can run it on demand from a page. */
   access: ActionAccess;
   /** ISO 8601. */
   lastRunAt: string | null;
@@ -160,20 +159,9 @@ export interface Configuration {
   token?: string | null;
 }
 
-/** A page of an app on another origin. */
-export interface VisitorOptions {
-  /** ID of the app. */
-  app: number;
-  /** Address of the service; by default, the one that the library came from. */
-  url?: string;
-}
-
 export interface Client {
-  /**
-   * Starts the session of this visitor, or continues it after a reload. It is stored in the page's `localStorage` and renewed. The page's
-   * origin must be in the app's list of origins.
-   */
-  init(options: VisitorOptions): Promise<void>;
+  /** Starts or continues this visitor's session on a listed origin. `url` is the service, by default where the library came from. */
+  init(options: { app: number; url?: string }): Promise<void>;
   /** Overrides `window.ENV`. A token holds for the apiUrl it was given with: another apiUrl forgets it. */
   configure(configuration: Configuration): void;
   /** Who the page works for, as the service knows its credential; null for nobody. */

@@ -4,7 +4,7 @@
  */
 import type { Connection } from "./connection.js";
 import { failure } from "./failure.js";
-import type { VisitorOptions } from "./public-types.js";
+import type { Client } from "./public-types.js";
 import { scope } from "./scope.js";
 
 /** As the page's storage has it. Times are Unix time in milliseconds by the page's clock. */
@@ -120,7 +120,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
   return {
     stop,
     /** @throws SvcError FORBIDDEN if the page's origin is not listed, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED, NETWORK_ERROR */
-    async init({ app, url }: VisitorOptions): Promise<void> {
+    async init({ app, url }: Parameters<Client["init"]>[0]): Promise<void> {
       if (!Number.isSafeInteger(app) || app < 1) throw failure("REQUEST_INVALID", "app must be the id of an app");
       stop();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });
