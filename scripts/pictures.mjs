@@ -50,6 +50,8 @@ const withText = (tag, text) => `::-p-xpath(//${tag}[normalize-space(.)="${text}
 async function signIn(page, { url, token }) {
   await page.goto(`${url}/studio#/1/actions`);
   await page.waitForSelector('form[aria-busy="false"]');
+  await page.locator(withText("button", "Use a token")).click();
+  await page.locator('input[name="token"]').wait();
   await page.type('input[name="token"]', token);
   await page.click(withText("button", "Sign in"));
   await page.waitForSelector(".top-bar");

@@ -216,7 +216,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerKeptScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
-  registerSignIn(app, { credentials, sessions, cookie });
+  registerSignIn(app, { credentials, sessions, auth: resolvers.auth, cookie });
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerFirstPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });

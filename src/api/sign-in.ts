@@ -3,17 +3,29 @@ import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
+import type { AuthResolver } from "./graphql/auth-resolver.js";
 import type { SessionCookie } from "./session-cookie.js";
 
 const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
 
-export function registerSignIn(
-  app: FastifyInstance,
-  { credentials, sessions, cookie }: { credentials: Credentials; sessions: PageSessions; cookie: SessionCookie },
-): void {
-  app.get("/v1/session", async ({ context: { caller } }, reply) => {
+export interface SignInOptions {
+  credentials: Credentials;
+  /** Sessions of app pages: those that were opened in a sign-in end with it. */
+  sessions: PageSessions;
+  /** Ends a person's session, where the browser has one. */
+  auth: Pick<AuthResolver, "authSession" | "signOut">;
+  cookie: SessionCookie;
+}
+
+export function registerSignIn(app: FastifyInstance, { credentials, sessions, auth, cookie }: SignInOptions): void {
+  app.get("/v1/session", async ({ context }, reply) => {
+    const { caller } = context;
     reply.header("cache-control", "no-store");
-    return caller ? { status: "SIGNED_IN", kind: caller.kind } : { status: "SIGNED_OUT" };
+    if (!caller) return { status: "SIGNED_OUT" };
+    const token = { status: "SIGNED_IN", kind: caller.kind };
+    if (!caller.session) return token;
+    const { user } = await auth.authSession(context);
+    return { ...token, email: user.email, isProvisional: caller.session === "provisional" };
   });
 
   app.post("/v1/session", async (request, reply) => {
@@ -22,6 +34,7 @@ export function registerSignIn(
     if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", "keep must be true or false");
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
+    await auth.signOut(request.context);
     const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
     reply.header("set-cookie", cookie.set(token as string, keep ? seconds : null)).header("cache-control", "no-store");
     return { status: "SIGNED_IN", kind: caller.kind };
@@ -30,7 +43,8 @@ export function registerSignIn(
   app.delete("/v1/session", async (request, reply) => {
     const { caller } = request.context;
     if (caller) await sessions.end(caller.credentialId);
+    const endSessionUrl = await auth.signOut(request.context);
     reply.header("set-cookie", cookie.clear()).header("cache-control", "no-store");
-    return { status: "SIGNED_OUT" };
+    return { status: "SIGNED_OUT", ...(endSessionUrl !== null && { endSessionUrl }) };
   });
 }

@@ -82,6 +82,7 @@ export function studioPage(page: Page) {
 
     async signIn(token: string): Promise<void> {
       await page.waitForSelector('form[aria-busy="false"]');
+      if (!(await page.$('input[name="token"]'))) await button("Use a token");
       await replace('input[name="token"]', token);
       await button("Sign in");
       await page.waitForSelector(".top-bar");

@@ -36,6 +36,7 @@ describe("Studio at GET /studio", () => {
   const api = async (path: string) => (await service.rest("GET", `/v3/apps/${service.appId}${path}`)).body;
 
   it("refuses a token that is not valid, in words at its field", async () => {
+    await studio.button("Use a token");
     await studio.replace('input[name="token"]', "svc_editor_of-nobody");
     await studio.button("Sign in");
     await page.waitForSelector('input[name="token"][aria-invalid="true"]');
@@ -62,12 +63,13 @@ describe("Studio at GET /studio", () => {
       { session: true, httpOnly: true },
     ]);
     await studio.button("Sign out");
-    await page.waitForSelector('input[name="token"]');
+    await page.waitForSelector('input[name="email"]');
     expect(await page.browserContext().cookies()).to.deep.equal([]);
   });
 
   it("stays signed in for a week when asked to", async () => {
     await page.waitForSelector('form[aria-busy="false"]');
+    await studio.button("Use a token");
     await page.click('input[type="checkbox"]');
     await studio.signIn(service.tokens.editor);
     const [cookie] = await page.browserContext().cookies();
@@ -195,7 +197,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Sign out");
     await page.waitForSelector("dialog[open]");
     await studio.button("Discard changes", "//dialog");
-    await page.waitForSelector('input[name="token"]');
+    await page.waitForSelector('input[name="email"]');
     await studio.signIn(service.tokens.editor);
   });
 

@@ -50,6 +50,8 @@ const CHALLENGE_SECONDS = 300;
 const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
+/** Ed25519, ES256, RS256. The library's own list asks Node for algorithms that it warns about as experimental. */
+const ALGORITHMS = [-8, -7, -257];
 const DEFAULT_NAME = "Passkey";
 
 const USER = `
@@ -119,6 +121,7 @@ export function createPasskeys(options: {
       expectedChallenge: spend(caller.credentialId),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
+      supportedAlgorithmIDs: ALGORITHMS,
     }).catch(() => null);
     if (verified?.verified) return verified.registrationInfo.credential;
     throw new ActionError("REQUEST_INVALID", "the passkey could not be verified; ask for new options and try again");
@@ -172,6 +175,7 @@ export function createPasskeys(options: {
         userName: user!.email,
         userDisplayName: `${user!.firstName} ${user!.lastName}`,
         excludeCredentials: await rows(db, KEYS, [caller.personId]),
+        supportedAlgorithmIDs: ALGORITHMS,
         authenticatorSelection: { residentKey: "required", userVerification: "required" },
       });
       await remember(made.challenge, caller.credentialId, address);

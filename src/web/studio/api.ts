@@ -2,6 +2,7 @@
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../document.js";
 import { serviceAddress } from "../service-address.js";
+import { fetchSignedIn, isRenewable, renewed } from "./accounts/renewal.js";
 
 const ADDRESS = serviceAddress("/graphql");
 
@@ -39,6 +40,8 @@ function told({ message, extensions: { status = "INTERNAL_ERROR", ...details } =
   return new ApiError(status, message, details);
 }
 
+const statusOf = ({ errors, status }: Answer<unknown>): string | undefined => errors?.[0]?.extensions?.status ?? status;
+
 function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
   if (errors?.[0]) throw told(errors[0]);
   if (status && error) throw new ApiError(status, error);
@@ -70,6 +73,14 @@ export interface Follower<Data> {
 
 /** What the socket is closed with when nothing is followed any more. */
 const NORMAL_CLOSURE = 1000;
+
+/** The service closes a socket with it when the credential has ended. */
+const FORBIDDEN = 4403;
+
+const RECONNECT_MAX_MS = 30_000;
+/** Longer after each failure, spread so that a restarted service is not met by all clients at once. */
+const reconnectDelayMs = (retries: number): number =>
+  Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
 /** Tells whether the connection is there or lost; each `true` after a `false` may have missed something. */
 export type OnConnected = (connected: boolean) => void;
@@ -139,6 +150,9 @@ function upload(
   return new Promise((resolve, reject) => {
     request.onload = () => {
       if (request.status === 201) return resolve();
+      if (request.status === 401 && isRenewable()) {
+        return renewed().then(() => upload(url, { form, onProgress, signal }).then(resolve, reject), reject);
+      }
       const { status, error } = refusalIn(request.responseText);
       reject(new ApiError(status, error));
     };
@@ -160,15 +174,23 @@ function refusalIn(text: string): { status: string; error: string } {
 export function createApi(): Api {
   const url = new URL(ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
+  /** The service has closed the socket because the session has ended. */
+  let isForbidden = false;
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
-    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === 4403),
+    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || isRenewable(),
+    async retryWait(retries) {
+      if (isForbidden) await renewed();
+      isForbidden = false;
+      await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
+    },
   });
   const reconnected = new Set<() => void>();
   let isLost = false;
   // Here, not by each listener: a page that opens while the connection is lost does not receive its "closed".
   client.on("closed", (event) => {
+    isForbidden = (event as CloseEvent).code === FORBIDDEN;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSURE;
   });
   client.on("connected", () => {
@@ -182,11 +204,16 @@ export function createApi(): Api {
         "content-type": "application/json",
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
       };
-      const response = await fetch(ADDRESS, { method: "POST", headers, body: JSON.stringify({ query, variables }) });
-      return dataOf((await response.json()) as Answer<Data>);
+      const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
+      for (;;) {
+        const answer = (await (await fetch(ADDRESS, init)).json()) as Answer<Data>;
+        // GraphQL answers 200 to a request whose session has expired.
+        if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
+        await renewed();
+      }
     },
     async bytes(address) {
-      const response = await fetch(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
+      const response = await fetchSignedIn(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
       if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be read");
       return response.blob();
     },
@@ -206,7 +233,7 @@ export function createApi(): Api {
       return () => void reconnected.delete(listener);
     },
     async isCurrent(path, updatedAt) {
-      const response = await fetch(serviceAddress(path), { headers: { "if-none-match": `"${updatedAt}"` } });
+      const response = await fetchSignedIn(serviceAddress(path), { headers: { "if-none-match": `"${updatedAt}"` } });
       return response.status === 304;
     },
     close: () => void client.dispose(),

@@ -1,7 +1,9 @@
 /** Import of a file into a data source: shows the first rows and the delimiter before the file is sent. */
+
 import { useState } from "react";
 import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../rules/csv.js";
 import { serviceAddress } from "../service-address.js";
+import { fetchSignedIn } from "./accounts/renewal.js";
 
 /** Bytes that hold the characters from which the service detects the delimiter. */
 const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
@@ -63,7 +65,7 @@ export async function sendFile(appId: number, id: number, chosen: ChosenFile): P
   const query = new URLSearchParams({ append: String(chosen.append) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
-  const response = await fetch(serviceAddress(path), { method: "POST", body: form });
+  const response = await fetchSignedIn(serviceAddress(path), { method: "POST", body: form });
   const body = (await response.json()) as ImportedFile & { error?: string };
   if (!response.ok) throw new Error(body.error ?? `the service answered ${response.status}`);
   return body;

@@ -1,4 +1,4 @@
-/** The Studio page: signed out or signed in, and nothing else. */
+/** The Studio page: signed out, signed in, or the page of a one-time link. */
 import "./style/base.css";
 import "./style/layout.css";
 import "./style/panels.css";
@@ -9,8 +9,11 @@ import "./style/app.css";
 import "./style/runs.css";
 import "./style/phone.css";
 import "./style/mailbox.css";
-import { useCallback, useState } from "react";
+import "./style/accounts.css";
+import { useCallback, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
+import { FinishAccount, LinkPage, linkPageOf } from "./accounts/link-pages.js";
+import { watchSession } from "./accounts/renewal.js";
 import { placeOf } from "./place.js";
 import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
@@ -19,15 +22,20 @@ import { Studio } from "./studio.js";
 
 function Page() {
   const [session, setSession] = useState<Session | null>(null);
+  useEffect(() => watchSession(session !== null), [session]);
   const signOut = useCallback(() => {
+    watchSession(false);
     void session?.end().finally(() => setSession(null));
   }, [session]);
+  if (session?.isProvisional) return <FinishAccount />;
   return session ? <Studio session={session} signOut={signOut} /> : <SignIn onSession={setSession} />;
 }
 
+const linkPage = linkPageOf(location.pathname);
+
 // While the service says who works here. What does not come is asked for again, and told of, when the page is shown.
-ROUTES[placeOf(location.hash).view]().catch(() => undefined);
+if (!linkPage) ROUTES[placeOf(location.hash).view]().catch(() => undefined);
 
 const root = document.getElementById("studio");
 if (!root) throw new Error("the page has no #studio element");
-createRoot(root).render(<Page />);
+createRoot(root).render(linkPage ? <LinkPage name={linkPage} /> : <Page />);

@@ -14,5 +14,6 @@ export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps
   alerts: async () => (await import("./alerts-view.js")).AlertsView,
   settings: async () => (await import("./settings-view.js")).SettingsView,
   app: async () => (await import("./app-page.js")).AppPage,
+  account: async () => (await import("./account-page.js")).AccountPage,
   apps: async () => (await import("./apps-page.js")).AppsPage,
 };

@@ -1,4 +1,4 @@
-/** Who works here, by the browser's HttpOnly cookie, which no script can read. Stores nothing. */
+/** The session of this browser, by its HttpOnly cookie, which no script can read. Stores nothing. */
 import { serviceAddress } from "../service-address.js";
 import { type Api, ApiError, createApi } from "./api.js";
 import type { App } from "./model.js";
@@ -7,6 +7,10 @@ export interface Session {
   api: Api;
   apps: App[];
   isAdmin: boolean;
+  /** E-mail address of the person, to sign in again with; empty for a token. */
+  email: string;
+  /** True: the account has no way to sign in yet, and the session may do nothing else. */
+  isProvisional: boolean;
   /** Signs out; what is open ends. */
   end(): Promise<void>;
 }
@@ -23,14 +27,20 @@ async function call<Answer>(path: string, init?: RequestInit): Promise<Answer> {
   return answer;
 }
 
-async function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Kind | null> {
+interface Present {
+  kind?: Kind;
+  email?: string;
+  isProvisional?: boolean;
+  endSessionUrl?: string;
+}
+
+function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Present> {
   const body = given && { headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
-  const { kind } = await call<{ kind?: Kind }>("/v1/session", { method, ...body });
-  return kind ?? null;
+  return call<Present>("/v1/session", { method, ...body });
 }
 
 /** @throws ApiError */
-async function open(kind: Kind): Promise<Session> {
+async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
   // By GET: the browser has been asked for it with the page's first files, where somebody is signed in (web-assets.ts).
   const { apps } = await call<{ apps: App[] }>("/v1/apps");
   const api = createApi();
@@ -38,31 +48,41 @@ async function open(kind: Kind): Promise<Session> {
     api,
     apps,
     isAdmin: kind === "admin",
+    email,
+    isProvisional,
     async end() {
       api.close();
       // Without an answer the cookie stays; the page says so by being signed in when it is opened again.
-      await ask("DELETE").catch(() => null);
+      const { endSessionUrl } = await ask("DELETE").catch((): Present => ({}));
+      if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
   };
 }
 
-/** The session that this browser has already; null when it has none, or that of an app's user. */
+/** Kind of the credential that this browser has; null for none, or that of an app user. @throws ApiError */
+export async function presentKind(): Promise<Kind | null> {
+  const { kind } = await ask("GET");
+  return kind && AUTHORS.includes(kind) ? kind : null;
+}
+
+/** The session that this browser has already; null without one. */
 export async function presentSession(): Promise<Session | null> {
   try {
-    const kind = await ask("GET");
-    return kind && AUTHORS.includes(kind) ? await open(kind) : null;
+    const present = await ask("GET");
+    return present.kind && AUTHORS.includes(present.kind) ? await open(present) : null;
   } catch {
     return null;
   }
 }
 
 /**
+ * Signs in by a pasted token.
  * @param keep for a week; else until the browser is closed
  * @throws ApiError also for a token of another kind
  */
-export async function signIn(token: string, keep: boolean): Promise<Session> {
-  const kind = await ask("POST", { token, keep });
-  if (kind && AUTHORS.includes(kind)) return open(kind);
+export async function signInByToken(token: string, keep: boolean): Promise<void> {
+  const { kind } = await ask("POST", { token, keep });
+  if (kind && AUTHORS.includes(kind)) return;
   await ask("DELETE");
   const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
   throw new ApiError("FORBIDDEN", message);

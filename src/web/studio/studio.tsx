@@ -1,5 +1,6 @@
 /** Studio when signed in: which app and which page of it, each loaded when it is first opened. */
 import { type ComponentType, lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { SessionDialog } from "./accounts/session-dialog.js";
 import { type Api, asApiError } from "./api.js";
 import { useConfirm } from "./confirm.js";
 import { ConnectionBanner } from "./connection-banner.js";
@@ -84,7 +85,7 @@ interface StudioProps {
   signOut: () => void;
 }
 
-export function Studio({ session: { api, apps: given, isAdmin }, signOut }: StudioProps) {
+export function Studio({ session: { api, apps: given, isAdmin, email }, signOut }: StudioProps) {
   const { apps, reloadApps } = useApps(api, given);
   const { ask, dialog } = useConfirm();
   const mayLeave = useCallback(() => ask(LEAVE), [ask]);
@@ -120,6 +121,7 @@ export function Studio({ session: { api, apps: given, isAdmin }, signOut }: Stud
       </main>
       {dialog}
       {palette}
+      <SessionDialog email={email} />
     </div>
   );
 }

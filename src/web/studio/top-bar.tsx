@@ -65,8 +65,11 @@ export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }:
       <button type="button" className="quiet" title="Ctrl+K" onClick={openPalette}>
         Commands
       </button>
-      <a className="quiet docs-link" href={serviceAddress("/docs/").href} target="_blank" rel="noreferrer">
+      <a className="quiet docs-link wide-only" href={serviceAddress("/docs/").href} target="_blank" rel="noreferrer">
         Docs
+      </a>
+      <a className="quiet docs-link" href={hrefOf({ appId: app.id, view: "account" })}>
+        Account
       </a>
       <button type="button" className="quiet" onClick={signOut}>
         Sign out

@@ -17,6 +17,7 @@ const TABLE = {
   alerts: { label: "Alerts" },
   settings: { label: "Settings" },
   app: { label: "App" },
+  account: { label: "Account", hidden: true },
   apps: { label: "Apps", hidden: true },
 } satisfies Record<string, Name>;
 

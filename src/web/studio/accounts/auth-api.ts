@@ -1,0 +1,86 @@
+/** Requests of signing in and of the own account (`/v1/auth`). They carry no session that could have expired, or begin one. */
+import { serviceAddress } from "../../service-address.js";
+import { ApiError } from "../api.js";
+
+export interface Person {
+  id: number;
+  firstName: string;
+  lastName: string;
+  email: string;
+}
+
+export interface SignedIn {
+  user: Person;
+  expiresAt: string;
+}
+
+export interface PersonSession {
+  id: number;
+  device: string;
+  address: string | null;
+  lastUsedAt: string;
+  isCurrent: boolean;
+}
+
+export interface Passkey {
+  id: number;
+  name: string;
+  createdAt: string;
+  lastUsedAt: string | null;
+}
+
+export interface Identity {
+  id: number;
+  provider: string;
+  issuer: string;
+  lastUsedAt: string | null;
+}
+
+export interface Provider {
+  id: string;
+  name: string;
+}
+
+/** @throws ApiError in the service's words; status OFFLINE if nothing answered */
+export async function auth<Answer>(
+  method: "GET" | "POST" | "PUT" | "DELETE",
+  path: string,
+  body?: object,
+): Promise<Answer> {
+  const json = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const response = await fetch(serviceAddress(`/v1/auth/${path}`), { method, ...json }).catch(() => {
+    throw new ApiError("OFFLINE", "the service does not answer");
+  });
+  const answer = (await response.json()) as Answer & { status: string; error: string; retryAfter?: number };
+  if (response.ok) return answer;
+  const retryAfter = Number(response.headers.get("retry-after")) || undefined;
+  throw new ApiError(answer.status, answer.error, retryAfter === undefined ? {} : { retryAfter });
+}
+
+/** Address at which a sign-in at a provider begins; the browser comes back to `next`. */
+export function providerAddress(id: string, next: string): string {
+  const address = serviceAddress(`/v1/auth/oidc/${encodeURIComponent(id)}/start`);
+  address.searchParams.set("next", next);
+  return address.href;
+}
+
+/** A refused sign-in in words for the person. */
+export function signInFault({ status, message, details }: ApiError): string {
+  if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
+  if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {
+    const minutes = Math.ceil(details.retryAfter / 60);
+    return `Too many failed attempts. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+  }
+  return message;
+}
+
+/** Outcomes of a sign-in at a provider (`?sign-in=…`), in words for the person. */
+export const PROVIDER_FAULTS: Readonly<Record<string, string>> = {
+  failed: "The sign-in at the provider did not succeed. Try again.",
+  unavailable: "The provider does not answer. Try again later.",
+  "no-account": "You have no account here yet. Ask an administrator for an invitation.",
+  "no-organization": "No organization here is for your address. Ask an administrator for an invitation.",
+  "email-in-use":
+    "An account with your e-mail address exists. Sign in to it and link the provider on the page Account.",
+  "linked-elsewhere": "This identity belongs to another account.",
+};

@@ -1,0 +1,29 @@
+/** Fields of a new passphrase. The service judges it; the page only counts its characters. */
+import { Entry } from "./sign-in-forms.js";
+
+const MIN_CHARACTERS = 12;
+
+export const isLongEnough = (passphrase: string): boolean => [...passphrase].length >= MIN_CHARACTERS;
+
+interface NewPassphraseProps {
+  value: string;
+  onChange: (value: string) => void;
+  fault: string | null;
+}
+
+export function NewPassphrase({ value, onChange, fault }: NewPassphraseProps) {
+  return (
+    <>
+      <Entry
+        label="New passphrase"
+        name="passphrase"
+        type="password"
+        autoComplete="new-password"
+        {...{ value, onChange, fault }}
+      />
+      <p className="hint">
+        At least {MIN_CHARACTERS} characters. Several words are easy to remember and hard to guess.
+      </p>
+    </>
+  );
+}

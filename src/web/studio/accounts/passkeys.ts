@@ -1,0 +1,44 @@
+/** Passkeys in the browser: makes one for the signed-in person, and signs in with one. */
+import type {
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from "@simplewebauthn/browser";
+import { ApiError } from "../api.js";
+import { auth, type Passkey, type SignedIn } from "./auth-api.js";
+
+/** False in a browser without passkeys, and at an IP address, where browsers reject them. */
+export const hasPasskeys = (): boolean =>
+  typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
+
+const CANCELLED = "No passkey was used. Try again, or choose another way.";
+
+async function browser() {
+  return import("@simplewebauthn/browser");
+}
+
+/** The person closed the browser's dialog, or no passkey fits. */
+function cancelled(error: unknown): never {
+  if (error instanceof ApiError) throw error;
+  throw new ApiError(
+    "CANCELLED",
+    error instanceof Error && error.name === "InvalidStateError"
+      ? "This device has a passkey for your account already."
+      : CANCELLED,
+  );
+}
+
+/** @throws ApiError */
+export async function registerPasskey(name: string): Promise<Passkey> {
+  const optionsJSON = await auth<PublicKeyCredentialCreationOptionsJSON>("POST", "passkeys/registration-options");
+  const { startRegistration } = await browser();
+  const made = await startRegistration({ optionsJSON }).catch(cancelled);
+  return (await auth<{ passkey: Passkey }>("POST", "passkeys", { ...made, name })).passkey;
+}
+
+/** @throws ApiError */
+export async function signInByPasskey(): Promise<SignedIn> {
+  const optionsJSON = await auth<PublicKeyCredentialRequestOptionsJSON>("POST", "passkeys/authentication-options");
+  const { startAuthentication } = await browser();
+  const proof = await startAuthentication({ optionsJSON }).catch(cancelled);
+  return auth<SignedIn>("POST", "passkeys/sign-in", proof);
+}

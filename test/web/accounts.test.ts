@@ -1,0 +1,269 @@
+/** Accounts in Studio, in a real browser with a virtual authenticator: set-up, sign-in, passkeys, reset, OpenID, an expired session. */
+import { mkdirSync } from "node:fs";
+import { expect } from "chai";
+import type { Browser, BrowserContext, Page } from "puppeteer";
+import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
+import { accountsBeside, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+/** Set to a folder to look at the pages. */
+const PICTURES = process.env["ACCOUNT_PICTURES"];
+
+describe("Accounts in Studio", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let browser: Browser;
+  let provider: OpenIdProviderServer;
+  let made: PeopleAccounts;
+  let context: BrowserContext;
+  let page: Page;
+  let studio: StudioPage;
+  /** Passkeys need a host name. */
+  let base: string;
+
+  before(async () => {
+    provider = await startOpenIdProvider();
+    const { issuer, clientId, clientSecret } = provider;
+    [service, browser] = await Promise.all([
+      startTestService({
+        ROLES: "api",
+        OIDC_ISSUER: issuer,
+        OIDC_CLIENT_ID: clientId,
+        OIDC_CLIENT_SECRET: clientSecret,
+        OIDC_AUTO_CREATE: "1",
+        OIDC_ROLES: "staff=editor",
+      }),
+      launchChromium(),
+    ]);
+    base = service.url.replace("127.0.0.1", "localhost");
+    provider.redirectUris.push(`${base}/v1/auth/oidc/oidc/callback`);
+    made = accountsBeside(service);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await provider?.stop();
+  });
+  beforeEach(async () => {
+    context = await browser.createBrowserContext();
+    page = await context.newPage();
+    studio = studioPage(page);
+  });
+  afterEach(async function () {
+    if (PICTURES && this.currentTest?.state === "failed") {
+      await page.screenshot({ path: `${PICTURES}/failed-${this.currentTest.title.slice(0, 20)}.png` });
+    }
+    await context.close();
+  });
+
+  async function look(name: string): Promise<void> {
+    if (!PICTURES) return;
+    mkdirSync(PICTURES, { recursive: true });
+    for (const [width, height] of [
+      [1280, 800],
+      [390, 844],
+    ] as const) {
+      await page.setViewport({ width, height });
+      await page.screenshot({ path: `${PICTURES}/${name}-${width}.png` });
+    }
+    await page.setViewport({ width: 1280, height: 800 });
+  }
+
+  async function authenticator(): Promise<void> {
+    const client = await page.createCDPSession();
+    await client.send("WebAuthn.enable");
+    await client.send("WebAuthn.addVirtualAuthenticator", {
+      options: {
+        protocol: "ctap2",
+        transport: "internal",
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    });
+  }
+
+  const fill = (name: string, text: string) => studio.replace(`input[name="${name}"]`, text);
+  const ready = () => page.waitForSelector('form[aria-busy="false"]');
+  let people = 0;
+  async function openSetup(): Promise<string> {
+    const { link } = await made.accounts.setupLink();
+    await page.goto(link);
+    await ready();
+    people += 1;
+    const email = `browser${people}@example.com`;
+    await fill("firstName", "Grace");
+    await fill("lastName", "Hopper");
+    await fill("email", email);
+    return email;
+  }
+  const signedIn = () => page.waitForSelector(".top-bar");
+  async function signIn(email: string, passphrase = PASSPHRASE): Promise<void> {
+    await page.goto(`${base}/studio`);
+    await ready();
+    await fill("email", email);
+    await fill("passphrase", passphrase);
+    await studio.button("Sign in");
+  }
+
+  it("the first link makes an administrator by passphrase, and its token is in no address after it was read", async () => {
+    const requested: string[] = [];
+    // Puppeteer adds the fragment of the page's address, which is not sent.
+    page.on("request", (request) => requested.push(request.url().split("#")[0]!));
+    const email = await openSetup();
+    expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);
+    expect(await page.evaluate("history.length")).to.be.below(3);
+    await fill("passphrase", "too short");
+    expect(await page.$('button[type="submit"]:disabled')).to.not.equal(null);
+    await fill("passphrase", "passwordpassword");
+    await studio.button("Create the account");
+    await page.waitForFunction('/common/.test(document.querySelector("#sign-in-fault").textContent)');
+    await look("setup");
+    await fill("passphrase", PASSPHRASE);
+    await studio.button("Create the account");
+    await signedIn();
+    expect(requested.filter((url) => url.includes("svc_setup"))).to.deep.equal([]);
+    const session = await page.evaluate(`fetch("/v1/auth/session").then((answer) => answer.json())`);
+    expect((session as { user: { email: string } }).user.email).to.equal(email);
+    await studio.button("Sign out");
+    await ready();
+    await signIn(email, "not the passphrase");
+    await page.waitForFunction('/is wrong/.test(document.querySelector("#sign-in-fault").textContent)');
+    await look("sign-in");
+    await signIn(email);
+    await signedIn();
+  });
+
+  it("a link that was used says so", async () => {
+    const { link, token } = await made.accounts.setupLink();
+    await made.links.redeem(token, "setup");
+    await page.goto(link);
+    await ready();
+    for (const name of ["firstName", "lastName"]) await fill(name, "X");
+    await fill("email", "used@example.com");
+    await fill("passphrase", PASSPHRASE);
+    await studio.button("Create the account");
+    await page.waitForFunction('/Ask for a new one/.test(document.querySelector("#sign-in-fault").textContent)');
+  });
+
+  it("an account made with a passkey signs in with it, adds a passphrase, and keeps one way in", async () => {
+    await authenticator();
+    const email = await openSetup();
+    await studio.button("Use a passkey instead of a passphrase");
+    await signedIn();
+    await studio.button("Sign out");
+    await ready();
+    await studio.button("Sign in with a passkey");
+    await signedIn();
+    await studio.open("1/account");
+    await page.waitForSelector('button[aria-label="Remove First passkey"]');
+    await look("account");
+    await page.click('button[aria-label="Remove First passkey"]');
+    await studio.button("Remove", "//dialog");
+    await page.waitForFunction('/only way to sign in/.test(document.querySelector(".account > .fault").textContent)');
+    await studio.replace('input[aria-label="New passphrase"]', PASSPHRASE);
+    await studio.button("Change the passphrase");
+    await page.waitForFunction('/Changed/.test(document.querySelector(".account form [role=status]").textContent)');
+    await page.click('button[aria-label="Remove First passkey"]');
+    await studio.button("Remove", "//dialog");
+    await page.waitForFunction("!document.querySelector('button[aria-label=\"Remove First passkey\"]')");
+    await studio.button("Sign out");
+    await ready();
+    await signIn(email);
+    await signedIn();
+  });
+
+  it("a passkey of another host, a challenge of another session and a used one do not sign in", async () => {
+    await authenticator();
+    await openSetup();
+    await studio.button("Use a passkey instead of a passphrase");
+    await signedIn();
+    const outcome = await page.evaluate(`(async () => {
+      const post = async (path, body) => {
+        const answer = await fetch("/v1/auth/passkeys" + path, {
+          method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}),
+        });
+        return { http: answer.status, body: await answer.json() };
+      };
+      const sign = async () => {
+        const { body } = await post("/authentication-options");
+        const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(body);
+        return (await navigator.credentials.get({ publicKey })).toJSON();
+      };
+      const proof = await sign();
+      const first = await post("/sign-in", proof);
+      const again = await post("/sign-in", proof);
+      const registration = await post("/registration-options");
+      const forged = await sign();
+      const data = JSON.parse(atob(forged.response.clientDataJSON.replaceAll("-", "+").replaceAll("_", "/")));
+      const encode = (value) => btoa(JSON.stringify(value)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+      const withData = (change) => ({ ...forged, response: { ...forged.response, clientDataJSON: encode({ ...data, ...change }) } });
+      return [
+        first.http, again.http,
+        (await post("/sign-in", withData({ challenge: registration.body.challenge }))).http,
+        (await post("/sign-in", withData({ origin: "https://evil.example" }))).http,
+        (await post("/sign-in", { id: "x", response: {} })).http,
+        (await post("/sign-in", {})).http,
+      ];
+    })()`);
+    expect(outcome).to.deep.equal([200, 401, 401, 401, 401, 400]);
+  });
+
+  it("a reset link from an administrator changes the passphrase", async () => {
+    const { user, email } = await signedInPerson(service);
+    const { link } = await made.accounts.resetLink(user.id, null);
+    await page.goto(link.replace(service.url, base));
+    await ready();
+    await fill("passphrase", "another long passphrase");
+    await look("reset");
+    await studio.button("Change the passphrase");
+    await studio.button("Go to the sign-in");
+    await signIn(email, "another long passphrase");
+    await signedIn();
+  });
+
+  it("signs in at an OpenID provider with a group's role, and explains a refusal", async () => {
+    provider.accounts.set("one", {
+      email: "one@example.com",
+      email_verified: true,
+      name: "One Person",
+      groups: ["staff"],
+    });
+    provider.current = "one";
+    await page.goto(`${base}/studio#/1/runs`);
+    await ready();
+    await studio.button("Sign in with OpenID");
+    await signedIn();
+    expect(await page.evaluate("location.href")).to.equal(`${base}/studio#/1/runs`);
+    await page.goto(`${base}/studio?sign-in=no-account`);
+    expect(await page.evaluate("location.search")).to.equal("");
+  });
+
+  it("an expired session asks for a sign-in over the page; nothing is lost, and the request is sent again", async () => {
+    const { user, token } = await signedInPerson(service);
+    await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
+    await page.goto(`${base}/studio#/1/app`);
+    await signedIn();
+    const name = 'input[aria-label="Name of the app"]';
+    await studio.replace(name, "Renamed after a break");
+    await made.sessions.endAll(user.id);
+    await studio.button("Rename");
+    await page.waitForSelector("dialog[open] input[name=passphrase]");
+    await look("expired");
+    expect(await page.evaluate(`document.querySelector(${JSON.stringify(name)}).value`)).to.equal(
+      "Renamed after a break",
+    );
+    await fill("passphrase", PASSPHRASE);
+    await studio.button("Sign in", "//dialog");
+    await page.waitForFunction("!document.querySelector('dialog[open]')");
+    await page.waitForFunction(
+      'document.querySelector(".app-chooser option").textContent.startsWith("Renamed after a break")',
+    );
+    const { body } = await service.rest("GET", "/v1/apps");
+    expect(body.apps[0].name).to.equal("Renamed after a break");
+  });
+});
