@@ -1,9 +1,12 @@
 /** Accounts of people: the first administrator, sign-in by passphrase, sessions, reset. */
+import { request } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 /** The session token that an answer sets. */
 const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
@@ -11,11 +14,21 @@ const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(head
 describe("accounts of people", () => {
   let service: TestService;
   let made: PeopleAccounts;
+  let mail: MailServer;
   before(async () => {
-    service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
+    mail = await startMailServer();
+    service = await startTestService({
+      ROLES: "api",
+      TRUST_PROXY: "1",
+      SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
+      MAIL_FROM: "Service <service@example.com>",
+    });
     made = accountsBeside(service);
   });
-  after(() => service.stop());
+  after(async () => {
+    await service.stop();
+    await mail.stop();
+  });
 
   const from = (address: string) => ({ "x-forwarded-for": address });
   let addresses = 0;
@@ -228,6 +241,69 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE })).http).to.equal(401);
     expect((await post("sign-in", { email, passphrase: next })).http).to.equal(200);
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(410);
+  });
+
+  it("the mailed link is of the service's own address, whatever Host and Origin say, and goes to the account's address only", async () => {
+    const { email } = await setup();
+    const before = mail.taken.length;
+    const headers = { "content-type": "application/json", host: "evil.example", "x-forwarded-host": "evil.example" };
+    const status = await new Promise<number>((resolve, reject) => {
+      const sent = request(`${service.url}/v1/auth/reset`, { method: "POST", headers }, (answer) =>
+        resolve(answer.resume().statusCode ?? 0),
+      );
+      sent.on("error", reject).end(JSON.stringify({ email: email.toUpperCase() }));
+    });
+    expect(status).to.equal(202);
+    await mail.has(before + 1);
+    const { to, from, text } = mail.taken.at(-1)!;
+    expect([from, to]).to.deep.equal(["service@example.com", [email]]);
+    const plain = text.replace(/=\r\n/g, "").replaceAll("=3D", "=");
+    const link = /http\S+/.exec(plain)![0];
+    expect(link).to.match(
+      new RegExp(`^${service.url.replace("127.0.0.1", "localhost")}/studio/reset#token=svc_reset_`),
+    );
+    expect(plain).to.not.include("evil.example");
+    const token = link.split("#token=")[1];
+    expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
+  });
+
+  it("an account gets three reset links in ten minutes at most, and an address may ask ten times", async () => {
+    const { email, body } = await setup();
+    const here = from("192.0.2.200");
+    for (let at = 0; at < 10; at += 1) expect((await post("reset", { email }, here)).http).to.equal(202);
+    expect((await post("reset", { email }, here)).http).to.equal(429);
+    await mail.has(1);
+    const sql = "SELECT count(*) AS count FROM one_time_link WHERE person_id = $1 AND kind = 'reset'";
+    await until(async () => (await rows<{ count: number }>(service.db, sql, [body.user.id]))[0]!.count > 0);
+    const [row] = await rows<{ count: number }>(service.db, sql, [body.user.id]);
+    expect(row!.count).to.be.at.most(3);
+  });
+
+  it("records sign-ins, failures, new passphrases and resets with their address", async () => {
+    const account = await setup();
+    const { id } = account.body.user;
+    const { email } = account;
+    await post("sign-in", { email, passphrase: "wrong" }, from("203.0.113.5"));
+    await post("sign-in", { email, passphrase: PASSPHRASE }, from("203.0.113.5"));
+    const next = { passphrase: "a different long passphrase", currentPassphrase: PASSPHRASE };
+    await as(cookieOf(account), "account", "PUT", next);
+    const { token } = await made.accounts.resetLink(id, null);
+    await post("reset/confirm", { token, passphrase: PASSPHRASE });
+    const events = await rows<{ type: string; address: string; text: string }>(
+      service.db,
+      "SELECT type, address, e::text AS text FROM access_event e WHERE subject_id = $1 OR data->>'email' = $2 ORDER BY id",
+      [id, email],
+    );
+    expect(events.map(({ type }) => type)).to.deep.equal([
+      "person.setup",
+      "person.signInFailed",
+      "person.signIn",
+      "person.passphrase",
+      "person.resetLink",
+      "person.reset",
+    ]);
+    expect(events[1]!.address).to.equal("203.0.113.5");
+    for (const { text } of events) expect(text).to.not.include(PASSPHRASE).and.not.include(token);
   });
 
   it("a new passphrase needs the current one and ends all other sessions", async () => {

@@ -50,6 +50,7 @@ const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id,
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
 /* Also those of an organization whose administrators came by a token only. */
 const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
+const LOCK = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
 const RECENT_RESETS = `
   SELECT count(*) FROM one_time_link WHERE kind = 'reset' AND person_id = $1 AND created_at > now() - interval '10 minutes'`;
 
@@ -102,11 +103,14 @@ export function createAccounts(options: {
     const person = await personOf(BY_EMAIL, email);
     if (!person || !sendReset) return;
     const { user } = person;
-    const [recent] = await rows<{ count: number }>(db, RECENT_RESETS, [user.id]);
-    if (recent!.count >= RESETS_PER_PERSON) return;
-    const { link } = await links.issue({ kind: "reset", personId: user.id, lifetimeMs: RESET_LINK_MS });
-    await recordAccess(db, { type: "person.resetRequested", subjectId: user.id, address });
-    await sendReset(user, link);
+    const link = await db.transaction(async (manager) => {
+      await rows(manager, LOCK, [user.id]);
+      const [recent] = await rows<{ count: number }>(manager, RECENT_RESETS, [user.id]);
+      if (recent!.count >= RESETS_PER_PERSON) return null;
+      await recordAccess(manager, { type: "person.resetRequested", subjectId: user.id, address });
+      return (await links.issue({ kind: "reset", personId: user.id, lifetimeMs: RESET_LINK_MS }, manager)).link;
+    });
+    if (link !== null) await sendReset(user, link);
   }
 
   return {

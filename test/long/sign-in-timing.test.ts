@@ -1,0 +1,63 @@
+/** Time of failed sign-ins: an unknown account, one without a passphrase and a wrong passphrase take the same. */
+import { expect } from "chai";
+import { signedInPerson } from "../harness/people.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const TRIES = 200;
+/** Quantile of the normal distribution for an interval of 95 %. */
+const Z = 1.96;
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+const variance = (values: readonly number[]): number => {
+  const middle = mean(values);
+  return values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1);
+};
+
+/** The interval of 95 % of the difference of two means. */
+function interval(a: readonly number[], b: readonly number[]): [low: number, high: number] {
+  const difference = mean(a) - mean(b);
+  const reach = Z * Math.sqrt(variance(a) / a.length + variance(b) / b.length);
+  return [difference - reach, difference + reach];
+}
+
+describe("the time of a failed sign-in", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
+  });
+  after(() => service.stop());
+
+  it("does not tell an unknown account, or one without a passphrase, from a wrong passphrase", async () => {
+    const { email } = await signedInPerson(service);
+    let address = 0;
+    async function timed(account: string): Promise<number> {
+      address += 1;
+      // Each from an address of its own, so that none has to wait.
+      const headers = { "x-forwarded-for": `10.${address >> 16}.${(address >> 8) & 255}.${address & 255}` };
+      const begun = performance.now();
+      const body = { email: account, passphrase: "not the passphrase of anyone" };
+      const { http } = await service.rest("POST", "/v1/auth/sign-in", { as: null, headers, body });
+      expect(http).to.equal(401);
+      return performance.now() - begun;
+    }
+    const kinds = { wrong: email, unknown: "unknown-account@example.com", without: "editor@example.com" };
+    const times: Record<keyof typeof kinds, number[]> = { wrong: [], unknown: [], without: [] };
+    const names = Object.keys(kinds) as (keyof typeof kinds)[];
+    for (const name of names) for (let at = 0; at < 20; at += 1) await timed(kinds[name]);
+    // In turn, so that what slows the machine down slows all of them down.
+    for (let at = 0; at < TRIES; at += 1) {
+      for (let step = 0; step < names.length; step += 1) {
+        const name = names[(at + step) % names.length]!;
+        times[name].push(await timed(kinds[name]));
+      }
+    }
+    for (const name of ["unknown", "without"] as const) {
+      const [low, high] = interval(times.wrong, times[name]);
+      const figures = `${name}: ${mean(times[name]).toFixed(2)} ms, wrong: ${mean(times.wrong).toFixed(2)} ms`;
+      expect(low <= 0 && high >= 0, `${figures}, difference from ${low.toFixed(2)} to ${high.toFixed(2)} ms`).to.equal(
+        true,
+      );
+      console.log(`      ${figures}, difference from ${low.toFixed(2)} to ${high.toFixed(2)} ms`);
+    }
+  });
+});
