@@ -45,6 +45,20 @@ describe("values at the edges", () => {
     }
   });
 
+  it("are found by $regex with i as JavaScript finds them, letters with several lower cases too", async () => {
+    const words = ["ΟΔΟΣ", "οδός", "ὀδος", "σΣς", "ϐ", "Β", "µ", "μ", "Μ", "ẛ", "Ṡ", "а"];
+    const source = await make(
+      "cases",
+      words.map((Word) => ({ Word })),
+    );
+    for (const pattern of ["οδος", "^ς", "σ+$", "^[^σ]+$", "[α-ρ]", "[Α-Ω]$", "^[^Α-Ω]+$", "β", "μ", "ṡ", "[ς-ω]"]) {
+      const where = { Word: { $regex: pattern, $options: "i" } };
+      const { body } = await service.rest("POST", `${source}/query`, { body: { where } });
+      const found = body.entries.map(({ data }: { data: { Word: string } }) => data.Word);
+      expect(found, pattern).to.deep.equal(words.filter((word) => new RegExp(pattern, "i").test(word)));
+    }
+  });
+
   it("that are numbers equal themselves in $filters", async () => {
     const numbers = [1e-7, 1e21, 5e-324, -1.5e300, 0.1, 7];
     const source = await make(

@@ -16,6 +16,23 @@ const SPACES = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205
 const SETS = { digit: "0-9", space: SPACES, word: "A-Za-z0-9_" } as const;
 const PLAIN = /[A-Za-z0-9 ]/;
 
+/**
+ * Letters with more than one lower or upper case: JavaScript's `i` takes those of one group for the same, PostgreSQL only pairs of them.
+ */
+const CASE_GROUPS = [
+  ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
+  ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
+];
+const groupMembers = CASE_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
+
+/** All letters of the groups that have one in the range. */
+const likeRange = (min: number, max: number): string =>
+  groupMembers
+    .filter((members) => members.some((code) => code >= min && code <= max))
+    .flat()
+    .map(character)
+    .join("");
+
 /** In PostgreSQL's words; `ignoreCase` wants a collation that knows all letters. */
 export interface TranslatedPattern {
   pattern: string;
@@ -36,16 +53,20 @@ function character(code: number): string {
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-function classElement(element: AST.CharacterClassElement): string {
-  if (element.type === "Character") return character(element.value);
-  if (element.type === "CharacterClassRange") return `${character(element.min.value)}-${character(element.max.value)}`;
+function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
+  const alike = (min: number, max: number) => (ignoreCase ? likeRange(min, max) : "");
+  if (element.type === "Character") return character(element.value) + alike(element.value, element.value);
+  if (element.type === "CharacterClassRange") {
+    const [min, max] = [element.min.value, element.max.value];
+    return `${character(min)}-${character(max)}${alike(min, max)}`;
+  }
   if (element.type !== "CharacterSet" || element.kind === "property") return unlike("a class of properties");
   return element.negate ? unlike(`${element.raw} within brackets`) : SETS[element.kind];
 }
 
-function characterClass(node: AST.CharacterClass): string {
+function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
   if (node.elements.length === 0) return node.negate ? "." : "(?!)";
-  return `[${node.negate ? "^" : ""}${node.elements.map((one) => classElement(one as AST.CharacterClassElement)).join("")}]`;
+  return `[${node.negate ? "^" : ""}${node.elements.map((one) => classElement(one as AST.CharacterClassElement, ignoreCase)).join("")}]`;
 }
 
 function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
@@ -58,7 +79,10 @@ function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
 class Translation {
   private copies = 0;
 
-  constructor(private readonly dotAll: boolean) {}
+  constructor(
+    private readonly dotAll: boolean,
+    private readonly ignoreCase: boolean,
+  ) {}
 
   alternatives(nodes: readonly AST.Alternative[], factor: number): string {
     return nodes.map(({ elements }) => this.sequence(elements, factor)).join("|");
@@ -79,9 +103,12 @@ class Translation {
   private element(node: AST.Element, factor: number): string {
     this.copies += factor;
     if (this.copies > COPIES_MAX) throw new Untranslatable("repetitions of repetitions beyond what is searched for");
-    if (node.type === "Character") return character(node.value);
+    if (node.type === "Character") {
+      const alike = this.ignoreCase ? likeRange(node.value, node.value) : "";
+      return alike === "" ? character(node.value) : `[${alike}]`;
+    }
     if (node.type === "CharacterSet") return characterSet(node, this.dotAll);
-    if (node.type === "CharacterClass") return characterClass(node);
+    if (node.type === "CharacterClass") return characterClass(node, this.ignoreCase);
     if (node.type === "Group" || node.type === "CapturingGroup") {
       if (node.type === "Group" && node.modifiers) return unlike("a group with flags");
       return `(?:${this.alternatives(node.alternatives, factor)})`;
@@ -128,9 +155,10 @@ export function translatePattern(pattern: unknown, flags: unknown, place: string
   }
   try {
     const tree = parser.parsePattern(pattern, undefined, undefined, { unicode: false });
-    const written = new Translation(flags?.includes("s") ?? false).alternatives(tree.alternatives, 1);
+    const ignoreCase = flags?.includes("i") ?? false;
+    const written = new Translation(flags?.includes("s") ?? false, ignoreCase).alternatives(tree.alternatives, 1);
     // `***:` and a first `(?` would be directives of PostgreSQL's; a group of its own takes that meaning away.
-    return { pattern: `(?:${written})`, ignoreCase: flags?.includes("i") ?? false };
+    return { pattern: `(?:${written})`, ignoreCase };
   } catch (error) {
     const reason = error instanceof Untranslatable ? `holds ${error.message}` : "is no regular expression";
     throw new ActionError("REQUEST_INVALID", `${place}.$regex ${reason}: ${described(pattern)}`);
