@@ -120,35 +120,63 @@ describe("verification by code", () => {
     );
   });
 
-  it("so many wrong codes for one address are refused, from whatever page", async () => {
+  const ask = async (email: string, address: string, code?: string) => {
+    const body = { email, ...(code && { code }) };
+    const headers = { "x-forwarded-for": address };
+    return refusal(await service.rest("POST", `${app}/session/verify`, { as: await newPage(), body, headers }));
+  };
+
+  it("wrong codes for one user are counted by address: ten are enough, and lock out no other address", async () => {
     const user = await newUser();
-    const answers: string[] = [];
-    for (let turn = 0; turn < 12; turn += 1) {
-      const page = await newPage();
-      const as = { as: page, body: { email: user.Email, code: "000000" } };
-      const headers = { "x-forwarded-for": `203.0.113.${turn + 1}` };
-      answers.push(refusal(await service.rest("POST", `${app}/session/verify`, { ...as, headers })));
-    }
-    expect(answers.slice(-2)).to.deep.equal(["429 RATE_LIMIT_EXCEEDED", "429 RATE_LIMIT_EXCEEDED"]);
+    const wrong: string[] = [];
+    for (let turn = 0; turn < 11; turn += 1) wrong.push(await ask(user.Email, "203.0.113.1", "000000"));
+    expect(wrong).to.deep.equal([...Array(10).fill("401 UNAUTHORIZED"), "429 RATE_LIMIT_EXCEEDED"]);
+    const page = await newPage();
+    expect(refusal(await verify(page, { email: user.Email }))).to.equal("200 CODE_SENT");
+    const signedIn = await verify(page, { email: user.Email, code: await codeFor(user.Email) });
+    expect(signedIn.http, JSON.stringify(signedIn.body)).to.equal(200);
   });
 
-  it("codes to one address are five in ten minutes, whether or not somebody has it", async () => {
+  it("wrong codes for one user from many addresses leave each address one attempt", async () => {
     const user = await newUser();
-    for (const email of [user.Email, "nobody@example.org"]) {
+    // Two of each address, before and beyond the bound in total.
+    const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
+    const answers: string[] = [];
+    for (const address of addresses) {
+      answers.push(await ask(user.Email, address, "000000"));
+      answers.push(await ask(user.Email, address, "000000"));
+    }
+    expect(answers.slice(0, 100)).to.deep.equal(Array(100).fill("401 UNAUTHORIZED"));
+    expect(answers.slice(100, 104)).to.deep.equal([
+      ...["401 UNAUTHORIZED", "429 RATE_LIMIT_EXCEEDED", "401 UNAUTHORIZED", "429 RATE_LIMIT_EXCEEDED"],
+    ]);
+    const page = await newPage();
+    await verify(page, { email: user.Email });
+    expect((await verify(page, { email: user.Email, code: await codeFor(user.Email) })).http).to.equal(200);
+  });
+
+  it("codes to one recipient are five in ten minutes from one address, whether or not somebody has it", async () => {
+    const user = await newUser();
+    for (const [at, email] of [user.Email, "nobody@example.org"].entries()) {
       const answers: string[] = [];
-      for (let turn = 0; turn < 6; turn += 1) {
-        const headers = { "x-forwarded-for": `192.0.2.${turn + 1}` };
-        answers.push(
-          refusal(
-            await service.rest("POST", `${app}/session/verify`, { as: await newPage(), body: { email }, headers }),
-          ),
-        );
-      }
+      for (let turn = 0; turn < 6; turn += 1) answers.push(await ask(email, `192.0.2.${at + 1}`));
       expect(answers, email).to.deep.equal([...Array(5).fill("200 CODE_SENT"), "429 RATE_LIMIT_EXCEEDED"]);
+      expect(await ask(email, "192.0.2.100"), "another address").to.equal("200 CODE_SENT");
     }
     expect(
       await rows(service.db, "SELECT FROM message WHERE recipients::text LIKE $1", [`%${user.Email}%`]),
-    ).to.have.length(5);
+    ).to.have.length(6);
+  });
+
+  it("codes to one recipient from many addresses leave each address one", async () => {
+    const { Email } = await newUser();
+    const answers: string[] = [];
+    for (let at = 1; at <= 12; at += 1)
+      answers.push(await ask(Email, `192.0.3.${at}`), await ask(Email, `192.0.3.${at}`));
+    expect(answers.slice(0, 20)).to.deep.equal(Array(20).fill("200 CODE_SENT"));
+    expect(answers.slice(20)).to.deep.equal([
+      ...["200 CODE_SENT", "429 RATE_LIMIT_EXCEEDED", "200 CODE_SENT", "429 RATE_LIMIT_EXCEEDED"],
+    ]);
   });
 
   it("a crowd that asks at the same moment is answered: no request keeps a connection while it waits for another", async () => {

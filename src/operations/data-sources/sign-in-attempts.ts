@@ -12,7 +12,7 @@ const LOCK = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 const COUNT = `
-  SELECT count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
+  SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
 /* It counts from its start; one that succeeds is taken away again. */
@@ -33,18 +33,33 @@ function refuseFull(full: readonly { wait: number }[]): void {
   throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 
+interface Subject {
+  hash: Buffer;
+  /** Failures after which an attempt is refused. */
+  most: number;
+  /** The attempt is refused only if this subject has failed too. */
+  unlessNew?: Buffer;
+}
+
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 
 export function createSignInAttempts({ db }: { db: Database }) {
   const forget = (ids: readonly number[]) => rows(db, FORGET, [ids]);
 
   /** @throws RATE_LIMIT_EXCEEDED where a subject has failed too often */
-  async function begin(subjects: readonly Buffer[]): Promise<number[]> {
+  async function begin(subjects: readonly Subject[]): Promise<number[]> {
     return db.transaction(async (manager) => {
-      await rows(manager, LOCK, [subjects]);
-      const counts = await rows<{ count: number; wait: number }>(manager, COUNT, [subjects]);
-      refuseFull(counts.filter(({ count }) => count >= SIGN_IN_FAILURES));
-      return (await rows<{ id: number }>(manager, ATTEMPT, [subjects])).map(({ id }) => id);
+      const hashes = subjects.map(({ hash }) => hash);
+      await rows(manager, LOCK, [hashes]);
+      const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT, [hashes]);
+      const countOf = (hash: Buffer) => counts.find(({ subject }) => subject === hash.toString("hex"));
+      const full = subjects.flatMap(({ hash, most, unlessNew }) => {
+        const failures = countOf(hash);
+        const isFull = failures !== undefined && failures.count >= most;
+        return isFull && (!unlessNew || countOf(unlessNew)) ? [failures] : [];
+      });
+      refuseFull(full);
+      return (await rows<{ id: number }>(manager, ATTEMPT, [hashes])).map(({ id }) => id);
     });
   }
 
@@ -53,8 +68,8 @@ export function createSignInAttempts({ db }: { db: Database }) {
      * Does `attempt`, and counts it as a failure of its address, and of its address with what it guesses, if it answers false. An attempt
      * that throws, as one that is refused for want of capacity, does not count.
      * @param guessed names what is guessed at, in one way or several
-     * @param counts "by address": the failures of one address do not lock out another; "together": for secrets that are short enough to be
-     *   guessed from many addresses
+     * @param total failures from all addresses together, after which each address has one attempt; for secrets that are short enough to
+     *   be guessed from many addresses. Nobody is locked out whose address has not failed.
      * @throws RATE_LIMIT_EXCEEDED before it is begun, after ten failures; what `attempt` throws
      */
     async counted(
@@ -62,11 +77,16 @@ export function createSignInAttempts({ db }: { db: Database }) {
       guessed: readonly unknown[],
       { address, credentialId }: Sender,
       attempt: () => Promise<boolean>,
-      counts: "by address" | "together" = "by address",
+      total: number | null = null,
     ): Promise<boolean> {
       const from = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const among = counts === "by address" ? from : null;
-      const ids = await begin([...guessed.map((of) => digest("entry", appId, of, among)), digest("from", appId, from)]);
+      const subjects: Subject[] = [{ hash: digest("from", appId, from), most: SIGN_IN_FAILURES }];
+      for (const of of guessed) {
+        const hash = digest("entry", appId, of, from);
+        subjects.push({ hash, most: SIGN_IN_FAILURES });
+        if (total !== null) subjects.push({ hash: digest("entry", appId, of, null), most: total, unlessNew: hash });
+      }
+      const ids = await begin(subjects);
       let hasFailed = false;
       try {
         hasFailed = !(await attempt());

@@ -11,14 +11,37 @@ import { digest } from "./sign-in-attempts.js";
 const GOOD_FOR_SECONDS = 600;
 const FAILURES_MAX = 5;
 
-/** How many codes may be asked for: to one address in ten minutes and in a day, from one place, of one app. */
-const BOUNDS = {
-  address: { count: 5, seconds: 600 },
-  "address today": { count: 20, seconds: 86_400 },
-  from: { count: 20, seconds: 600 },
-  app: { count: 300, seconds: 600 },
-} as const;
-export type Bounded = keyof typeof BOUNDS;
+/** Whom codes are asked for by: the network address of the page. */
+export interface Asking {
+  appId: number;
+  from: string;
+  /** Recipient: the kind of address and the address. */
+  to: readonly [kind: string, address: string];
+}
+
+interface Bound {
+  count: number;
+  seconds: number;
+  subject: (asking: Asking) => readonly unknown[];
+  /** Only network addresses with a recent request of this subject are refused, so that floods do not lock out everybody else. */
+  unlessNew?: (asking: Asking) => readonly unknown[];
+}
+
+const ofPair = ({ appId, to, from }: Asking) => ["address", appId, ...to, from];
+const ofFrom = ({ appId, from }: Asking) => ["from", appId, from];
+
+/**
+ * Maximum numbers of codes: to a recipient from one network address, from one network address, to a recipient in total, and of an app in
+ * total.
+ */
+const BOUNDS: readonly Bound[] = [
+  { count: 5, seconds: 600, subject: ofPair },
+  { count: 20, seconds: 86_400, subject: (asking) => ["today", ...ofPair(asking)] },
+  { count: 20, seconds: 600, subject: ofFrom },
+  { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: ofPair },
+  { count: 60, seconds: 86_400, subject: ({ appId, to }) => ["all today", appId, ...to], unlessNew: ofPair },
+  { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: ofFrom },
+];
 
 /** What a code is good for. */
 export interface CodeTarget {
@@ -36,14 +59,20 @@ export interface CodeTarget {
 const LOCK = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
-/* $1 subjects, $2 how many each may have, $3 in how many seconds. Seconds until the last of the full ones is no longer full. */
+/*
+ * $1 subjects, $2 how many each may have, $3 in how many seconds, $4 the subject of which there must be a recent request, null for none.
+ * Seconds until the last of the full ones is no longer full.
+ */
 const WAIT = `
-  SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[]) AS bound (subject, most, seconds)
+  SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
    CROSS JOIN LATERAL (
      SELECT count(*) AS count, extract(epoch FROM min(created_at) + seconds * interval '1 second' - now())::float8 AS wait
        FROM verification_request AS request
       WHERE request.subject = bound.subject AND created_at > now() - seconds * interval '1 second') AS asked
-   WHERE asked.count >= bound.most`;
+   WHERE asked.count >= bound.most
+     AND (bound.known IS NULL OR EXISTS (
+       SELECT FROM verification_request AS request
+        WHERE request.subject = bound.known AND created_at > now() - seconds * interval '1 second'))`;
 const ASK = `
   WITH old AS (
     DELETE FROM verification_request WHERE id IN (
@@ -75,14 +104,14 @@ export function createVerificationCodes({ db }: { db: Database }) {
     /** Seconds that a code is good for. */
     goodFor: GOOD_FOR_SECONDS,
 
-    /** Counts one more for each subject. @throws RATE_LIMIT_EXCEEDED where one has had enough; then none is counted */
-    async ask(bounded: Readonly<Record<Bounded, readonly unknown[]>>): Promise<void> {
-      const names = Object.keys(BOUNDS) as Bounded[];
-      const subjects = names.map((name) => digest("ask", name, ...bounded[name]));
-      const [counts, seconds] = [names.map((name) => BOUNDS[name].count), names.map((name) => BOUNDS[name].seconds)];
+    /** Counts one more request. @throws RATE_LIMIT_EXCEEDED where there were enough; then it is not counted */
+    async ask(asking: Asking): Promise<void> {
+      const subjects = BOUNDS.map(({ subject }) => digest("ask", ...subject(asking)));
+      const known = BOUNDS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
+      const bounds = [subjects, BOUNDS.map(({ count }) => count), BOUNDS.map(({ seconds }) => seconds), known];
       await db.transaction(async (manager) => {
         await rows(manager, LOCK, [subjects]);
-        const [full] = await rows<{ wait: number | null }>(manager, WAIT, [subjects, counts, seconds]);
+        const [full] = await rows<{ wait: number | null }>(manager, WAIT, bounds);
         if (full?.wait != null) throw tooOften("too many codes were asked for", Math.max(1, Math.ceil(full.wait)));
         await rows(manager, ASK, [subjects]);
       });

@@ -35,6 +35,9 @@ export interface CodeAsked {
   expiresAt: string;
 }
 
+/** Wrong codes for one user in ten minutes from all network addresses, after which each address has one attempt. */
+const CODE_FAILURES_TOTAL = 100;
+
 /* The oldest with that address, as for passwords. */
 const FIND = `
   WITH found AS MATERIALIZED (
@@ -128,8 +131,7 @@ export function createVerification(options: {
     // Before it is counted: what cannot be sent to is refused alike whoever has it.
     codeMessage(rules, subject.by, subject.address, "000000");
     const from = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-    const whom = [appId, subject.by, subject.address];
-    await codes.ask({ address: whom, "address today": whom, from: [appId, from], app: [appId] });
+    await codes.ask({ appId, from, to: [subject.by, subject.address] });
     await store(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
@@ -141,7 +143,7 @@ export function createVerification(options: {
       used = await codes.use(caller.credentialId, hash, code);
       return used !== null;
     };
-    const isRight = await attempts.counted(source.appId, [hash.toString("hex")], caller, attempt, "together");
+    const isRight = await attempts.counted(source.appId, [hash.toString("hex")], caller, attempt, CODE_FAILURES_TOTAL);
     const { entryId, address } = used ?? { entryId: 0, address: "" };
     const proof = { entryId, column, address, by };
     const isProven =
