@@ -7,7 +7,7 @@ import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import { delimiterOf, newLayout, type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
 import { quotaHeaders } from "./context.js";
-import { asFormRefusal } from "./form-refusal.js";
+import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
@@ -79,6 +79,7 @@ async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; forma
   }
   const part = await request.file();
   if (!part) throw new ActionError("REQUEST_INVALID", "the form holds no file");
+  refuseOtherBytes(part.filename, part.fieldname);
   return { bytes: part.file, format: formatOf(part.mimetype, part.filename) };
 }
 

@@ -1,6 +1,15 @@
 /** The faults of a form, as the parser of forms (@fastify/multipart, busboy) throws them. Knows no file. */
 import { ActionError } from "../errors.js";
 
+/** Stands for bytes that are no UTF-8: the parser of forms decodes texts without an error. */
+const REPLACEMENT = "\ufffd";
+
+/** @throws REQUEST_INVALID for a text of a form that is not UTF-8 */
+export function refuseOtherBytes(text: unknown, field: string): void {
+  if (typeof text !== "string" || !text.includes(REPLACEMENT)) return;
+  throw new ActionError("REQUEST_INVALID", `${field} must be UTF-8 (got other bytes)`);
+}
+
 /** In the parser's words; a boundary that is too long it calls a needle. */
 const OF_FORM = /form|multipart|boundary|needle|premature|aborted|header/i;
 

@@ -9,7 +9,7 @@ import type { Contents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
 import { contentsForm, folderIdIn } from "../rules/media-fields.js";
 import { contentDisposition, namesTag, rangeIn, servingOf } from "../rules/media-serving.js";
-import { asFormRefusal } from "./form-refusal.js";
+import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
@@ -50,6 +50,8 @@ async function receiveForm(
   const folder = () => folderIdIn(fields["folderId"] ?? null);
   const connected = whileConnected(request);
   for await (const part of request.parts() as AsyncIterable<Part>) {
+    refuseOtherBytes(part.fieldname, "the name of a field");
+    refuseOtherBytes(part.type === "file" ? part.filename : part.value, part.fieldname);
     if (part.type === "file") await upload.receive(connected(part.file), part.filename, folder());
     else if (part.fieldname === "folderId" || part.fieldname === "name") fields[part.fieldname] = part.value;
   }

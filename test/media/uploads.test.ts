@@ -92,6 +92,23 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
+  it("are refused with a text field or a file name that is not UTF-8", async () => {
+    const disposition = (rest: Buffer) =>
+      Buffer.concat([Buffer.from("--cut\r\nContent-Disposition: form-data; "), rest]);
+    const other = Buffer.from([0xe9]);
+    const bodies = [
+      [disposition(Buffer.from('name="name"\r\n\r\ncaf')), other, Buffer.from("\r\n--cut--\r\n")],
+      [disposition(Buffer.from('name="file"; filename="caf')), other, Buffer.from('.txt"\r\n\r\ntext\r\n--cut--\r\n')],
+    ].map((parts) => Buffer.concat(parts));
+    for (const body of bodies) {
+      const headers = { "content-type": "multipart/form-data; boundary=cut", "auth-token": service.tokens.editor };
+      const answer = await fetch(`${service.url}${media.root}/files`, { method: "POST", headers, body });
+      const { status, error } = (await answer.json()) as { status: string; error: string };
+      expect([answer.status, status], body.toString()).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(error).to.match(/^(name|file) must be UTF-8/);
+    }
+  });
+
   it("are refused as no form whatever boundary is named, like imports of entries", async () => {
     const source = await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: { name: "rows" } });
     const imports = `/v1/apps/${service.appId}/data-sources/${source.body.dataSource.id}/import`;
