@@ -38,6 +38,12 @@ function limitOf({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || routeOptions.config.isReport ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
+/** App that the request counts for: its credential's, which it cannot choose, else the one in its path. */
+function appOf({ context, params }: FastifyRequest): string | null {
+  const { appId = null } = (params ?? {}) as { appId?: string };
+  return context.caller?.appId?.toString() ?? appId;
+}
+
 /** Bytes that the request says it will bring; as many as it may if it does not say. @throws PAYLOAD_TOO_LARGE */
 function announced(request: FastifyRequest): number {
   const { headers } = request.raw;
@@ -162,8 +168,8 @@ export function registerBodies(
 
   /** Resolves when there is room for the body. */
   async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
-    const { raw } = request;
-    const leave = await rooms.roomFor(bytes).enter(addressSender(request.context.address), bytes);
+    const { raw, context } = request;
+    const leave = await rooms.roomFor(bytes).enter(addressSender(context.address), bytes, appOf(request));
     const unwatch = endLate(raw, paceMs);
     raw.once("end", unwatch);
     whenOver(raw, reply.raw, () => {

@@ -1,6 +1,6 @@
 /**
- * Room for the bodies of requests while they arrive: so many bytes in all, so many of one network address, addresses by turns. Who
- * finds none waits a little, and is refused then. Knows lengths, not bodies.
+ * Capacity for the bodies of requests while they arrive: bounded in bytes, in total, per network address, and per app, which leaves half
+ * to others. Addresses take turns. A body without capacity waits a little and is refused then. Knows lengths, not bodies.
  */
 import { ActionError } from "../errors.js";
 import {
@@ -26,16 +26,19 @@ export interface BodyRoomOptions {
 
 export interface BodyRoom {
   /**
-   * Waits until there is room for so many bytes more of that address. @returns what gives it back, once
+   * Waits until there is capacity for the bytes.
+   * @param app ID of the app that the request is for; null if it names none
+   * @returns a function that frees the capacity, once
    * @throws OVERLOADED when there is none in time
    */
-  enter(address: string, bytes: number): Promise<() => void>;
+  enter(address: string, bytes: number, app: string | null): Promise<() => void>;
   /** Bytes for which there is room made now. */
   held(): number;
 }
 
 interface Waiting {
   bytes: number;
+  app: string | null;
   enter(): void;
 }
 
@@ -46,24 +49,40 @@ const refusal = (): ActionError =>
 
 export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomOptions): BodyRoom {
   const byAddress = new Map<string, number>();
+  const byApp = new Map<string, number>();
   /** In the order of turns: an address that has had its turn goes to the end. */
   const lines = new Map<string, Set<Waiting>>();
   let total = 0;
 
-  const fits = (address: string, bytes: number): boolean =>
-    total + bytes <= totalBytes && (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes;
+  /** An app holds at most half of what the other apps leave, so that the next app finds some. */
+  function leavesHalf(app: string | null, bytes: number): boolean {
+    if (app === null) return true;
+    const own = byApp.get(app) ?? 0;
+    return own + bytes <= Math.ceil((totalBytes - (total - own)) / 2);
+  }
 
-  function take(address: string, bytes: number): () => void {
+  const fits = (address: string, bytes: number, app: string | null): boolean =>
+    total + bytes <= totalBytes && (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes && leavesHalf(app, bytes);
+
+  function add(counts: Map<string, number>, key: string, bytes: number): void {
+    const sum = (counts.get(key) ?? 0) + bytes;
+    if (sum > 0) counts.set(key, sum);
+    else counts.delete(key);
+  }
+
+  function count(address: string, bytes: number, app: string | null): void {
     total += bytes;
-    byAddress.set(address, (byAddress.get(address) ?? 0) + bytes);
+    add(byAddress, address, bytes);
+    if (app !== null) add(byApp, app, bytes);
+  }
+
+  function take(address: string, bytes: number, app: string | null): () => void {
+    count(address, bytes, app);
     let taken = true;
     return () => {
       if (!taken) return;
       taken = false;
-      total -= bytes;
-      const left = byAddress.get(address)! - bytes;
-      if (left > 0) byAddress.set(address, left);
-      else byAddress.delete(address);
+      count(address, -bytes, app);
       callNext();
     };
   }
@@ -78,23 +97,24 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
   function callNext(): void {
     for (const [address, line] of [...lines]) {
       const [first] = line;
-      if (!first || !fits(address, first.bytes)) continue;
+      if (!first || !fits(address, first.bytes, first.app)) continue;
       leaveLine(address, first);
       first.enter();
     }
   }
 
   return {
-    async enter(address, bytes) {
+    async enter(address, bytes, app) {
       const line = lines.get(address);
-      if (!line && fits(address, bytes)) return take(address, bytes);
+      if (!line && fits(address, bytes, app)) return take(address, bytes, app);
       if (line && line.size >= WAITING_OF_ADDRESS_MAX) throw refusal();
       return new Promise((resolve, reject) => {
         const one: Waiting = {
           bytes,
+          app,
           enter() {
             clearTimeout(timer);
-            resolve(take(address, bytes));
+            resolve(take(address, bytes, app));
           },
         };
         const timer = setTimeout(() => {

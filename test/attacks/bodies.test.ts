@@ -15,9 +15,9 @@ const settled = () => new Promise(setImmediate);
 describe("the room for bodies", () => {
   it("is bounded in all and for one address, and given back once", async () => {
     const room = createBodyRoom({ totalBytes: 100, ofAddressBytes: 60, waitMs: 1 });
-    const leave = await room.enter("a", 60);
+    const leave = await room.enter("a", 60, null);
     const refusals = await Promise.all(
-      [room.enter("a", 1), room.enter("b", 50)].map((one) => one.catch((error: ActionError) => error)),
+      [room.enter("a", 1, null), room.enter("b", 50, null)].map((one) => one.catch((error: ActionError) => error)),
     );
     expect(refusals.map((one) => [(one as ActionError).status, (one as ActionError).details.retryAfter])).to.deep.equal(
       [
@@ -25,7 +25,7 @@ describe("the room for bodies", () => {
         ["OVERLOADED", 5],
       ],
     );
-    await room.enter("b", 40);
+    await room.enter("b", 40, null);
     leave();
     leave();
     expect(room.held()).to.equal(40);
@@ -33,11 +33,11 @@ describe("the room for bodies", () => {
 
   it("goes to addresses by turns, whoever asked first and how often", async () => {
     const room = createBodyRoom({ totalBytes: 10, ofAddressBytes: 10, waitMs: 10_000 });
-    const first = await room.enter("a", 10);
+    const first = await room.enter("a", 10, null);
     const order: string[] = [];
     const leaves: (() => void)[] = [first];
     for (const address of ["a", "a", "a", "b", "b", "c"]) {
-      void room.enter(address, 10).then((leave) => {
+      void room.enter(address, 10, null).then((leave) => {
         order.push(address);
         leaves.push(leave);
       });
@@ -50,11 +50,24 @@ describe("the room for bodies", () => {
     expect(room.held()).to.equal(0);
   });
 
+  it("is left by half by every app, so that the next app finds some, from however many addresses", async () => {
+    const room = createBodyRoom({ totalBytes: 100, ofAddressBytes: 100, waitMs: 1 });
+    const fill = async (app: string): Promise<number> => {
+      let held = 0;
+      for (;;) {
+        const entered = await room.enter(`${app} from ${held}`, 1, app).catch(() => null);
+        if (!entered) return held;
+        held += 1;
+      }
+    };
+    expect([await fill("1"), await fill("2"), await fill("3")]).to.deep.equal([50, 25, 13]);
+  });
+
   it("keeps no more than a few hundred of one address waiting", async () => {
     const room = createBodyRoom({ totalBytes: 10, ofAddressBytes: 10, waitMs: 60_000 });
-    const leave = await room.enter("a", 10);
+    const leave = await room.enter("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
-      room.enter("a", 10).then(
+      room.enter("a", 10, null).then(
         (free) => free(),
         (error: ActionError) => error.status,
       ),
