@@ -11,6 +11,7 @@ import { DataSourceResolver } from "./graphql/data-source-resolver.js";
 import { DraftResolver } from "./graphql/draft-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
+import { HttpTriggerResolver } from "./graphql/http-trigger-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { ManifestResolver } from "./graphql/manifest-resolver.js";
 import { MediaResolver } from "./graphql/media-resolver.js";
@@ -74,6 +75,7 @@ export function createResolvers(operations: Operations): Resolvers {
     transfer: new TransferResolver(gate, transfer),
     visitors: new VisitorResolver(gate, operations.clients.visitors),
     versions: new VersionResolver(gate, { versions, restoring, comparison, endpoints: operations.endpoints }),
+    httpTriggers: new HttpTriggerResolver(gate, operations.refusals),
     triggers: new TriggerResolver(gate, { events: logEvents, schedule, week, backtest }),
   };
 }

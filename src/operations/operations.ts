@@ -24,6 +24,7 @@ import { createStore } from "./data-sources/store.js";
 import { createEndpoints } from "./http/endpoints.js";
 import { createHttpTriggers } from "./http/http-triggers.js";
 import { createProofs } from "./http/proofs.js";
+import { createRefusals } from "./http/refusals.js";
 import { createManifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
 import { createInvitations } from "./members/invitations.js";
@@ -151,13 +152,15 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
 
 /** Addresses of HTTP triggers, and what answers requests to them. */
 function triggersByHttp(
-  { config, db }: Surroundings,
-  parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "limit"> & Parameters<typeof createProofs>[0],
+  { config, db, log }: Surroundings,
+  parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusals" | "limit"> &
+    Parameters<typeof createProofs>[0],
 ) {
+  const refusals = createRefusals({ db, log });
   const { gate, endpoints, runs, logs, intake } = parts;
   const { http: limit } = config.rateLimits;
-  const ofRequests = { gate, endpoints, runs, logs, intake, proofs: createProofs(parts), limit };
-  return { endpoints, httpTriggers: createHttpTriggers({ db, ...ofRequests }) };
+  const ofRequests = { gate, endpoints, runs, logs, intake, proofs: createProofs(parts), refusals, limit };
+  return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...ofRequests }) };
 }
 
 export async function createOperations(surroundings: Surroundings) {

@@ -66,6 +66,12 @@ describe("requests to HTTP triggers", () => {
           expect([http, json.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
         }
         expect(await runsOf(id), "refusals write no run").to.equal(before);
+        const { body: listed } = await service.rest("GET", `${actions}/${id}/refused-requests`);
+        expect(listed.refusedRequests).to.have.length(1);
+        const [counted] = listed.refusedRequests;
+        expect(counted).to.include({ status: "SIGNATURE_INVALID", count: refusals.length });
+        expect(counted.reason).to.include(sample.auth.scheme);
+        expect(counted.lastAddress).to.match(/127\.0\.0\.1|::1/);
       });
     }
 

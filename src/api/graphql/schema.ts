@@ -20,6 +20,7 @@ import { DataSourceResolver } from "./data-source-resolver.js";
 import { DraftResolver } from "./draft-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
+import { HttpTriggerResolver } from "./http-trigger-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { ManifestResolver } from "./manifest-resolver.js";
 import { MediaResolver } from "./media-resolver.js";
@@ -69,6 +70,7 @@ const CLASSES = {
   visitors: VisitorResolver,
   versions: VersionResolver,
   triggers: TriggerResolver,
+  httpTriggers: HttpTriggerResolver,
 } as const;
 
 /** One instance of each resolver; the REST facade calls their methods too. */

@@ -85,6 +85,14 @@ export const actionRoutes: readonly Route[] = [
     },
   },
   {
+    method: "GET",
+    path: `${ACTIONS}/:id/refused-requests`,
+    answer: async ({ httpTriggers }, q) => ({
+      status: "REFUSED_REQUESTS_LISTED",
+      refusedRequests: await httpTriggers.refusedRequests(q.context, q.id("appId"), q.id("id")),
+    }),
+  },
+  {
     method: "POST",
     path: `${ACTIONS}/:id/rotate-secret`,
     stateless: true,

@@ -18,7 +18,8 @@ import { type AskedRun, forgetEvent } from "../runs/acceptance.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
-import type { Proofs, ProvenRequest } from "./proofs.js";
+import { type Proofs, type ProvenRequest, Refusal } from "./proofs.js";
+import type { Refusals } from "./refusals.js";
 import { findRoutes, type Route } from "./routes.js";
 
 /** Address of a request. */
@@ -117,13 +118,14 @@ export function createHttpTriggers(options: {
   gate: Gate;
   endpoints: Endpoints;
   proofs: Proofs;
+  refusals: Refusals;
   runs: Runs;
   logs: Logs;
   intake: Intake;
   /** Requests per window and app; 0 is unlimited. */
   limit: number;
 }) {
-  const { db, gate, endpoints, proofs, runs, logs, intake, limit } = options;
+  const { db, gate, endpoints, proofs, refusals, runs, logs, intake, limit } = options;
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
   /** What came of the first run of an event, if it has ended; null if its log entry is gone; undefined while it goes on. */
@@ -190,7 +192,12 @@ export function createHttpTriggers(options: {
     ): Promise<TriggerAnswer> {
       const { appId, isDraft } = address;
       const { where, actionId } = route;
-      const caller = author ?? (await proofs.check(route, request));
+      const caller =
+        author ??
+        (await proofs.check(route, request).catch((error: unknown) => {
+          if (error instanceof Refusal) refusals.count(route.masterId, error, request.address);
+          throw error;
+        }));
       await gate.enterTrigger(visitor, appId);
       const body = await parsedBody(request.body, request.header("content-type") ?? null);
       const payload = payloadOf(route, address, request, body);

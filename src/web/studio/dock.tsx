@@ -1,5 +1,6 @@
-/** Below the code: run, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
+/** Below the code: run, call, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
 import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "react";
+import { CallPanel } from "./call-panel.js";
 import { type Command, useCommands } from "./commands.js";
 import type { Draft } from "./draft.js";
 import { LogPanel } from "./log-panel.js";
@@ -11,7 +12,7 @@ import { useRun } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-const TABS = ["Run", "Log", "Publish", "Versions"] as const;
+const TABS = ["Run", "Call", "Log", "Publish", "Versions"] as const;
 type Tab = (typeof TABS)[number];
 
 /** Ctrl+Enter, before Monaco makes a line of it. */
@@ -119,6 +120,19 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
         blocked={editor.others.theirs !== null}
       />
     ),
+    Call: () =>
+      saved && (
+        <CallPanel
+          {...shared}
+          {...{ saved, actions, payload }}
+          ids={copy ? [saved.id, copy.id] : [saved.id]}
+          takePayload={(text) => {
+            setPayload(text);
+            setPayloadFault(null);
+            setTab("Run");
+          }}
+        />
+      ),
     Log: () => saved && <LogPanel {...shared} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,
     Publish: () =>
       saved && (

@@ -49,6 +49,12 @@ export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> 
 export const ReadWeek: Document<ReadWeekQuery, ReadWeekQueryVariables> =
   "query ReadWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
 
+export const ReadCalls: Document<ReadCallsQuery, ReadCallsQueryVariables> =
+  "query ReadCalls($appId:Int!$id:Int!){action(appId:$appId id:$id){endpoints{method url draftUrl}}refused:refusedRequests(appId:$appId actionId:$id){status reason count lastAt lastAddress}}";
+
+export const RotateTriggerSecret: Document<RotateTriggerSecretMutation, RotateTriggerSecretMutationVariables> =
+  "mutation RotateTriggerSecret($appId:Int!$id:Int!){rotateTriggerSecret(appId:$appId id:$id){id}}";
+
 export const ListPresets: Document<ListPresetsQuery, ListPresetsQueryVariables> =
   "query ListPresets($appId:Int!$actionId:Int!){presets:payloadPresets(appId:$appId actionId:$actionId){name payload updatedAt}}";
 
@@ -1015,6 +1021,22 @@ export type ReadWeekQueryVariables = Exact<{
 
 
 export type ReadWeekQuery = { week: { from: string, to: string, hasMore: boolean, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, from: string, to: string, count: number, runId: number }> } };
+
+export type ReadCallsQueryVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type ReadCallsQuery = { action: { endpoints: Array<{ method: HttpMethod | null, url: string, draftUrl: string }> | null }, refused: Array<{ status: string, reason: string, count: number, lastAt: string, lastAddress: string | null }> };
+
+export type RotateTriggerSecretMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type RotateTriggerSecretMutation = { rotateTriggerSecret: { id: number } };
 
 export type ListPresetsQueryVariables = Exact<{
   appId: number;

@@ -24,6 +24,7 @@ import type {
   PublishedCopyRowFragment,
   ReadAlertDeliveriesQuery,
   ReadAuditQuery,
+  ReadCallsQuery,
   ReadRunQuery,
   ReadSettingsQuery,
   ReadWeekQuery,
@@ -42,6 +43,11 @@ export type Action = WholeActionFragment;
 
 /** A production copy; `updatedAt` is when it was published last. */
 export type PublishedCopy = PublishedCopyRowFragment;
+
+/** Addresses of an action's HTTP triggers, and the requests that they refused. */
+export type Calls = ReadCallsQuery;
+
+export type Endpoint = NonNullable<NonNullable<ReadCallsQuery["action"]>["endpoints"]>[number];
 
 export interface ActionList {
   actions: ActionSummary[];

@@ -5,13 +5,18 @@ import { accessSentence } from "./access-text.js";
 import { type TriggerDraft, triggerDraft } from "./draft.js";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
+import { HttpFields } from "./http-fields.js";
 
 const KINDS: [trigger: TriggerType, label: string][] = [
   ["manual", "On demand"],
   ["schedule", "On schedule"],
   ["log", "On a log event"],
   ["analytics", "On an analytics event"],
+  ["http", "On an HTTP request"],
 ];
+
+/** Kinds of which an action may have several. */
+const REPEATABLE: readonly TriggerType[] = ["log", "analytics", "http"];
 
 interface WhereProps {
   row: TriggerDraft;
@@ -97,6 +102,9 @@ export function TriggerFields({ draft: { triggers, access }, fault, change }: Fi
               {row.trigger === "manual" && <p className="hint">{accessSentence(access.who)}</p>}
               {row.trigger === "log" && <LogWhere row={row} change={changeRow(row.key)} />}
               {row.trigger === "analytics" && <AnalyticsWhere row={row} change={changeRow(row.key)} />}
+              {row.trigger === "http" && (
+                <HttpFields http={row.http} change={(part) => changeRow(row.key)({ http: { ...row.http, ...part } })} />
+              )}
             </div>
           ))}
           <select
@@ -107,7 +115,7 @@ export function TriggerFields({ draft: { triggers, access }, fault, change }: Fi
             <option value="" disabled>
               Add a trigger…
             </option>
-            {KINDS.filter(([kind]) => kind === "log" || kind === "analytics" || !has(kind)).map(([kind, label]) => (
+            {KINDS.filter(([kind]) => REPEATABLE.includes(kind) || !has(kind)).map(([kind, label]) => (
               <option key={kind} value={kind}>
                 {label}
               </option>

@@ -1,0 +1,40 @@
+/** Requests to HTTP triggers over GraphQL, as far as they are no runs. Each method: the gate, then one call. */
+import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Refusals, RefusedRequests } from "../../operations/http/refusals.js";
+import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
+import { DateTime } from "./leaf-types.js";
+
+@ObjectType("RefusedRequests", {
+  description: "Requests to an action's HTTP triggers that were refused for one reason. They have no run.",
+})
+class RefusedRequestsType implements RefusedRequests {
+  @Field(() => String, { description: "Status of the answer: UNAUTHORIZED or SIGNATURE_INVALID." }) status: string;
+  @Field(() => String, { description: "Reason, for editors." }) reason: string;
+  @Field(() => Int, { description: "Number of requests." }) count: number;
+  @Field(() => DateTime, { description: "Time of the last request." }) lastAt: string;
+  @Field(() => String, { nullable: true, description: "Network address of the last request; null if unknown." })
+  lastAddress: string | null;
+}
+
+@Resolver()
+export class HttpTriggerResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly refusals: Refusals,
+  ) {}
+
+  @Query(() => [RefusedRequestsType], {
+    description:
+      "Counts the requests to an action's HTTP triggers that brought no valid proof, the latest reason first.",
+  })
+  async refusedRequests(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("actionId", () => Int, { description: "ID of the draft or the live version." }) actionId: number,
+  ): Promise<RefusedRequests[]> {
+    await this.gate.enter(context, "getAction", appId);
+    return this.refusals.list(appId, actionId);
+  }
+}

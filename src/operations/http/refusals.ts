@@ -1,0 +1,94 @@
+/** Requests to HTTP triggers that brought no valid proof, counted by action and reason: no body, and no row for each. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { runInBackground } from "../../background.js";
+import { rows } from "../../data/database.js";
+import type { Refusal } from "./proofs.js";
+
+/** Refused requests of one action for one reason. */
+export interface RefusedRequests {
+  status: string;
+  reason: string;
+  count: number;
+  /** ISO 8601. */
+  lastAt: string;
+  /** Network address of the last one; null if unknown. */
+  lastAddress: string | null;
+}
+
+interface Counted {
+  actionId: number;
+  status: string;
+  reason: string;
+  count: number;
+  at: Date;
+  address: string | null;
+}
+
+/** One statement for all refusals of this time: a flood costs one row per action and reason. */
+const FLUSH_MS = 1_000;
+const PENDING_MAX = 10_000;
+
+const WRITE = `
+  INSERT INTO http_refusal AS known (action_id, status, reason, refused, last_at, last_address)
+  SELECT action_id, status, reason, count, at, address
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])
+         AS counted (action_id, status, reason, count, at, address)
+   WHERE EXISTS (SELECT FROM action WHERE action.id = counted.action_id)
+   ORDER BY action_id, status, reason
+  ON CONFLICT (action_id, status, reason) DO UPDATE
+    SET refused = known.refused + excluded.refused, last_at = excluded.last_at, last_address = excluded.last_address`;
+
+const LIST = `
+  SELECT status, reason, refused AS count, last_at AS "lastAt", last_address AS "lastAddress"
+    FROM http_refusal JOIN action AS draft ON draft.id = http_refusal.action_id
+   WHERE draft.app_id = $1 AND draft.id = (SELECT coalesce(master_id, id) FROM action WHERE id = $2) ORDER BY last_at DESC`;
+
+export type Refusals = ReturnType<typeof createRefusals>;
+
+export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
+  let pending = new Map<string, Counted>();
+  let timer: NodeJS.Timeout | null = null;
+
+  async function flush(): Promise<void> {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    const counted = [...pending.values()];
+    pending = new Map();
+    if (counted.length === 0 || !db.isInitialized) return;
+    const column = <K extends keyof Counted>(name: K) => counted.map((one) => one[name]);
+    const values = [
+      column("actionId"),
+      column("status"),
+      column("reason"),
+      column("count"),
+      column("at"),
+      column("address"),
+    ];
+    await rows(db, WRITE, values);
+  }
+
+  return {
+    /** Counts a refusal. `actionId`: of the draft. */
+    count(actionId: number, { status, reason }: Refusal, address: string | undefined): void {
+      const key = `${actionId} ${status} ${reason}`;
+      const known = pending.get(key);
+      if (!known && pending.size >= PENDING_MAX) return;
+      const count = (known?.count ?? 0) + 1;
+      pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
+      timer ??= setTimeout(() => {
+        const written = flush().catch((error: unknown) =>
+          log.warn({ err: error }, "refused requests could not be counted"),
+        );
+        runInBackground(written);
+      }, FLUSH_MS).unref();
+    },
+
+    /** By either version's ID, the latest first. Includes what this process has counted so far. */
+    async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
+      await flush();
+      const found = await rows<RefusedRequests & { lastAt: Date }>(db, LIST, [appId, actionId]);
+      return found.map((one) => ({ ...one, lastAt: one.lastAt.toISOString() }));
+    },
+  };
+}

@@ -1,0 +1,93 @@
+/** An HTTP trigger in Studio: made in the form, its address called, the request used as a payload, the secret replaced. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { publishApp } from "../http/support.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+describe("the panel Call in Studio", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  let id: number;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    await publishApp(service);
+    const code = "async function execute({ payload }) { return payload; }";
+    const data = { name: "called", code, active: true, triggers: [{ trigger: "manual" }] };
+    const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
+    id = made.body.action.id;
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 900 });
+    watch = watchPage(page, service.url);
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${id}`);
+    await studio.signIn(service.tokens.editor);
+    await page.waitForSelector(".code-editor .view-line");
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const address = async (): Promise<string> => {
+    await page.waitForSelector(".call-address code");
+    return page.$eval(".call-address code", (code) => code.textContent!);
+  };
+
+  it("has requests to copy for an action that runs on demand, with a token", async () => {
+    await studio.button("Call", '//*[@role="tablist"]');
+    await page.waitForSelector(".call-example");
+    const text = await page.$eval(".call-panel", (panel) => panel.textContent!);
+    expect(text).to.include(`${service.url}/v3/apps/${service.appId}/actions/called/runWithResult?by=name`);
+    expect(text).to.include("Auth-token: $TOKEN");
+  });
+
+  it("shows the address of a trigger that was made in the form", async () => {
+    await page.select('[data-field="triggers"] .rows > select', "http");
+    await studio.replace('[aria-label="Path"]', "called/:id");
+    await page.select('[aria-label="Method"]', "POST");
+    await studio.save();
+    await studio.saved();
+    const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${id}`);
+    expect(body.action.triggers[1]).to.deep.equal({
+      trigger: "http",
+      where: { method: "POST", path: "called/:id", auth: { type: "secret" } },
+    });
+    expect(await address()).to.equal(body.action.endpoints[0].url);
+  });
+
+  it("lists the requests that came, and uses one as the payload of a run", async () => {
+    await service.rest("POST", `/v3/apps/${service.appId}/actions/${id}/publish`);
+    const url = (await address()).replace(":id", "7");
+    const answer = await fetch(url, {
+      method: "POST",
+      body: '{"n":1}',
+      headers: { "content-type": "application/json" },
+    });
+    expect(answer.status).to.equal(200);
+    await studio.button("Use as test payload");
+    const payload = JSON.parse(await page.$eval("#payload", (area) => (area as unknown as { value: string }).value));
+    expect(payload.request).to.deep.include({ method: "POST", path: "called/7", body: { n: 1 } });
+  });
+
+  it("replaces the secret once the person has confirmed it", async () => {
+    await studio.button("Call", '//*[@role="tablist"]');
+    const before = await address();
+    await studio.button("Replace the secret");
+    await studio.button("Replace", "//dialog");
+    await page.waitForFunction(
+      `document.querySelector(".call-address code")?.textContent !== ${JSON.stringify(before)}`,
+    );
+    expect((await fetch(before.replace(":id", "7"), { method: "POST" })).status).to.equal(404);
+    expect((await fetch((await address()).replace(":id", "7"), { method: "POST" })).status).to.equal(200);
+  });
+
+  it("does all that without an error in the page", () => {
+    expect(watch.errors).to.deep.equal([]);
+  });
+});
