@@ -69,6 +69,7 @@ import { HttpTriggers1764200150000 } from "../../migrations/1764200150000-http-t
 import { SignInMethods1764300000000 } from "../../migrations/1764300000000-sign-in-methods.js";
 import { DeclaredSettings1764300100000 } from "../../migrations/1764300100000-declared-settings.js";
 import { Visitors1764400000000 } from "../../migrations/1764400000000-visitors.js";
+import { BrowserHolder1764410000000 } from "../../migrations/1764410000000-browser-holder.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -142,6 +143,7 @@ export const MIGRATIONS = [
   SignInMethods1764300000000,
   DeclaredSettings1764300100000,
   Visitors1764400000000,
+  BrowserHolder1764410000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

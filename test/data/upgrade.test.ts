@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
 import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
+import { BROWSER_HOLDER } from "../../src/operations/runs/ledger.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
@@ -45,6 +46,19 @@ describe("the schema beside the release before", () => {
     expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE_BEFORE);
     await migrate(database.url);
     expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
+  });
+
+  it("keeps its processes from ending runs that pages announced to newer ones", async () => {
+    await migrate(database.url);
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
+       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now())`,
+      [BROWSER_HOLDER],
+    );
+    // As the release before finds the runs of dead processes.
+    const lost = `SELECT id FROM run WHERE state = 'running'
+       AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())`;
+    expect(await db.query(lost)).to.deep.equal([]);
   });
 
   it("would be found out by every kind of change that a statement of before would fail by", async () => {

@@ -33,7 +33,7 @@ const FACTS = `
          extract(epoch FROM clock_timestamp()) * 1000 AS "clockMs", to_regclass('migration') IS NOT NULL AS "isMigrated"`;
 
 const LIFE = `
-  SELECT (SELECT count(*)::int FROM instance WHERE lease_until >= now()) AS living,
+  SELECT (SELECT count(*)::int FROM instance WHERE roles <> '{}' AND lease_until >= now()) AS living,
          (SELECT count(*)::int FROM instance WHERE lease_until >= now() AND 'scheduler' = ANY (roles)) AS schedulers,
          (SELECT coalesce(extract(epoch FROM now() - min(next_tick)), 0)::float8 FROM schedule) AS "lagSeconds"`;
 
@@ -152,7 +152,9 @@ async function ofProxy(client: Client): Promise<Finding> {
 /** Every process that lives needs its connections at the same time. */
 async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
-  const living = await client.query<{ roles: Role[] }>("SELECT roles FROM instance WHERE lease_until >= now()");
+  const living = await client.query<{ roles: Role[] }>(
+    "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
+  );
   const { runnerConcurrency } = config;
   const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles), runnerConcurrency }));
   const needed = needs.length > 0 ? needs.reduce((sum, one) => sum + one) : connectionsOf(config);

@@ -89,7 +89,7 @@ async function makeRoom(client: Client, replace: boolean): Promise<void> {
   if (!replace)
     throw new StartError("the database is not empty: nothing was restored. With --replace what is in it is dropped");
   const living = hasInstances
-    ? await client.query("SELECT FROM public.instance WHERE lease_until >= now() LIMIT 1")
+    ? await client.query("SELECT FROM public.instance WHERE roles <> '{}' AND lease_until >= now() LIMIT 1")
     : null;
   if (living?.rowCount) throw new StartError("the service is running on this database: stop every process first");
   await client.query(`

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { createDatabaseContact } from "./database-contact.js";
+import { BROWSER_HOLDER } from "./ledger.js";
 
 const LEASE_MS = 12_000;
 const HEARTBEAT_MS = 3_000;
@@ -102,7 +103,7 @@ export function createInstance(options: {
       );
     },
     async start() {
-      if (alone) await db.query("DELETE FROM instance");
+      if (alone) await db.query("DELETE FROM instance WHERE id <> $1", [BROWSER_HOLDER]);
       await renew();
       beating = beat();
     },

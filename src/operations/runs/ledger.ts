@@ -93,7 +93,10 @@ const PUT_BACK = `
   UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
 
-/** The holder of every run that a browser performs. No instance has this id, and no process ends such a run as lost. */
+/**
+ * The holder of every run that a browser performs. No process has this id, and none ends such a run as lost. Its row in `instance` has no
+ * roles and a lease that never lapses, for processes of the release before.
+ */
 export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
 
 /* Runs in browsers that have not ended within $1 milliseconds, locked as below. */
