@@ -34,7 +34,7 @@ import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
   const { backtest, history, logEvents, schedule, statistics, week } = operations.triggers;
-  const { gate, apps, appVersions, trail, console, credentials, logs, people, runs, settings } = operations;
+  const { gate, apps, appVersions, trail, console, logs, people, runs, settings } = operations;
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
@@ -71,7 +71,7 @@ export function createResolvers(operations: Operations): Resolvers {
     sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
     settings: new SettingResolver(gate, settings),
     trail: new TrailResolver(gate, trail),
-    tokens: new TokenResolver(gate, credentials, people),
+    tokens: new TokenResolver(gate, operations.tokens),
     transfer: new TransferResolver(gate, transfer),
     visitors: new VisitorResolver(gate, operations.clients.visitors),
     versions: new VersionResolver(gate, { versions, restoring, comparison, endpoints: operations.endpoints }),

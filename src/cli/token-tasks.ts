@@ -3,6 +3,7 @@ import type { DataSource } from "typeorm";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
 import { rows } from "../data/database.js";
 import { StartError } from "../errors.js";
+import { listTokensWithSessions } from "../operations/access/app-tokens.js";
 import type { NewCredential } from "../operations/access/credentials.js";
 import { type CommandDatabase, readArguments } from "./command.js";
 
@@ -117,7 +118,7 @@ function revokeTask(text: string | undefined): Task {
 function listTask({ app }: Values): Task {
   const appId = readId(app, "--app");
   if (appId === null) throw new StartError(`list needs --app. ${USAGE}`);
-  return async ({ credentials }) => ({ tokens: await credentials.listWithSessions(appId) });
+  return async ({ db }) => ({ tokens: await listTokensWithSessions(db, appId) });
 }
 
 /** @throws StartError that says what is wrong with the words, and how the command is used */

@@ -70,6 +70,7 @@ import { SignInMethods1764300000000 } from "../../migrations/1764300000000-sign-
 import { DeclaredSettings1764300100000 } from "../../migrations/1764300100000-declared-settings.js";
 import { Visitors1764400000000 } from "../../migrations/1764400000000-visitors.js";
 import { BrowserHolder1764410000000 } from "../../migrations/1764410000000-browser-holder.js";
+import { TokenUses1764500000000 } from "../../migrations/1764500000000-token-uses.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -144,6 +145,7 @@ export const MIGRATIONS = [
   DeclaredSettings1764300100000,
   Visitors1764400000000,
   BrowserHolder1764410000000,
+  TokenUses1764500000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

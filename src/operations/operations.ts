@@ -8,6 +8,7 @@ import { createSecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
 import { type Addressed, addressedAssets, createCatalogue } from "../rules/packages.js";
+import { createAppTokens } from "./access/app-tokens.js";
 import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
 import { createPatience } from "./access/patience.js";
@@ -137,6 +138,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
     credentials,
     gate: createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room }),
     people,
+    tokens: createAppTokens({ db, credentials, people, log }),
     accounts,
     members,
     invitations: createInvitations({

@@ -108,6 +108,9 @@ export const ACCESS = {
   publishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
   unpublishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
   runAction: { who: RUNNERS, scopes: ["run"], rate: "run" },
+  // Only where the request names the copy: `runAction` runs the copy that belongs to the credential.
+  runDraft: { who: OPERATORS, scopes: ["manage"], rate: "run" },
+  runLive: { who: [...OPERATORS, "api"], scopes: ["run"], rate: "run" },
   listRuns: { who: [...MEMBERS, "api"], scopes: ["read"] },
   replayRun: { who: OPERATORS, rate: "run" },
   readPresets: { who: MEMBERS, scopes: ["read", "manage"] },
@@ -200,6 +203,8 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   publishAction: "rows",
   unpublishAction: "nothing",
   runAction: "runs",
+  runDraft: "runs",
+  runLive: "runs",
   listRuns: "nothing",
   replayRun: "runs",
   readPresets: "nothing",

@@ -93,7 +93,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
 export function startCleaner(
   plan: Plan,
   url: string,
-  { retention, runWords, trimming, store, media, packages }: Operations,
+  { retention, runWords, trimming, store, media, packages, tokens }: Operations,
 ): void {
   const { config, log, releases } = plan;
   if (!config.roles.has("scheduler")) return;
@@ -110,6 +110,7 @@ export function startCleaner(
     store.upkeep.clean,
     media.sweep.sweep,
     packages.sweep,
+    tokens.warnOfExpiry,
   ];
   const tickers = works.map((one) => createTicker({ work: one, ...every }));
   for (const ticker of tickers) runInBackground(ticker.start());

@@ -105,6 +105,8 @@ export const SAMPLES: Record<Operation, Sample> = {
   publishAction: rest("POST", `${ACTION}/publish`),
   unpublishAction: rest("POST", `${ACTION}/unpublish`),
   runAction: rest("POST", `${ACTION}/run`),
+  runDraft: rest("POST", `${ACTION}/run?copy=draft`),
+  runLive: rest("POST", `${ACTION}/run?copy=live`),
   readLogs: rest("POST", "/v3/apps/:app/actions/logs"),
   listRuns: rest("GET", "/v3/apps/:app/runs"),
   replayRun: rest("POST", `/v3/apps/:app/runs/${NOTHING}/replay`),

@@ -52,6 +52,7 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
     ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },
     ...{ ds: 1, users: users.dataSource.id, entryId: entry.id, folder: folder.id, file: files[0]!.id },
     ...{ notificationId: notification.id, alertId: alert.id, messageId: 1, name: "kept" },
+    ...{ organizationId: service.organizationId, userId: 1 },
   };
 }
 
@@ -131,6 +132,15 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
   [`DELETE ${APP}/editors`]: { body: { userId: 1 } },
   [`POST ${APP}/tokens`]: { body: { kind: "api" } },
+  "POST /v1/organizations": { body: { name: "sample" } },
+  "PUT /v1/organizations/{organizationId}/members/{userId}": { body: { role: "reader" } },
+  "POST /v1/organizations/{organizationId}/invitations": {
+    body: { email: "d@example.com", role: "reader", appId: 1, expiresInHours: 1 },
+  },
+  [`PUT ${APP}/members/{userId}`]: { body: { role: "reader" } },
+  "POST /v1/auth/invitations/accept": {
+    body: { token: "a", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
+  },
   "POST /v1/auth/setup": {
     body: { token: "a", email: "c@example.com", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },

@@ -1,6 +1,11 @@
 /** Views that roles and scopes get of an app: actions without code, public settings only, apps without their configuration. */
 import { expect } from "chai";
+import { pino } from "pino";
 import { rows } from "../../src/data/database.js";
+import { createNotifications } from "../../src/engine/notifications.js";
+import { createAppTokens } from "../../src/operations/access/app-tokens.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { createPeople } from "../../src/operations/access/people.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import type { Role } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -84,6 +89,97 @@ describe("roles and scopes", () => {
     expect(reader.body.apps[0].hooks).to.deep.equal({ onStart: "configuration" });
   });
 
+  const tokensPath = () => `/v1/apps/${service.appId}/tokens`;
+  const create = (body: object) => service.rest("POST", tokensPath(), { body });
+
+  it("an API token has scopes, an expiry and its last use", async () => {
+    const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
+    const made = await create({ kind: "api", name: "deploy", scopes: ["publish", "read"], expiresAt });
+    expect(made.http).to.equal(201);
+    expect(made.body).to.have.keys("id", "token");
+    const find = async () =>
+      (await service.rest("GET", tokensPath())).body.tokens.find(({ id }: { id: number }) => id === made.body.id);
+    expect(await find()).to.deep.include({
+      name: "deploy",
+      scopes: ["read", "publish"],
+      expiresAt,
+      lastUsedAt: null,
+      lastUsedAddress: null,
+    });
+    expect((await service.rest("GET", "/v1/apps", { as: made.body.token })).http).to.equal(200);
+    let used = await find();
+    for (let tries = 0; used.lastUsedAt === null && tries < 100; tries += 1) used = await find();
+    expect(used.lastUsedAddress).to.equal("127.0.0.1");
+    await service.db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [made.body.id]);
+    await service.db.query("SELECT pg_notify('svc_credential', '')");
+    let http = 200;
+    for (let tries = 0; http !== 401 && tries < 1000; tries += 1) {
+      http = (await service.rest("GET", "/v1/apps", { as: made.body.token })).http;
+    }
+    expect(http).to.equal(401);
+  });
+
+  it("faulty scopes and expiries are refused by their path", async () => {
+    for (const [body, path] of [
+      [{ kind: "api", scopes: [] }, "scopes"],
+      [{ kind: "api", scopes: "read" }, "scopes"],
+      [{ kind: "api", scopes: ["read", "write"] }, "scopes[1]"],
+      [{ kind: "api", scopes: Array(7).fill("read") }, "scopes"],
+      [{ kind: "live", scopes: ["read"] }, "scopes"],
+      [{ kind: "api", expiresAt: "tomorrow" }, "expiresAt"],
+      [{ kind: "api", expiresAt: "2020-01-01T00:00:00Z" }, "expiresAt"],
+      [{ kind: "api", expiresAt: 5 }, "expiresAt"],
+      [{ kind: "api", scope: ["read"] }, "scope"],
+    ] as const) {
+      const { http, body: answer } = await create(body);
+      expect([http, answer.status], JSON.stringify(body)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(answer.error).to.contain(path);
+    }
+  });
+
+  it("manage runs drafts by copy=draft, run runs live versions, and neither runs the other's", async () => {
+    const manage = (await create({ kind: "api", scopes: ["manage"] })).body.token;
+    const run = (await create({ kind: "api", scopes: ["run"] })).body.token;
+    const start = async (as: string, query: string) => {
+      const path = `/v3/apps/${service.appId}/actions/listed/run${query}`;
+      const { http, body } = await service.rest("POST", path, { as, body: {} });
+      return http === 202 ? "queued" : body.status;
+    };
+    // The action is inactive, so that a draft that is found is not run.
+    expect(await start(manage, "?copy=draft")).to.equal("ACTION_INACTIVE");
+    expect(await start(manage, "")).to.equal("FORBIDDEN");
+    expect(await start(manage, "?copy=live")).to.equal("FORBIDDEN");
+    expect(await start(run, "?copy=draft")).to.equal("FORBIDDEN");
+    expect(await start(run, "")).to.equal("ACTION_NOT_FOUND");
+    expect(await start(run, "?copy=live")).to.equal("ACTION_NOT_FOUND");
+    expect(await start(service.tokens.api, "?copy=draft")).to.equal("FORBIDDEN");
+    expect(await start(service.tokens.live, "?copy=draft")).to.equal("FORBIDDEN");
+    expect(await start(tokens.operator, "")).to.equal("ACTION_INACTIVE");
+    expect(await start(tokens.operator, "?copy=live")).to.equal("ACTION_NOT_FOUND");
+    expect(await start(tokens.operator, "?copy=master")).to.equal("REQUEST_INVALID");
+    expect(await start(tokens.reader, "?copy=master")).to.equal("FORBIDDEN");
+  });
+
+  it("a token that expires within 7 days is warned about once, over all processes", async () => {
+    const soon = new Date(Date.now() + 3 * 86_400_000).toISOString();
+    const later = new Date(Date.now() + 30 * 86_400_000).toISOString();
+    const expiring = (await create({ kind: "api", name: "expiring", expiresAt: later })).body.id;
+    await create({ kind: "api", name: "lasting", expiresAt: later });
+    await create({ kind: "api", name: "short", expiresAt: soon });
+    await service.db.query(
+      "UPDATE credential SET expires_at = $2, created_at = now() - interval '30 days' WHERE id = $1",
+      [expiring, soon],
+    );
+    const lines: { tokenId: number; name: string }[] = [];
+    const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+    const { db } = service;
+    const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+    const credentials = createCredentials({ db, notifications });
+    const made = createAppTokens({ db, credentials, people: createPeople({ db, credentials }), log });
+    await Promise.all([made.warnOfExpiry(), made.warnOfExpiry()]);
+    expect(lines.map(({ tokenId, name }) => [tokenId, name])).to.deep.equal([[expiring, "expiring"]]);
+  });
+
   it("an administrator of an organization creates apps and people there, and nowhere else", async () => {
     const { db, organizationId } = service;
     const elsewhere = await rows<{ id: number }>(
@@ -102,17 +198,17 @@ describe("roles and scopes", () => {
       hashToken(token),
       person!.id,
     ]);
-    const create = (path: string, body: object) => service.rest("POST", path, { as: token, body });
-    const made = await create("/v1/admin/apps", { name: "ours" });
+    const make = (path: string, body: object) => service.rest("POST", path, { as: token, body });
+    const made = await make("/v1/admin/apps", { name: "ours" });
     expect(made.body.app).to.include({ name: "ours", organizationId: elsewhere[0]!.id });
     const listed = await service.rest("GET", "/v1/apps", { as: token });
     expect(listed.body.apps.map(({ id }: { id: number }) => id)).to.deep.equal([made.body.app.id]);
-    const foreign = await create("/v1/admin/apps", { name: "theirs", organizationId });
+    const foreign = await make("/v1/admin/apps", { name: "theirs", organizationId });
     expect(foreign.body.status).to.equal("FORBIDDEN");
-    const missing = await create("/v1/admin/apps", { name: "none", organizationId: 2_000_000_000 });
+    const missing = await make("/v1/admin/apps", { name: "none", organizationId: 2_000_000_000 });
     expect(missing.body.status).to.equal("FORBIDDEN");
     const human = { firstName: "C", lastName: "D", email: "c.d@example.com" };
-    expect((await create("/v1/admin/users", { ...human, organizationId })).body.status).to.equal("FORBIDDEN");
-    expect((await create("/v1/admin/users", human)).body.user.organizationId).to.equal(elsewhere[0]!.id);
+    expect((await make("/v1/admin/users", { ...human, organizationId })).body.status).to.equal("FORBIDDEN");
+    expect((await make("/v1/admin/users", human)).body.user.organizationId).to.equal(elsewhere[0]!.id);
   });
 });

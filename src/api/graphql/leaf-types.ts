@@ -4,9 +4,10 @@ import { GraphQLDateTime, GraphQLJSON } from "graphql-scalars";
 import { registerEnumType } from "type-graphql";
 import type { ConcurrencyPolicy, Copy, Environment, RunWait, TriggerType } from "../../data/action-types.js";
 import type { RunState } from "../../data/run.js";
-import type { APP_TOKEN_KINDS } from "../../operations/access/credentials.js";
+import type { APP_TOKEN_KINDS } from "../../operations/access/app-tokens.js";
 import type { DECISIONS } from "../../operations/communicate/messages.js";
 import type { MessageKind, MessageStatus } from "../../operations/communicate/outbox.js";
+import type { Scope } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { NotificationStatus } from "../../rules/notification-input.js";
 import type { Role } from "../../rules/roles.js";
@@ -32,6 +33,15 @@ export const RoleEnum = enumOf<Role>("Role", "Role of a person in an organizatio
   editor: "Writes actions, data and settings.",
   operator: "Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings.",
   reader: "Reads code, runs, logs, data and schedules; changes nothing.",
+});
+
+export const TokenScopeEnum = enumOf<Scope>("TokenScope", "Part of an app that an API token can use.", {
+  read: "Reads actions with code, runs, logs, data and public settings.",
+  run: "Runs live versions of actions and cancels its own runs.",
+  settings: "Reads and writes settings; protected ones are never returned.",
+  data: "Reads and writes entries, media, messages, notifications and log events.",
+  manage: "Changes actions and definitions, and runs drafts.",
+  publish: "Publishes actions and the app.",
 });
 
 export const EnvironmentEnum = enumOf<Environment>("Environment", "Environment in which an action runs.", {

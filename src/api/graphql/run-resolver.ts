@@ -1,6 +1,7 @@
 /** Runs over GraphQL: on demand, cancelled, and what they print. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import type { Copy } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
 import { leavable, leftWith } from "../../operations/records/leavable.js";
 import { type Guard, guarded } from "../../operations/records/live-source.js";
@@ -11,7 +12,7 @@ import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
-import { DateTime } from "./leaf-types.js";
+import { CopyEnum, DateTime } from "./leaf-types.js";
 import { By, Ref } from "./reference-arguments.js";
 
 @ObjectType("QueuedRun", { description: "Queued run." })
@@ -33,6 +34,13 @@ class ConsoleLineType {
   @Field(() => DateTime, { description: "Time of the line." }) at: string;
   @Field(() => String, { description: "Text of the line." }) text: string;
 }
+
+const CopyToRun = () =>
+  Arg("copy", () => CopyEnum, {
+    nullable: true,
+    description:
+      "Draft or live version to run, for people and API tokens that may run it; by default the one that belongs to the credential.",
+  });
 
 /** What the subscription needs of its context: decorators know no instance. */
 export interface ConsoleContext extends RequestContext {
@@ -104,6 +112,12 @@ export class RunResolver {
     return lines;
   }
 
+  /** The caller, who runs the copy of its credential unless the request names one. @throws as `gate.enter` */
+  private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {
+    if (!copy) return this.gate.enter(context, "runAction", appId);
+    return { ...(await this.gate.enter(context, copy === "master" ? "runDraft" : "runLive", appId)), copy };
+  }
+
   @Mutation(() => QueuedRunType, { description: "Queues a run and returns before it starts." })
   async runAction(
     @Ctx() context: RequestContext,
@@ -113,8 +127,9 @@ export class RunResolver {
     payload: unknown,
     @IdempotencyKey() key?: string | null,
     @By() _by?: ReferenceKind | null,
+    @CopyToRun() copy?: Copy | null,
   ): Promise<QueuedRunType> {
-    const caller = await this.gate.enter(context, "runAction", appId);
+    const caller = await this.enter(context, appId, copy);
     const { retryFailed = false } = context;
     const idempotencyKey = keyOf(context, key);
     return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
@@ -129,8 +144,9 @@ export class RunResolver {
     payload: unknown,
     @IdempotencyKey() key?: string | null,
     @By() _by?: ReferenceKind | null,
+    @CopyToRun() copy?: Copy | null,
   ): Promise<ExecutedRunType> {
-    const caller = await this.gate.enter(context, "runAction", appId);
+    const caller = await this.enter(context, appId, copy);
     const { retryFailed = false, gone } = context;
     const idempotencyKey = keyOf(context, key);
     return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });

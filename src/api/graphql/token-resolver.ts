@@ -1,16 +1,12 @@
 /** An app's tokens over GraphQL: made, listed without their secrets, revoked. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
-import { ActionError } from "../../errors.js";
-import { APP_TOKEN_KINDS, type CredentialSummary, type Credentials } from "../../operations/access/credentials.js";
+import type { AppTokens, TokenSummary } from "../../operations/access/app-tokens.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { People } from "../../operations/access/people.js";
-import { optionalId, requiredText } from "../../rules/fields.js";
+import type { Scope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { DateTime, TokenKindEnum } from "./leaf-types.js";
-
-const KINDS: readonly unknown[] = APP_TOKEN_KINDS;
+import { DateTime, TokenKindEnum, TokenScopeEnum } from "./leaf-types.js";
 
 @ObjectType("Token", { description: "Access token of an app, without its secret." })
 class TokenType {
@@ -22,6 +18,12 @@ class TokenType {
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
   @Field(() => DateTime, { nullable: true, description: "Time when the token expires; null if it does not expire." })
   expiresAt: string | null;
+  @Field(() => [TokenScopeEnum], { nullable: true, description: "Scopes of an API token; null if it has none." })
+  scopes: Scope[] | null;
+  @Field(() => DateTime, { nullable: true, description: "Time of the last use, to the minute; null if never used." })
+  lastUsedAt: string | null;
+  @Field(() => String, { nullable: true, description: "Network address of the last use; null if unknown." })
+  lastUsedAddress: string | null;
 }
 
 @ObjectType("NewToken", { description: "Created token with its secret." })
@@ -36,18 +38,24 @@ class CreateTokenInput {
   @Field(() => String, { nullable: true, description: "Label of the token; null for none." }) name?: unknown;
   @Field(() => Int, { nullable: true, description: "ID of the person who uses the token; null for none." })
   userId?: unknown;
+  @Field(() => [TokenScopeEnum], {
+    nullable: true,
+    description: "Scopes of an API token; null for settings, log events, reading logs and runs.",
+  })
+  scopes?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "Time when the token expires; null for never." })
+  expiresAt?: unknown;
 }
 
 @Resolver()
 export class TokenResolver {
   constructor(
     private readonly gate: Gate,
-    private readonly service: Credentials,
-    private readonly people: People,
+    private readonly service: AppTokens,
   ) {}
 
   @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
-  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<CredentialSummary[]> {
+  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TokenSummary[]> {
     await this.gate.enter(context, "manageTokens", appId);
     return this.service.list(appId);
   }
@@ -58,12 +66,8 @@ export class TokenResolver {
     @AppId() appId: number,
     @Arg("data", () => CreateTokenInput, { description: "Properties of the new token." }) data: unknown,
   ): Promise<NewTokenType> {
-    await this.gate.enter(context, "manageTokens", appId);
-    const { kind, name, userId } = (data ?? {}) as Record<string, unknown>;
-    if (!KINDS.includes(kind)) throw new ActionError("REQUEST_INVALID", "kind must be api, viewer or live");
-    const personId = await this.people.mustExist(appId, optionalId(userId, "userId"));
-    const label = name === undefined || name === null ? null : requiredText(name, "name");
-    return this.service.issueToApp({ kind: kind as CredentialKind, appId, name: label, personId });
+    const caller = await this.gate.enter(context, "manageTokens", appId);
+    return this.service.create(caller, appId, (data ?? {}) as Record<string, unknown>);
   }
 
   @Mutation(() => Boolean, { description: "Revokes a token immediately; returns true." })
@@ -72,8 +76,8 @@ export class TokenResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the token." }) id: number,
   ): Promise<boolean> {
-    await this.gate.enter(context, "manageTokens", appId);
-    await this.service.revoke(id, appId);
+    const caller = await this.gate.enter(context, "manageTokens", appId);
+    await this.service.revoke(caller, appId, id);
     return true;
   }
 }

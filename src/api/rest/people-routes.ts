@@ -6,7 +6,10 @@ const APP = "/v1/apps/:appId";
 
 const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id"]);
 const EDITOR = flat(["userId"]);
-const NEW_TOKEN = flat(["kind", "name", "userId"], ["id", "createdAt"]);
+const NEW_TOKEN = flat(
+  ["kind", "name", "userId", "scopes", "expiresAt"],
+  ["id", "createdAt", "lastUsedAt", "lastUsedAddress"],
+);
 
 export const peopleRoutes: readonly Route[] = [
   {

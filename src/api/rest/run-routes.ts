@@ -1,8 +1,24 @@
 /** Runs over REST: rows of the facade's table. */
+import type { Copy } from "../../data/action-types.js";
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
 import { flat } from "../../rules/unknown-fields.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
+
+const COPIES: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
+
+/** The last arguments of a run: no idempotency key beside the header's, no kind of reference, and the copy of `?copy=`. */
+function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
+  const text = q.text("copy");
+  const copy = text === undefined ? undefined : COPIES[text];
+  if (text !== undefined && !copy) {
+    q.context.deferred ??= new ActionError("REQUEST_INVALID", `copy must be draft or live (got ${described(text)})`);
+  }
+  return [undefined, undefined, copy];
+}
 
 export const runRoutes: readonly Route[] = [
   {
@@ -11,7 +27,7 @@ export const runRoutes: readonly Route[] = [
     http: 202,
     answer: async ({ runs }, q) => ({
       status: "ACTION_QUEUED",
-      ...(await runs.runAction(q.context, q.id("appId"), q.reference("nameOrId"), q.body)),
+      ...(await runs.runAction(q.context, q.id("appId"), q.reference("nameOrId"), q.body, ...copyToRun(q))),
     }),
   },
   {
@@ -19,7 +35,7 @@ export const runRoutes: readonly Route[] = [
     path: `${ACTIONS}/:nameOrId/runWithResult`,
     answer: async ({ runs }, q) => ({
       status: "ACTION_EXECUTED",
-      ...(await runs.runActionWithResult(q.context, q.id("appId"), q.reference("nameOrId"), q.body)),
+      ...(await runs.runActionWithResult(q.context, q.id("appId"), q.reference("nameOrId"), q.body, ...copyToRun(q))),
     }),
   },
   {

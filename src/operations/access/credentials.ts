@@ -7,13 +7,7 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
-import {
-  RATE_WINDOW_MS,
-  SESSION_IDLE_MS,
-  SESSION_LIFETIME_MS,
-  TOKENS_PER_APP,
-  UNKNOWN_TOKENS_PER_ADDRESS,
-} from "../../limits.js";
+import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
 import { allows, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isAbove, ROLES, type Role } from "../../rules/roles.js";
@@ -25,9 +19,6 @@ export const CREDENTIAL_CHANNEL = "svc_credential";
 /** An answer is trusted this long at the most, whatever becomes of the notices. */
 const CACHE_MS = 5_000;
 const CACHE_MAX = 10_000;
-
-/** The kinds that an editor may make for an app. */
-export const APP_TOKEN_KINDS = ["api", "viewer", "live"] as const satisfies readonly CredentialKind[];
 
 export interface NewCredential {
   kind: CredentialKind;
@@ -42,18 +33,10 @@ export interface NewCredential {
   actionId?: number | null;
   /** Of a visitor's session: the hashed block of network addresses that it was made for. */
   visitorBlock?: Buffer | null;
+  /** Scopes of an API token; null for one without. */
+  scopes?: readonly Scope[] | null;
   /** What it is known by at first, where that is to be no token. */
   secret?: string | undefined;
-}
-
-/** A credential without its secret. Times are ISO 8601. */
-export interface CredentialSummary {
-  id: number;
-  kind: CredentialKind;
-  name: string | null;
-  userId: number | null;
-  createdAt: string;
-  expiresAt: string | null;
 }
 
 /** Roles that open an app's viewer and debug pages: their tokens end with this right. */
@@ -74,6 +57,8 @@ interface FoundRow {
   organizations: [organizationId: number, role: Role][] | null;
   session: "full" | "provisional" | null;
   isSessionDue: boolean | null;
+  /** True for a token whose last use was stored more than a minute ago, or never. */
+  isUseDue: boolean;
 }
 
 /* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
@@ -89,7 +74,9 @@ const FIND = `
            (SELECT json_agg(json_build_array(organization_id, role)) FROM organization_member
              WHERE person_id = c.person_id) END AS organizations,
          CASE WHEN session.is_provisional THEN 'provisional' WHEN NOT session.is_provisional THEN 'full' END AS session,
-         session.last_used_at < now() - interval '1 minute' AS "isSessionDue"
+         session.last_used_at < now() - interval '1 minute' AS "isSessionDue",
+         session.credential_id IS NULL AND NOT c.page_session AND c.kind <> 'task'
+           AND (c.last_used_at IS NULL OR c.last_used_at < now() - interval '1 minute') AS "isUseDue"
     FROM credential c LEFT JOIN run ON run.id = c.run_id
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
@@ -114,14 +101,14 @@ const RENEW = `
      SET expires_at = least(now() + $3 * interval '1 millisecond', used.created_at + $4 * interval '1 millisecond')
     FROM used WHERE credential.id = $1 RETURNING credential.expires_at AS "expiresAt"`;
 
+const USED = `
+  UPDATE credential SET last_used_at = now(), last_used_address = coalesce($2, last_used_address)
+   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
+
 const ISSUE = `
   INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id,
-                          visitor_block)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
-
-const HELD_BY_APP = `
-  SELECT count(*) FROM credential
-   WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
+                          visitor_block, scopes)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`;
 
 const EXPIRE = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
@@ -186,23 +173,6 @@ function createUnknownTokens() {
   };
 }
 
-async function listWhere(db: DataSource, condition: string, appId: number): Promise<CredentialSummary[]> {
-  const found = await rows<CredentialSummary & { createdAt: Date; expiresAt: Date | null }>(
-    db,
-    `SELECT id, kind, name, person_id AS "userId", created_at AS "createdAt", expires_at AS "expiresAt"
-       FROM credential
-      WHERE ${condition} AND kind <> 'task' AND NOT page_session
-        AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-      ORDER BY id DESC`,
-    [appId],
-  );
-  return found.map((row) => ({
-    ...row,
-    createdAt: row.createdAt.toISOString(),
-    expiresAt: row.expiresAt?.toISOString() ?? null,
-  }));
-}
-
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
@@ -250,21 +220,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
-      const { visitorBlock = null } = credential;
+      const { visitorBlock = null, scopes = null } = credential;
       const facts = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
-      const values = [...facts, pageSession, parentId, actionId, visitorBlock];
+      const values = [...facts, pageSession, parentId, actionId, visitorBlock, scopes];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", ISSUE, values);
       unknown.found(keyOf(token));
       if (kind === "task") ofRuns.set(row!.id, "");
       return { id: row!.id, token };
-    },
-
-    /** Makes a token that an author asked for. @throws REQUEST_INVALID where the app has as many as an app may */
-    async issueToApp(credential: NewCredential & { appId: number }): Promise<{ id: number; token: string }> {
-      const [held] = await rows<{ count: number }>(db, HELD_BY_APP, [credential.appId]);
-      if (held!.count < TOKENS_PER_APP) return this.issue(credential);
-      const message = `an app has at most ${TOKENS_PER_APP} tokens; revoke one that is not used any longer`;
-      throw new ActionError("REQUEST_INVALID", message);
     },
 
     /**
@@ -289,6 +251,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       }
       unknown.found(key);
       if (row.isSessionDue && address !== undefined) row.expiresAt = await renew(row, address);
+      // Nothing waits for it, and a database that takes no writes loses it.
+      if (row.isUseDue) rows(db, USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = toCaller(row);
       // A run's token dies with it: only who issued it hears of that at once.
       const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);
@@ -298,17 +262,6 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (row.kind === "task") ofRuns.set(row.id, key);
       return caller;
     },
-
-    /** The app's valid api, viewer and live credentials, newest first. */
-    list: (appId: number) => listWhere(db, "app_id = $1", appId),
-
-    /** The same, and the sessions of all people with a role on the app, and of the administrators. */
-    listWithSessions: (appId: number) =>
-      listWhere(
-        db,
-        `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_role WHERE app_id = $1))`,
-        appId,
-      ),
 
     /** Ends a run's token. Nobody else keeps it: only who holds a connection open for it has to be told. */
     async expire(id: number): Promise<void> {

@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { requiredEmail, requiredText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
-import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
 import { type HashTurn, hash, matches } from "../records/hashes.js";
 import { recordAccess } from "./access-events.js";
@@ -164,12 +164,11 @@ export function createAccounts(options: {
     async join(
       request: SignInRequest,
       body: Record<string, unknown>,
-      { email, organizationId, shape }: { email: string; organizationId: number; shape: Shape },
+      { email, organizationId }: { email: string; organizationId: number },
       welcome: (user: User, manager: EntityManager) => Promise<void>,
     ): Promise<SignedIn> {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      refuseUnknownFields(body, shape);
       const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, hashed, false], manager);

@@ -142,6 +142,7 @@ export function createInvitations(options: {
      * PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
      */
     async accept(request: SignInRequest, body: Record<string, unknown>): Promise<Accepted> {
+      refuseUnknownFields(body, ACCEPT);
       const link = await links.peek(body["token"], "invitation");
       const invitation = await invitationOfLink(db, link.id);
       const { email, organizationId, appId, role } = invitation;
@@ -151,26 +152,20 @@ export function createInvitations(options: {
         if (!caller || !isPerson(caller) || caller.personId !== owner.id) {
           throw new ActionError("UNAUTHORIZED", "this e-mail address has an account; sign in to it to accept");
         }
-        refuseUnknownFields(body, ACCEPT);
         const user = await accounts.user(owner.id);
         await join(user, invitation, request, body["token"]);
         return { user, session: null };
       }
-      const signedIn = await accounts.join(
-        request,
-        body,
-        { email, organizationId, shape: ACCEPT },
-        async (user, manager) => {
-          const scope = { organizationId, appId };
-          await members.lock(manager, scope);
-          await links.redeem(body["token"], "invitation", manager);
-          await members.refuseTooMany(manager, scope);
-          await members.write(manager, scope, user.id, role);
-          const actor = { personId: user.id, credentialId: null, address: request.address };
-          const data = { role, before: null };
-          await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
-        },
-      );
+      const signedIn = await accounts.join(request, body, { email, organizationId }, async (user, manager) => {
+        const scope = { organizationId, appId };
+        await members.lock(manager, scope);
+        await links.redeem(body["token"], "invitation", manager);
+        await members.refuseTooMany(manager, scope);
+        await members.write(manager, scope, user.id, role);
+        const actor = { personId: user.id, credentialId: null, address: request.address };
+        const data = { role, before: null };
+        await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
+      });
       await credentials.announce();
       return signedIn;
     },

@@ -514,10 +514,14 @@ export type CreateDataSourceInput = {
 
 /** Properties of a new token. */
 export type CreateTokenInput = {
+  /** Time when the token expires; null for never. */
+  expiresAt?: string | null | undefined;
   /** Kind of token; required. */
   kind?: TokenKind | null | undefined;
   /** Label of the token; null for none. */
   name?: string | null | undefined;
+  /** Scopes of an API token; null for settings, log events, reading logs and runs. */
+  scopes?: Array<TokenScope> | null | undefined;
   /** ID of the person who uses the token; null for none. */
   userId?: number | null | undefined;
 };
@@ -761,6 +765,21 @@ export type TokenKind =
   | 'live'
   /** Token for the pages of the viewer, which run drafts. */
   | 'viewer';
+
+/** Part of an app that an API token can use. */
+export type TokenScope =
+  /** Reads and writes entries, media, messages, notifications and log events. */
+  | 'data'
+  /** Changes actions and definitions, and runs drafts. */
+  | 'manage'
+  /** Publishes actions and the app. */
+  | 'publish'
+  /** Reads actions with code, runs, logs, data and public settings. */
+  | 'read'
+  /** Runs live versions of actions and cancels its own runs. */
+  | 'run'
+  /** Reads and writes settings; protected ones are never returned. */
+  | 'settings';
 
 /** One way to start an action. */
 export type TriggerInput = {

@@ -1,0 +1,155 @@
+/** Tokens of an app that people make: api, viewer and live. Created with scopes and expiry, listed with their last use, warned about. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { CredentialKind } from "../../data/credential.js";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { TOKENS_PER_APP } from "../../limits.js";
+import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
+import { described } from "../../rules/described.js";
+import { optionalId, requiredText } from "../../rules/fields.js";
+import { audit } from "../records/audit.js";
+import type { Credentials } from "./credentials.js";
+import type { People } from "./people.js";
+
+/** Kinds of token that an editor can make for an app. */
+export const APP_TOKEN_KINDS = ["api", "viewer", "live"] as const satisfies readonly CredentialKind[];
+
+/** A token without its secret. Times are ISO 8601. */
+export interface TokenSummary {
+  id: number;
+  kind: CredentialKind;
+  name: string | null;
+  userId: number | null;
+  /** null: all that an API token without scopes can do, and for all other kinds. */
+  scopes: Scope[] | null;
+  createdAt: string;
+  expiresAt: string | null;
+  /** To the minute; null if it was never used. */
+  lastUsedAt: string | null;
+  /** Network address of the last use. */
+  lastUsedAddress: string | null;
+}
+
+type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
+  createdAt: Date;
+  expiresAt: Date | null;
+  lastUsedAt: Date | null;
+};
+
+const VALID =
+  "kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
+const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${VALID}`;
+const WARN_BEFORE = "interval '7 days'";
+/* Of several processes, the one that writes the time warns. */
+const WARN = `
+  UPDATE credential SET expiry_warned_at = now()
+   WHERE kind = 'api' AND ${VALID} AND expires_at < now() + ${WARN_BEFORE} AND expiry_warned_at IS NULL
+     AND created_at < expires_at - ${WARN_BEFORE}
+  RETURNING id, app_id AS "appId", name, expires_at AS "expiresAt"`;
+
+async function listWhere(db: DataSource, condition: string, appId: number): Promise<TokenSummary[]> {
+  const found = await rows<TokenRow>(
+    db,
+    `SELECT id, kind, name, person_id AS "userId", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
+            last_used_at AS "lastUsedAt", last_used_address AS "lastUsedAddress"
+       FROM credential WHERE ${condition} AND ${VALID} ORDER BY id DESC`,
+    [appId],
+  );
+  return found.map(({ createdAt, expiresAt, lastUsedAt, ...row }) => ({
+    ...row,
+    createdAt: createdAt.toISOString(),
+    expiresAt: expiresAt?.toISOString() ?? null,
+    lastUsedAt: lastUsedAt?.toISOString() ?? null,
+  }));
+}
+
+/** The app's tokens, and the sessions of all people with a role on it and of the administrators. */
+export const listTokensWithSessions = (db: DataSource, appId: number): Promise<TokenSummary[]> =>
+  listWhere(
+    db,
+    `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_role WHERE app_id = $1))`,
+    appId,
+  );
+
+/** @throws REQUEST_INVALID */
+function scopesOf(value: unknown, kind: unknown): Scope[] | null {
+  if (value === undefined || value === null) return null;
+  if (kind !== "api") throw new ActionError("REQUEST_INVALID", "scopes is for tokens of kind api only");
+  const known: readonly unknown[] = SCOPES;
+  if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `scopes must be a list of 1 to ${SCOPES.length} (got ${described(value)})`,
+    );
+  }
+  const at = value.findIndex((scope) => !known.includes(scope));
+  if (at >= 0) {
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `scopes[${at}] must be one of ${SCOPES.join(", ")} (got ${described(value[at])})`,
+    );
+  }
+  return SCOPES.filter((scope) => value.includes(scope));
+}
+
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
+
+/** @throws REQUEST_INVALID unless it is a time in the future */
+function expiryOf(value: unknown): Date | null {
+  if (value === undefined || value === null) return null;
+  const text = value instanceof Date ? value.toISOString() : value;
+  const time = typeof text === "string" && ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (time > Date.now()) return new Date(time);
+  const expected = Number.isNaN(time) ? "a time such as 2030-01-31T12:00:00Z" : "in the future";
+  throw new ActionError("REQUEST_INVALID", `expiresAt must be ${expected} (got ${described(value)})`);
+}
+
+export type AppTokens = ReturnType<typeof createAppTokens>;
+
+export function createAppTokens(options: { db: DataSource; credentials: Credentials; people: People; log: Logger }) {
+  const { db, credentials, people, log } = options;
+  return {
+    /** The app's valid tokens, newest first. */
+    list: (appId: number): Promise<TokenSummary[]> => listWhere(db, "app_id = $1", appId),
+
+    /** Makes a token; the secret is in this answer only. @throws REQUEST_INVALID */
+    async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
+      const { kind } = data;
+      if (!APP_TOKEN_KINDS.some((known) => known === kind)) {
+        throw new ActionError("REQUEST_INVALID", "kind must be api, viewer or live");
+      }
+      const personId = await people.mustExist(appId, optionalId(data["userId"], "userId"));
+      const name = data["name"] === undefined || data["name"] === null ? null : requiredText(data["name"], "name");
+      const scopes = scopesOf(data["scopes"], kind);
+      const expiresAt = expiryOf(data["expiresAt"]);
+      return db.transaction(async (manager) => {
+        const [held] = await rows<{ count: number }>(manager, COUNT, [appId]);
+        if (held!.count >= TOKENS_PER_APP) {
+          throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);
+        }
+        const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
+        const made = await credentials.issue(fields, manager);
+        const about = { tokenId: made.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
+        await audit(manager, caller, { appId, type: "token.create", data: about });
+        return made;
+      });
+    },
+
+    /** Revokes a token in every process. @throws NOT_FOUND */
+    async revoke(caller: Caller, appId: number, id: number): Promise<void> {
+      await credentials.revoke(id, appId);
+      await audit(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
+    },
+
+    /** Logs a warning once for each API token that expires within 7 days. */
+    async warnOfExpiry(): Promise<null> {
+      type Expiring = { id: number; appId: number; name: string | null; expiresAt: Date };
+      for (const { id, appId, name, expiresAt } of await rows<Expiring>(db, WARN)) {
+        const about = { tokenId: id, appId, name, expiresAt: expiresAt.toISOString() };
+        log.warn(about, "an API token expires within 7 days; replace it, or its programs stop working");
+      }
+      return null;
+    },
+  };
+}
