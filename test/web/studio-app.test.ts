@@ -1,4 +1,4 @@
-/** The pages of an app itself: tokens, editors, the trail, versions, import and export, all apps; and its settings' guards. */
+/** The pages of an app itself: tokens, the trail, versions, import and export, all apps; and its settings' guards. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,6 +60,9 @@ describe("Studio's pages of an app", () => {
     await studio.button("Make a token");
     const token = (await studio.textOf(".secret-once code"))!;
     expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(200);
+    const { body } = await service.rest("GET", app("/tokens"), { as: "admin" });
+    const expiry = Date.parse(body.tokens[0].expiresAt) - Date.now();
+    expect(expiry / 86_400_000).to.be.within(89, 90);
     await studio.button("I have it");
     await page.waitForSelector(".secret-once", { hidden: true });
     expect(await page.evaluate("document.body.textContent")).not.to.contain(token);
@@ -69,20 +72,18 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(401);
   });
 
-  it("makes a person an editor, and takes the right away", async () => {
-    await part("Editors");
-    await studio.replace('[aria-label="First name"]', "Grace");
-    await studio.replace('[aria-label="Last name"]', "Hopper");
-    await studio.replace('[aria-label="E-mail address"]', "grace@example.com");
-    await studio.button("Make a person and add");
-    const session = (await studio.textOf(".secret-once code"))!;
-    await page.waitForSelector('[aria-label="Remove Grace Hopper"]');
-    expect((await service.rest("GET", app("/audit"), { as: session })).http).to.equal(200);
+  it("makes an API token with scopes", async () => {
+    await part("Tokens");
+    await studio.replace('[aria-label="Name of the new token"]', "the shop");
+    await (await page.waitForSelector("::-p-xpath(//label[b='read']/input)"))!.click();
+    await (await page.waitForSelector("::-p-xpath(//label[b='data']/input)"))!.click();
+    await studio.button("Make a token");
+    const token = (await studio.textOf(".secret-once code"))!;
     await studio.button("I have it");
-    await page.click('[aria-label="Remove Grace Hopper"]');
-    await studio.button("Remove", "//dialog");
-    await page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
-    expect((await service.rest("GET", app("/audit"), { as: session })).http).to.equal(403);
+    expect((await service.rest("GET", app("/data-sources"), { as: token })).http).to.equal(200);
+    expect((await service.rest("GET", app("/settings/status"), { as: token })).http).to.equal(403);
+    const { body } = await service.rest("GET", app("/tokens"), { as: "admin" });
+    expect(body.tokens[0].scopes).to.deep.equal(["read", "data"]);
   });
 
   it("warns before everyone may read what looks like a secret, and writes it only where that is meant", async () => {

@@ -53,7 +53,7 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(".connection:empty");
   };
 
-  for (const name of ["versions", "tokens", "editors"])
+  for (const name of ["versions", "tokens", "people"])
     it(`the page of ${name} is read again when the connection is back, and its fault is gone`, async () => {
       await studio.open(`${service.appId}/app/${name}`);
       await page.waitForSelector(`.app-page [aria-current="page"]`);

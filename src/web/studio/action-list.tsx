@@ -3,6 +3,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { ago, exact } from "./format.js";
 import type { ActionSummary, PublishedCopy } from "./model.js";
 import type { Navigation } from "./place.js";
+import { Changes } from "./role.js";
 import type { Actions } from "./use-actions.js";
 
 /** A person has stopped typing. */
@@ -144,9 +145,11 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
-        <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
-          New
-        </button>
+        <Changes>
+          <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
+            New
+          </button>
+        </Changes>
       </div>
       {fault && (
         <p className="fault" role="alert">

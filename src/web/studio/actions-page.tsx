@@ -1,12 +1,21 @@
 /** The app's actions: the list, and the one that is open in its workspace. */
-import { useCallback, useState } from "react";
+import { type ReactNode, useCallback, useState } from "react";
 import { ActionList } from "./action-list.js";
+import { OperatedAction } from "./operated-action.js";
 import type { PageProps } from "./page-props.js";
 import { hrefOf, idOf, type Navigation, type Place } from "./place.js";
+import { mayEdit, useRole } from "./role.js";
 import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 
 function Welcome({ appId, none }: { appId: number; none: boolean }) {
+  if (!mayEdit(useRole())) {
+    return (
+      <div className="welcome">
+        <h2>{none ? "No action yet" : "Choose an action"}</h2>
+      </div>
+    );
+  }
   return (
     <div className="welcome">
       <h2>{none ? "No action yet" : "Choose an action"}</h2>
@@ -45,10 +54,36 @@ function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
   return { key: item === "new" ? fresh : made?.item === item ? made.key : item, onCreated };
 }
 
+interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
+  children?: ReactNode;
+}
+
+/** The list beside what a person with few rights sees of the chosen action. */
+function Chosen({ app, place, actions, go, children }: ChosenProps) {
+  return (
+    <div className={children ? "actions-view" : "actions-view choosing"}>
+      <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
+      {children ?? (
+        <div className="welcome">
+          <h2>{actions.list?.actions.length === 0 ? "No action yet" : "Choose an action"}</h2>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function OperatedActions(props: PageProps) {
+  const { place, actions } = props;
+  const action = actions.list?.actions.find(({ id }) => id === idOf(place.item));
+  return <Chosen {...props}>{action && <OperatedAction key={action.id} {...props} action={action} />}</Chosen>;
+}
+
 export function ActionsPage(props: PageProps) {
-  const { app, place, go, actions } = props;
+  const { app, place, go, actions, role } = props;
   const actionId = place.item === "new" ? "new" : idOf(place.item);
   const { key, onCreated } = useWorkspaceKey(place, go);
+  if (role === "operator") return <OperatedActions {...props} />;
+  if (role === "reader" && actionId === "new") return <Chosen {...props} />;
   return (
     <div className={actionId === null ? "actions-view choosing" : "actions-view"}>
       <ActionList key={app.id} actions={actions} selected={actionId} go={go} />

@@ -105,6 +105,8 @@ export interface Api {
   onConnected(listener: OnConnected): () => void;
   /** Calls the listener each time a lost connection is back. @returns what ends it */
   onReconnected(listener: () => void): () => void;
+  /** Calls the listener when the service has refused something for want of a right. @returns what ends it */
+  onForbidden(listener: () => void): () => void;
   /** True if the resource at this path is still in the state that `updatedAt` names. The service then answers 304, without a body. */
   isCurrent(path: string, updatedAt: string): Promise<boolean>;
   close(): void;
@@ -187,6 +189,10 @@ export function createApi(): Api {
     },
   });
   const reconnected = new Set<() => void>();
+  const forbidden = new Set<() => void>();
+  const checkForbidden = (status: string | undefined) => {
+    if (status === "FORBIDDEN") for (const listener of forbidden) listener();
+  };
   let isLost = false;
   // Here, not by each listener: a page that opens while the connection is lost does not receive its "closed".
   client.on("closed", (event) => {
@@ -207,6 +213,7 @@ export function createApi(): Api {
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
         const answer = (await (await fetch(ADDRESS, init)).json()) as Answer<Data>;
+        checkForbidden(statusOf(answer));
         // GraphQL answers 200 to a request whose session has expired.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
         await renewed();
@@ -218,7 +225,14 @@ export function createApi(): Api {
       return response.blob();
     },
     upload: (path, form, onProgress, signal) => upload(serviceAddress(path), { form, onProgress, signal }),
-    follow: (document, variables, follower) => follow(client, document, variables, follower),
+    follow: (document, variables, follower) =>
+      follow(client, document, variables, {
+        ...follower,
+        failed: (error) => {
+          checkForbidden(error.status);
+          follower.failed?.(error);
+        },
+      }),
     onConnected(listener) {
       const ends = [
         client.on("connected", () => listener(true)),
@@ -231,6 +245,10 @@ export function createApi(): Api {
     onReconnected(listener) {
       reconnected.add(listener);
       return () => void reconnected.delete(listener);
+    },
+    onForbidden(listener) {
+      forbidden.add(listener);
+      return () => void forbidden.delete(listener);
     },
     async isCurrent(path, updatedAt) {
       const response = await fetchSignedIn(serviceAddress(path), { headers: { "if-none-match": `"${updatedAt}"` } });

@@ -5,9 +5,9 @@ import { refusalText } from "./api.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { PublishApp, RenameApp, UnpublishApp } from "./documents.js";
-import { EditorsPage } from "./editors-page.js";
 import { OriginsForm } from "./origins-form.js";
 import type { PageProps } from "./page-props.js";
+import { AppPeople } from "./people-page.js";
 import { hrefOf } from "./place.js";
 import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
@@ -70,7 +70,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
 const PARTS: Record<AppPart, ComponentType<PageProps>> = {
   general: AppFields,
   tokens: TokensPage,
-  editors: EditorsPage,
+  people: AppPeople,
   audit: AuditPage,
   versions: AppVersionsPage,
   transfer: TransferPage,

@@ -1,17 +1,76 @@
 /** All apps that one may edit, with their state; and for administrators, making one. */
+import { type FormEvent, useState } from "react";
+import { asApiError } from "./api.js";
+import { CreateOrganization } from "./documents.js";
 import { NewApp } from "./new-app.js";
 import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
+import { mayManage } from "./role.js";
 
-export function AppsPage({ api, apps, appId, go, reloadApps, isAdmin }: PageProps) {
+/** Organizations of the person, each with the page of its people. */
+function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: PageProps) {
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string | null>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      await api.ask(CreateOrganization, { name });
+      setName("");
+      setFault(null);
+      await reloadRoles();
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  if (organizations.length === 0 && !isAdmin) return null;
+  return (
+    <section className="app-part" aria-labelledby="organizations">
+      <h2 id="organizations">Organizations</h2>
+      {isAdmin && (
+        <form className="row" onSubmit={(event) => void submit(event)}>
+          <input
+            aria-label="Name of the new organization"
+            placeholder="name of the new organization"
+            autoComplete="off"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+          <button type="submit" disabled={name.trim() === ""}>
+            Create organization
+          </button>
+        </form>
+      )}
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul className="records">
+        {organizations.map(({ id, name: label, role }) => (
+          <li key={id}>
+            <span className="chip">{id}</span>
+            <b className="grow">{label}</b>
+            <span className="chip">{role}</span>
+            {mayManage(role) && (
+              <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
+                People
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function AppsPage(props: PageProps) {
+  const { api, apps, appId, go, reloadApps, isAdmin, organizations } = props;
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="apps">
         <h2 id="apps">Apps</h2>
-        {isAdmin ? (
+        {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
           <NewApp {...{ api, go, reloadApps }} />
         ) : (
-          <p className="hint">An administrator makes apps and says who edits them.</p>
+          <p className="hint">Owners and admins of an organization make apps and invite people.</p>
         )}
         <ul className="records">
           {apps.map(({ id, name, isPublished }) => (
@@ -26,6 +85,7 @@ export function AppsPage({ api, apps, appId, go, reloadApps, isAdmin }: PageProp
           ))}
         </ul>
       </section>
+      <Organizations {...props} />
     </div>
   );
 }

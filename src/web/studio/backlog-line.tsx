@@ -4,6 +4,7 @@ import { type Api, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { CancelBacklog, ReadBacklog, type ReadBacklogQuery } from "./documents.js";
 import { counted, lasted, sized } from "./format.js";
+import { Operations } from "./role.js";
 
 type Backlog = ReadBacklogQuery["backlog"];
 
@@ -72,9 +73,11 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
       )}
       <p role="status">{said}</p>
       {waits && (
-        <button type="button" disabled={busy} onClick={() => void cancel()}>
-          Cancel all that waits
-        </button>
+        <Operations>
+          <button type="button" disabled={busy} onClick={() => void cancel()}>
+            Cancel all that waits
+          </button>
+        </Operations>
       )}
     </section>
   );

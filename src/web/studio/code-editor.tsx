@@ -6,6 +6,7 @@ import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { findFaults, setTypes } from "./code-check.js";
 import type { CodeProblem } from "./model.js";
+import { mayEdit, useRole } from "./role.js";
 import type { CodeTypes } from "./use-code-types.js";
 import type { PlaceInCode } from "./use-place-in-code.js";
 
@@ -152,6 +153,8 @@ export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeE
       made.dispose();
     };
   }, []);
+  const readOnly = !mayEdit(useRole());
+  useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
   const faults = useFaults(editor, code, types);
 
   useEffect(() => {

@@ -5,6 +5,7 @@ import type { FieldFault } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
 import type { CodeProblem } from "./model.js";
+import { Changes } from "./role.js";
 import type { CodeTypes } from "./use-code-types.js";
 import type { PlaceInCode } from "./use-place-in-code.js";
 
@@ -47,9 +48,11 @@ export function CodePane({ code, onChange, fault, problems, types, at }: CodePan
         <span className="fault" role="status">
           {refusal}
         </span>
-        <button type="button" className="small" onClick={() => void format()}>
-          Format
-        </button>
+        <Changes>
+          <button type="button" className="small" onClick={() => void format()}>
+            Format
+          </button>
+        </Changes>
       </div>
     </section>
   );

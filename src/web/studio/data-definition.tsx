@@ -8,6 +8,7 @@ import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateD
 import { ago, counted, exact } from "./format.js";
 import type { DataSource } from "./model.js";
 import { RecentQueries } from "./recent-queries.js";
+import { Changes } from "./role.js";
 import { useFieldDraft } from "./use-field-draft.js";
 import { useLoaded } from "./use-loaded.js";
 
@@ -183,9 +184,11 @@ export function DataVersions({
             <b title={exact(version.createdAt)}>{ago(version.createdAt)}</b>
             <span className="chip">before {version.operation}</span>
             <span className="hint grow">{counted(version.entries, "entry", "entries")}</span>
-            <button type="button" onClick={() => void restore(version)}>
-              Restore
-            </button>
+            <Changes>
+              <button type="button" onClick={() => void restore(version)}>
+                Restore
+              </button>
+            </Changes>
           </li>
         ))}
       </ul>

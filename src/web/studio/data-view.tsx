@@ -9,11 +9,14 @@ import { counted } from "./format.js";
 import type { DataSource } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
+import { Changes, mayEdit, useRole } from "./role.js";
 import { TabList } from "./tab-list.js";
 import { useRefresh } from "./use-refresh.js";
 
 const REFRESH_MS = 3_000;
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
+type Tab = (typeof TABS)[number];
+const READ_TABS: readonly Tab[] = ["Entries", "Versions"];
 
 interface SourceProps extends Omit<PanelProps, "reload"> {
   reload: () => Promise<void>;
@@ -23,7 +26,8 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
 
 function Source(props: SourceProps) {
   const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
-  const [tab, setTab] = useState<(typeof TABS)[number]>("Entries");
+  const [tab, setTab] = useState<Tab>("Entries");
+  const isEditor = mayEdit(useRole());
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
     const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
@@ -57,11 +61,13 @@ function Source(props: SourceProps) {
         <span className="fault" role="alert">
           {fault}
         </span>
-        <button type="button" className="quiet danger-text" onClick={() => void remove()}>
-          Delete
-        </button>
+        <Changes>
+          <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+            Delete
+          </button>
+        </Changes>
       </div>
-      <TabList label="Parts of the data source" names={TABS} selected={tab} select={setTab} />
+      <TabList label="Parts of the data source" names={isEditor ? TABS : READ_TABS} selected={tab} select={setTab} />
       <div className="data-panel" role="tabpanel" aria-label={tab}>
         {panels[tab]()}
       </div>
@@ -144,9 +150,11 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
         <p className="fault" role="alert">
           {fault}
         </p>
-        <button type="button" className="primary" onClick={() => open(null)}>
-          New
-        </button>
+        <Changes>
+          <button type="button" className="primary" onClick={() => open(null)}>
+            New
+          </button>
+        </Changes>
         <ul>
           {sources?.map(({ id, name }) => (
             <li key={id}>
@@ -175,7 +183,9 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
           }
         />
       ) : sourceId === null ? (
-        <NewSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
+        <Changes otherwise={<p className="welcome">Choose a data source.</p>}>
+          <NewSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
+        </Changes>
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>
       )}

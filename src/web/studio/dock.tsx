@@ -6,6 +6,7 @@ import type { Draft } from "./draft.js";
 import { LogPanel } from "./log-panel.js";
 import { parsedPayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
+import { mayEdit } from "./role.js";
 import { RunPanel } from "./run-panel.js";
 import type { Editor } from "./use-editor.js";
 import { useRun } from "./use-run.js";
@@ -29,17 +30,30 @@ function useRunKey(start: () => void): void {
   }, [start]);
 }
 
-function Tabs({ tab, setTab, whole }: { tab: Tab; setTab: (tab: Tab) => void; whole: boolean }) {
+/** Readers look at the log and the versions; nothing of theirs runs or is published. */
+const READ_TABS: readonly Tab[] = ["Log", "Versions"];
+
+function Tabs({
+  tab,
+  setTab,
+  whole,
+  tabs,
+}: {
+  tab: Tab;
+  setTab: (tab: Tab) => void;
+  whole: boolean;
+  tabs: readonly Tab[];
+}) {
   const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined || !whole) return;
-    const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length]!;
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length]!;
     setTab(next);
     event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };
   return (
     <div className="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
-      {TABS.map((name) => (
+      {tabs.map((name) => (
         <button
           key={name}
           id={`tab-${name}`}
@@ -73,7 +87,9 @@ export function goToRun(): void {
 export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const { api, appId, actions, ask, editor, draft } = props;
   const { saved, dirty, save, reload } = editor;
-  const [tab, setTab] = useState<Tab>("Run");
+  const tabs = mayEdit(props.role) ? TABS : READ_TABS;
+  const [chosen, setTab] = useState<Tab>(tabs[0]!);
+  const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
   // What the outcome on the screen is of.
@@ -83,7 +99,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
 
   const { start } = runner;
   const saveAndRun = useCallback(async () => {
-    if (running) return;
+    if (running || !tabs.includes("Run")) return;
     setTab("Run");
     const parsed = parsedPayload(payload);
     setPayloadFault("fault" in parsed ? parsed.fault : null);
@@ -92,16 +108,16 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
     if (!action) return;
     setRan(`${action.code}\n${payload}`);
     await start(action.id, parsed.payload);
-  }, [payload, running, save, start]);
+  }, [payload, running, save, start, tabs]);
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
   useRunKey(runNow);
   const whole = saved !== null;
   const commands = useMemo<Command[]>(
     () => [
       { name: "Run this action", keys: "Ctrl Enter", run: runNow },
-      ...(whole ? TABS.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
+      ...(whole ? tabs.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
     ],
-    [runNow, whole],
+    [runNow, whole, tabs],
   );
   useCommands(commands);
 
@@ -155,7 +171,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   };
   return (
     <section id={DOCK} className="dock" aria-label="Run and publish">
-      <Tabs tab={tab} setTab={setTab} whole={whole} />
+      <Tabs {...{ tab, setTab, whole, tabs }} />
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} className="panel">
         {panels[tab]()}
       </div>

@@ -5,7 +5,7 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 export const Apps: Document<AppsQuery, AppsQueryVariables> =
-  "query Apps{apps{id name isPublished updatedAt}}";
+  "query Apps{apps{id name organizationId isPublished updatedAt}}";
 
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
@@ -26,7 +26,7 @@ export const FollowActions: Document<FollowActionsSubscription, FollowActionsSub
   "subscription FollowActions($appId:Int!){change:actionChanged(appId:$appId){reset id removed updatedAt fields user{firstName lastName}}}";
 
 export const RunAction: Document<RunActionMutation, RunActionMutationVariables> =
-  "mutation RunAction($appId:Int!$id:ID!$payload:JSON){run:runAction(appId:$appId nameOrId:$id payload:$payload){runId}}";
+  "mutation RunAction($appId:Int!$id:ID!$payload:JSON$copy:Copy){run:runAction(appId:$appId nameOrId:$id payload:$payload copy:$copy){runId}}";
 
 export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
   "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
@@ -220,17 +220,8 @@ export const PublicSettingsStatus: Document<PublicSettingsStatusQuery, PublicSet
 export const ListEditors: Document<ListEditorsQuery, ListEditorsQueryVariables> =
   "fragment Person on User{id firstName lastName email}query ListEditors($appId:Int!){editors(appId:$appId){...Person}}";
 
-export const AddEditor: Document<AddEditorMutation, AddEditorMutationVariables> =
-  "fragment Person on User{id firstName lastName email}mutation AddEditor($appId:Int!$userId:Int!){editors:addEditor(appId:$appId userId:$userId){...Person}}";
-
-export const RemoveEditor: Document<RemoveEditorMutation, RemoveEditorMutationVariables> =
-  "fragment Person on User{id firstName lastName email}mutation RemoveEditor($appId:Int!$userId:Int!){editors:removeEditor(appId:$appId userId:$userId){...Person}}";
-
-export const CreatePerson: Document<CreatePersonMutation, CreatePersonMutationVariables> =
-  "fragment Person on User{id firstName lastName email}mutation CreatePerson($data:CreateUserInput!){created:createUser(data:$data){token user{...Person}}}";
-
 export const ListTokens: Document<ListTokensQuery, ListTokensQueryVariables> =
-  "query ListTokens($appId:Int!){tokens(appId:$appId){id kind name userId createdAt expiresAt}}";
+  "query ListTokens($appId:Int!){tokens(appId:$appId){id kind name userId scopes createdAt expiresAt lastUsedAt lastUsedAddress}}";
 
 export const CreateToken: Document<CreateTokenMutation, CreateTokenMutationVariables> =
   "mutation CreateToken($appId:Int!$data:CreateTokenInput!){created:createToken(appId:$appId data:$data){id token}}";
@@ -294,6 +285,42 @@ export const ReadOrigins: Document<ReadOriginsQuery, ReadOriginsQueryVariables> 
 
 export const SetOrigins: Document<SetOriginsMutation, SetOriginsMutationVariables> =
   "mutation SetOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
+
+export const CreateOrganization: Document<CreateOrganizationMutation, CreateOrganizationMutationVariables> =
+  "mutation CreateOrganization($name:String){created:createOrganization(name:$name){id}}";
+
+export const ListAppPeople: Document<ListAppPeopleQuery, ListAppPeopleQueryVariables> =
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}query ListAppPeople($appId:Int!){members:appMembers(appId:$appId){...MemberRow}}";
+
+export const ListOrganizationPeople: Document<ListOrganizationPeopleQuery, ListOrganizationPeopleQueryVariables> =
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}query ListOrganizationPeople($organizationId:Int!){members:organizationMembers(organizationId:$organizationId){...MemberRow}}";
+
+export const SetAppMember: Document<SetAppMemberMutation, SetAppMemberMutationVariables> =
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation SetAppMember($appId:Int!$userId:Int!$role:Role!){members:setAppMember(appId:$appId userId:$userId role:$role){...MemberRow}}";
+
+export const SetOrganizationMember: Document<SetOrganizationMemberMutation, SetOrganizationMemberMutationVariables> =
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation SetOrganizationMember($organizationId:Int!$userId:Int!$role:Role!){members:setOrganizationMember(organizationId:$organizationId userId:$userId role:$role){...MemberRow}}";
+
+export const RemoveAppMember: Document<RemoveAppMemberMutation, RemoveAppMemberMutationVariables> =
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation RemoveAppMember($appId:Int!$userId:Int!){members:removeAppMember(appId:$appId userId:$userId){...MemberRow}}";
+
+export const RemoveOrganizationMember: Document<RemoveOrganizationMemberMutation, RemoveOrganizationMemberMutationVariables> =
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation RemoveOrganizationMember($organizationId:Int!$userId:Int!){members:removeOrganizationMember(organizationId:$organizationId userId:$userId){...MemberRow}}";
+
+export const ListInvitations: Document<ListInvitationsQuery, ListInvitationsQueryVariables> =
+  "query ListInvitations($organizationId:Int!$ofApp:Int){invitations(organizationId:$organizationId ofApp:$ofApp){id appId email role expiresAt}}";
+
+export const CreateInvitation: Document<CreateInvitationMutation, CreateInvitationMutationVariables> =
+  "mutation CreateInvitation($organizationId:Int!$data:CreateInvitationInput!){created:createInvitation(organizationId:$organizationId data:$data){link invitation{email}}}";
+
+export const RevokeInvitation: Document<RevokeInvitationMutation, RevokeInvitationMutationVariables> =
+  "mutation RevokeInvitation($organizationId:Int!$id:Int!){revokeInvitation(organizationId:$organizationId id:$id)}";
+
+export const CreateResetLink: Document<CreateResetLinkMutation, CreateResetLinkMutationVariables> =
+  "mutation CreateResetLink($organizationId:Int!$userId:Int!){created:createResetLink(organizationId:$organizationId userId:$userId){link}}";
+
+export const ReadPublicSettings: Document<ReadPublicSettingsQuery, ReadPublicSettingsQueryVariables> =
+  "query ReadPublicSettings($appId:Int!){settings(appId:$appId)}";
 /** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
   /** Access rules to evaluate; the stored rules by default. */
@@ -512,6 +539,18 @@ export type CreateDataSourceInput = {
   name?: string | null | undefined;
 };
 
+/** Properties of a new invitation. */
+export type CreateInvitationInput = {
+  /** ID of the app; null for the whole organization. */
+  appId?: number | null | undefined;
+  /** E-mail address of the person; required. */
+  email?: string | null | undefined;
+  /** Hours until the link expires, 1 to 720; 168 by default. */
+  expiresInHours?: number | null | undefined;
+  /** Role that the invitation gives; required. */
+  role?: Role | null | undefined;
+};
+
 /** Properties of a new token. */
 export type CreateTokenInput = {
   /** Time when the token expires; null for never. */
@@ -524,18 +563,6 @@ export type CreateTokenInput = {
   scopes?: Array<TokenScope> | null | undefined;
   /** ID of the person who uses the token; null for none. */
   userId?: number | null | undefined;
-};
-
-/** Properties of a new person. */
-export type CreateUserInput = {
-  /** E-mail address; required. */
-  email?: string | null | undefined;
-  /** First name; required. */
-  firstName?: string | null | undefined;
-  /** Last name; required. */
-  lastName?: string | null | undefined;
-  /** ID of the person's organization; the first organization by default. */
-  organizationId?: number | null | undefined;
 };
 
 /** Query of entries, with the same properties as in the REST API. */
@@ -728,6 +755,19 @@ export type ReplayInput = {
   versionId?: number | null | undefined;
 };
 
+/** Role of a person in an organization or on an app. */
+export type Role =
+  /** Full access, and manages people whose role is not above. */
+  | 'admin'
+  /** Writes actions, data and settings. */
+  | 'editor'
+  /** Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings. */
+  | 'operator'
+  /** Full access, and may name other owners. */
+  | 'owner'
+  /** Reads code, runs, logs, data and schedules; changes nothing. */
+  | 'reader';
+
 /** Side on which a run was executed. */
 export type RunOn =
   /** A browser executed the run. */
@@ -909,7 +949,7 @@ export type DiffFragment = { fields: Array<ActionField>, code: string | null, be
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type AppsQuery = { apps: Array<{ id: number, name: string, isPublished: boolean, updatedAt: string }> };
+export type AppsQuery = { apps: Array<{ id: number, name: string, organizationId: number | null, isPublished: boolean, updatedAt: string }> };
 
 export type ListActionsQueryVariables = Exact<{
   appId: number;
@@ -965,6 +1005,7 @@ export type RunActionMutationVariables = Exact<{
   appId: number;
   id: string | number;
   payload?: unknown;
+  copy?: Copy | null | undefined;
 }>;
 
 
@@ -1555,35 +1596,12 @@ export type ListEditorsQueryVariables = Exact<{
 
 export type ListEditorsQuery = { editors: Array<{ id: number, firstName: string, lastName: string, email: string }> };
 
-export type AddEditorMutationVariables = Exact<{
-  appId: number;
-  userId: number;
-}>;
-
-
-export type AddEditorMutation = { editors: Array<{ id: number, firstName: string, lastName: string, email: string }> };
-
-export type RemoveEditorMutationVariables = Exact<{
-  appId: number;
-  userId: number;
-}>;
-
-
-export type RemoveEditorMutation = { editors: Array<{ id: number, firstName: string, lastName: string, email: string }> };
-
-export type CreatePersonMutationVariables = Exact<{
-  data: CreateUserInput;
-}>;
-
-
-export type CreatePersonMutation = { created: { token: string, user: { id: number, firstName: string, lastName: string, email: string } } };
-
 export type ListTokensQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ListTokensQuery = { tokens: Array<{ id: number, kind: TokenKind, name: string | null, userId: number | null, createdAt: string, expiresAt: string | null }> };
+export type ListTokensQuery = { tokens: Array<{ id: number, kind: TokenKind, name: string | null, userId: number | null, scopes: Array<TokenScope> | null, createdAt: string, expiresAt: string | null, lastUsedAt: string | null, lastUsedAddress: string | null }> };
 
 export type CreateTokenMutationVariables = Exact<{
   appId: number;
@@ -1755,4 +1773,100 @@ export type SetOriginsMutationVariables = Exact<{
 
 
 export type SetOriginsMutation = { origins: Array<string> };
+
+export type CreateOrganizationMutationVariables = Exact<{
+  name?: string | null | undefined;
+}>;
+
+
+export type CreateOrganizationMutation = { created: { id: number } };
+
+export type MemberRowFragment = { role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } };
+
+export type ListAppPeopleQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListAppPeopleQuery = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+
+export type ListOrganizationPeopleQueryVariables = Exact<{
+  organizationId: number;
+}>;
+
+
+export type ListOrganizationPeopleQuery = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+
+export type SetAppMemberMutationVariables = Exact<{
+  appId: number;
+  userId: number;
+  role: Role;
+}>;
+
+
+export type SetAppMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+
+export type SetOrganizationMemberMutationVariables = Exact<{
+  organizationId: number;
+  userId: number;
+  role: Role;
+}>;
+
+
+export type SetOrganizationMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+
+export type RemoveAppMemberMutationVariables = Exact<{
+  appId: number;
+  userId: number;
+}>;
+
+
+export type RemoveAppMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+
+export type RemoveOrganizationMemberMutationVariables = Exact<{
+  organizationId: number;
+  userId: number;
+}>;
+
+
+export type RemoveOrganizationMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+
+export type ListInvitationsQueryVariables = Exact<{
+  organizationId: number;
+  ofApp?: number | null | undefined;
+}>;
+
+
+export type ListInvitationsQuery = { invitations: Array<{ id: number, appId: number | null, email: string, role: Role, expiresAt: string }> };
+
+export type CreateInvitationMutationVariables = Exact<{
+  organizationId: number;
+  data: CreateInvitationInput;
+}>;
+
+
+export type CreateInvitationMutation = { created: { link: string, invitation: { email: string } } };
+
+export type RevokeInvitationMutationVariables = Exact<{
+  organizationId: number;
+  id: number;
+}>;
+
+
+export type RevokeInvitationMutation = { revokeInvitation: boolean };
+
+export type CreateResetLinkMutationVariables = Exact<{
+  organizationId: number;
+  userId: number;
+}>;
+
+
+export type CreateResetLinkMutation = { created: { link: string } };
+
+export type ReadPublicSettingsQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadPublicSettingsQuery = { settings: unknown };
 

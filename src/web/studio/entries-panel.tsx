@@ -6,6 +6,7 @@ import { counted } from "./format.js";
 import type { DataSource, Entry } from "./model.js";
 import { NewColumn } from "./new-column.js";
 import type { PageProps } from "./page-props.js";
+import { Changes } from "./role.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 
 /** What each panel of a data source is given. */
@@ -71,10 +72,12 @@ export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
           {entries.total === null ? "…" : counted(entries.total, "entry", "entries")}
         </span>
         <span className="grow" />
-        <NewColumn columns={columns} add={(column) => setAdded((old) => [...old, column])} />
-        <button type="button" onClick={() => void add()}>
-          Add an entry
-        </button>
+        <Changes>
+          <NewColumn columns={columns} add={(column) => setAdded((old) => [...old, column])} />
+          <button type="button" onClick={() => void add()}>
+            Add an entry
+          </button>
+        </Changes>
         {["csv", "json", "jsonl"].map((format) => (
           <a key={format} href={file(format)} download={`${source.name}.${format}`}>
             {format.toUpperCase()}

@@ -1,6 +1,7 @@
 /** One row of the grid of entries: its cells, each changed where it stands. Keeps nothing: rows come and go as one scrolls. */
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "./model.js";
+import { Changes, mayEdit, useRole } from "./role.js";
 import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
 
 interface CellProps {
@@ -8,7 +9,8 @@ interface CellProps {
   text: string;
   isTyped: boolean;
   fault: string | null;
-  begin: () => void;
+  /** null for people who may only read. */
+  begin: (() => void) | null;
   acts: CellActs;
 }
 
@@ -38,6 +40,7 @@ function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
       />
     );
   }
+  if (!begin) return <span className="cell">{text}</span>;
   return (
     <button
       type="button"
@@ -69,6 +72,7 @@ interface RowProps {
 /** Drawn once, however often the grid around it is. */
 export const EntryRow = memo(function EntryRow(props: RowProps) {
   const { entry, index, columns, start, width, tracks, edit, fault, acts, remove } = props;
+  const isEditor = mayEdit(useRole());
   const cell = (column: string) => {
     const isEdited = edit?.column === column;
     return (
@@ -78,7 +82,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
         text={isEdited ? edit.text : shownCell(entry!.data[column])}
         isTyped={isEdited && !edit.isSaving}
         fault={fault?.column === column ? fault.message : null}
-        begin={() => acts.begin(entry!, index, column)}
+        begin={isEditor ? () => acts.begin(entry!, index, column) : null}
       />
     );
   };
@@ -88,14 +92,16 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
         <>
           <span className="cell id">{entry.id}</span>
           {columns.map(cell)}
-          <button
-            type="button"
-            className="quiet small"
-            aria-label={`Delete entry ${entry.id}`}
-            onClick={() => void remove(entry)}
-          >
-            ✕
-          </button>
+          <Changes>
+            <button
+              type="button"
+              className="quiet small"
+              aria-label={`Delete entry ${entry.id}`}
+              onClick={() => void remove(entry)}
+            >
+              ✕
+            </button>
+          </Changes>
         </>
       ) : (
         <span className="cell hint">…</span>

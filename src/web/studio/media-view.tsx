@@ -5,6 +5,7 @@ import { dropOn, FileTile, FolderTile } from "./media-tile.js";
 import type { MediaListing } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { idOf, type Navigation } from "./place.js";
+import { Changes, mayEdit, useRole } from "./role.js";
 import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";
 
 function Path({
@@ -111,10 +112,13 @@ function Uploads({ sending }: { sending: readonly Sending[] }) {
 }
 
 function Empty({ search }: { search: string }) {
+  const isEditor = mayEdit(useRole());
   return (
     <div className="welcome">
       <h2>{search ? "Nothing has that name" : "Nothing here yet"}</h2>
-      {!search && <p>Drop files here, or choose Upload. The place and the camera are taken out of pictures.</p>}
+      {!search && isEditor && (
+        <p>Drop files here, or choose Upload. The place and the camera are taken out of pictures.</p>
+      )}
     </div>
   );
 }
@@ -152,6 +156,7 @@ function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
   const [search, setSearch] = useState("");
   const [opened, setOpened] = useState<MediaItem | null>(null);
   const [fault, setFault] = useState<string | null>(null);
+  const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
   const { listing, send } = media;
   const chooser = useRef<HTMLInputElement>(null);
@@ -173,7 +178,7 @@ function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
   const isEmpty = listing !== null && listing.files.length === 0 && listing.folders.length === 0;
 
   return (
-    <section className={over ? "media over" : "media"} aria-label="Media" {...handlers}>
+    <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
       <div className="row media-head">
         <Path listing={search ? null : listing} go={go} drop={(item, to) => void drop(item, to)} />
         <span className="grow" />
@@ -184,10 +189,12 @@ function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
-        <NewFolder create={media.createFolder} />
-        <button type="button" className="primary" onClick={() => chooser.current?.click()}>
-          Upload
-        </button>
+        <Changes>
+          <NewFolder create={media.createFolder} />
+          <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+            Upload
+          </button>
+        </Changes>
         <input
           ref={chooser}
           type="file"
@@ -237,7 +244,7 @@ function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
       {listing?.pagination.hasMore && (
         <p className="hint">The first {listing.files.length} files are shown; search for others by name.</p>
       )}
-      {opened && listing && (
+      {opened && listing && isEditor && (
         <MediaDetails
           key={`${opened.kind}${opened.id}`}
           {...{ api, media, listing, close }}

@@ -4,6 +4,7 @@ import { asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { exact } from "./format.js";
 import type { Message, MessageDecision } from "./model.js";
+import { Changes } from "./role.js";
 import { TabList } from "./tab-list.js";
 
 type View = "HTML" | "Text" | "Headers";
@@ -140,7 +141,11 @@ export function MessageReader({ message, ask, decide, back }: ReaderProps) {
           Kept here and sent to nobody: the app has no mail server (setting __smtp) or provider (__sms).
         </p>
       )}
-      {status === "unknown" && <Decision ask={ask} decide={decide} />}
+      {status === "unknown" && (
+        <Changes>
+          <Decision ask={ask} decide={decide} />
+        </Changes>
+      )}
       <Body key={message.id} message={message} />
       <Attachments all={message.attachments} />
     </article>

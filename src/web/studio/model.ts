@@ -12,12 +12,14 @@ import type {
   FollowConsoleSubscription,
   ImportActionsMutation,
   ListAppVersionsQuery,
+  ListInvitationsQuery,
   ListMediaQuery,
   ListPresetsQuery,
   ListVersionsQuery,
   LogRowFragment,
   MediaFileRowFragment,
   MediaFolderRowFragment,
+  MemberRowFragment,
   MessageRowFragment,
   NotificationRowFragment,
   PersonFragment,
@@ -101,6 +103,12 @@ export type MessageStatus = Message["status"];
 export type Notification = NotificationRowFragment;
 
 export type Person = PersonFragment;
+
+export type Member = MemberRowFragment;
+
+export type Invitation = ListInvitationsQuery["invitations"][number];
+
+export type TokenScope = NonNullable<CreateTokenInput["scopes"]>[number];
 
 export type TokenKind = NonNullable<CreateTokenInput["kind"]>;
 

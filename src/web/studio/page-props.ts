@@ -1,8 +1,11 @@
 /** What every page of Studio is given by the frame. */
+
+import type { Role } from "../../rules/roles.js";
 import type { Api } from "./api.js";
 import type { Ask } from "./confirm.js";
 import type { App } from "./model.js";
 import type { Navigation, Place } from "./place.js";
+import type { Membership } from "./session.js";
 import type { Actions } from "./use-actions.js";
 
 export interface PageProps {
@@ -20,4 +23,10 @@ export interface PageProps {
   reloadApps: () => Promise<void>;
   /** Of all apps: makes apps and people. */
   isAdmin: boolean;
+  /** Role of the person on the open app. */
+  role: Role;
+  /** Organizations in which the person has a role. */
+  organizations: readonly Membership[];
+  /** The person's roles have changed, or an organization was made. */
+  reloadRoles: () => Promise<void>;
 }

@@ -5,6 +5,7 @@ import { DeletePreset, FindRuns, ListPresets, ReadRun, SavePreset } from "./docu
 import { moment } from "./format.js";
 import type { Preset, RunRow } from "./model.js";
 import { parsedPayload } from "./payload-text.js";
+import { Changes } from "./role.js";
 
 const PAST_RUNS = 10;
 
@@ -140,9 +141,11 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
               </optgroup>
             )}
           </select>
-          <button type="button" className="link" onClick={() => setNaming(true)}>
-            Keep this payload
-          </button>
+          <Changes>
+            <button type="button" className="link" onClick={() => setNaming(true)}>
+              Keep this payload
+            </button>
+          </Changes>
           {preset && (
             <button type="button" className="link danger-text" onClick={() => void remove()}>
               Delete “{preset.name}”

@@ -15,5 +15,6 @@ export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps
   settings: async () => (await import("./settings-view.js")).SettingsView,
   app: async () => (await import("./app-page.js")).AppPage,
   account: async () => (await import("./account-page.js")).AccountPage,
+  people: async () => (await import("./people-page.js")).OrganizationPeople,
   apps: async () => (await import("./apps-page.js")).AppsPage,
 };

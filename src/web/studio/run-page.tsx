@@ -6,6 +6,7 @@ import type { RunDetails } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { hrefOf, type Place } from "./place.js";
 import { ResultView } from "./result-view.js";
+import { Operations } from "./role.js";
 import { RunAgain } from "./run-again.js";
 import { CopyChip, isUnfinished, RunState, TRIGGER_WORDS, WAIT_WORDS } from "./run-words.js";
 import { RunLine } from "./runs-list.js";
@@ -131,9 +132,11 @@ function Head({ run, appId, cancel }: { run: RunDetails; appId: number; cancel: 
       <span className="grow" />
       <a href={hrefOf({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
       {isUnfinished(run) && (
-        <button type="button" onClick={() => void cancel()}>
-          Cancel the run
-        </button>
+        <Operations>
+          <button type="button" onClick={() => void cancel()}>
+            Cancel the run
+          </button>
+        </Operations>
       )}
     </div>
   );
@@ -215,7 +218,9 @@ export function RunPage({ api, appId, runId, go, ask }: PageProps & { runId: num
               <ResultView value={log.payload} name={`payload-of-run-${run.id}.json`} />
             </Section>
           )}
-          <RunAgain {...{ api, appId, run, go, ask }} />
+          <Operations>
+            <RunAgain {...{ api, appId, run, go, ask }} />
+          </Operations>
         </div>
       </div>
     </div>

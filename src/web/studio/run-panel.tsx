@@ -46,7 +46,7 @@ function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["erro
   );
 }
 
-function Outcome({ run, isOld, ...where }: Where & { run: Run; isOld: boolean }) {
+export function Outcome({ run, isOld, ...where }: Where & { run: Run; isOld: boolean }) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>

@@ -4,6 +4,7 @@ import { memo, useEffect, useRef } from "react";
 import { exact, stamp } from "./format.js";
 import type { RunRow } from "./model.js";
 import { hrefOf } from "./place.js";
+import { mayRun, useRole } from "./role.js";
 import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
 import { useNarrow } from "./use-narrow.js";
 import type { RunsFound } from "./use-runs.js";
@@ -21,6 +22,7 @@ interface RowProps {
 }
 
 export function RunLine({ run, appId, cancel }: RowProps) {
+  const isOperator = mayRun(useRole());
   const at = run.tick ?? run.queuedAt;
   return (
     <>
@@ -35,7 +37,7 @@ export function RunLine({ run, appId, cancel }: RowProps) {
         <span className="took">{tookOf(run)}</span>
         <span className="gist">{gistOf(run)}</span>
       </a>
-      {cancel && isUnfinished(run) && (
+      {cancel && isOperator && isUnfinished(run) && (
         <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel(run.id)}>
           Cancel
         </button>

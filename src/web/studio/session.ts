@@ -1,11 +1,25 @@
 /** The session of this browser, by its HttpOnly cookie, which no script can read. Stores nothing. */
+import type { Role } from "../../rules/roles.js";
 import { serviceAddress } from "../service-address.js";
 import { type Api, ApiError, createApi } from "./api.js";
 import type { App } from "./model.js";
 
+/** Organization or app in which the person has a role. */
+export interface Membership {
+  id: number;
+  name: string;
+  role: Role;
+}
+
+export interface Roles {
+  organizations: readonly Membership[];
+  apps: readonly Membership[];
+}
+
 export interface Session {
   api: Api;
   apps: App[];
+  roles: Roles;
   isAdmin: boolean;
   /** E-mail address of the person, to sign in again with; empty for a token. */
   email: string;
@@ -39,14 +53,21 @@ function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: b
   return call<Present>("/v1/session", { method, ...body });
 }
 
+/** Roles of the person in this browser. @throws ApiError */
+export async function readRoles(): Promise<Roles> {
+  const { organizations, apps } = await call<Roles>("/v1/auth/session");
+  return { organizations, apps };
+}
+
 /** @throws ApiError */
 async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
   // By GET: the browser has been asked for it with the page's first files, where somebody is signed in (web-assets.ts).
-  const { apps } = await call<{ apps: App[] }>("/v1/apps");
+  const [{ apps }, roles] = await Promise.all([call<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
   return {
     api,
     apps,
+    roles,
     isAdmin: kind === "admin",
     email,
     isProvisional,

@@ -3,8 +3,10 @@ import { useCallback, useRef } from "react";
 import { NewSetting } from "./new-setting.js";
 import type { PageProps } from "./page-props.js";
 import { useNames } from "./people.js";
+import { mayEdit } from "./role.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
+import { PublicSettings } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
 
@@ -14,7 +16,11 @@ const TIERS: [tier: Tier, title: string, text: string][] = [
   ["protected", "Protected __", "Server actions alone. Written here, replaced here, read back by nobody."],
 ];
 
-export function SettingsView({ api, appId, ask, setDirty }: PageProps) {
+export function SettingsView(props: PageProps) {
+  return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
+}
+
+function AllSettings({ api, appId, ask, setDirty }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(api, appId);
   const { values, details, fault } = settings;

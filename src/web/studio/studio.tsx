@@ -11,11 +11,13 @@ import { loading, PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
 import { idOf, type Place, usePlace } from "./place.js";
+import { RoleProvider } from "./role.js";
 import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
-import { TopBar } from "./top-bar.js";
+import { isFor, TopBar } from "./top-bar.js";
 import { type Actions, useActions } from "./use-actions.js";
 import { useFrameCommands } from "./use-frame-commands.js";
+import { useRoles } from "./use-roles.js";
 import { VIEWS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
@@ -32,8 +34,8 @@ function NoApp({ asked, first, isAdmin, signOut, ...making }: NoAppProps) {
       <h1>{asked === null ? "No app" : `No app ${asked}`}</h1>
       <p>
         {first
-          ? `There is no app ${asked}, or you are not an editor of it.`
-          : "You are no editor of any app yet. An administrator can make one, or make you an editor of one."}
+          ? `There is no app ${asked}, or you have no role on it.`
+          : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation."}
       </p>
       {first && (
         <button type="button" className="primary" onClick={() => go({ appId: first.id, view: "actions" })}>
@@ -85,8 +87,9 @@ interface StudioProps {
   signOut: () => void;
 }
 
-export function Studio({ session: { api, apps: given, isAdmin, email }, signOut }: StudioProps) {
+export function Studio({ session: { api, apps: given, roles: known, isAdmin, email }, signOut }: StudioProps) {
   const { apps, reloadApps } = useApps(api, given);
+  const { roles, reloadRoles } = useRoles(api, known);
   const { ask, dialog } = useConfirm();
   const mayLeave = useCallback(() => ask(LEAVE), [ask]);
   const { place, go, setDirty, mayGo } = usePlace(mayLeave);
@@ -103,25 +106,34 @@ export function Studio({ session: { api, apps: given, isAdmin, email }, signOut 
   if (!app) {
     return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
   }
-  const { view } = place;
+  const role = roles.apps.find(({ id }) => id === app.id)?.role ?? (isAdmin ? "owner" : "reader");
+  // An address of a page that is not for this role leads to the actions.
+  const view = isFor(place.view, role) ? place.view : "actions";
   const Page = PAGES[view];
+  const rights = { role, reloadRoles, organizations: roles.organizations };
   return (
-    <div className="studio">
-      <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
-        Skip to the content
-      </button>
-      <TopBar {...{ api, apps, app, view, go, openPalette }} tail={actions.tail} signOut={onSignOut} />
-      <ConnectionBanner api={api} />
-      <main id="content" className="content" tabIndex={-1}>
-        <PageBoundary key={`${app.id}/${view}`}>
-          <Suspense fallback={<p className="welcome">Loading…</p>}>
-            <Page appId={app.id} {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }} />
-          </Suspense>
-        </PageBoundary>
-      </main>
-      {dialog}
-      {palette}
-      <SessionDialog email={email} />
-    </div>
+    <RoleProvider value={role}>
+      <div className="studio">
+        <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
+          Skip to the content
+        </button>
+        <TopBar {...{ api, role, apps, app, view, go, openPalette }} tail={actions.tail} signOut={onSignOut} />
+        <ConnectionBanner api={api} />
+        <main id="content" className="content" tabIndex={-1}>
+          <PageBoundary key={`${app.id}/${view}`}>
+            <Suspense fallback={<p className="welcome">Loading…</p>}>
+              <Page
+                appId={app.id}
+                {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }}
+                {...rights}
+              />
+            </Suspense>
+          </PageBoundary>
+        </main>
+        {dialog}
+        {palette}
+        <SessionDialog email={email} />
+      </div>
+    </RoleProvider>
   );
 }

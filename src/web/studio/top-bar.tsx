@@ -1,17 +1,22 @@
 /** The bar on top: the app, the views, the way out. */
+import type { Role } from "../../rules/roles.js";
 import { serviceAddress } from "../service-address.js";
 import type { Api } from "./api.js";
 import type { App } from "./model.js";
 import { hrefOf, type Navigation } from "./place.js";
+import { mayEdit } from "./role.js";
 import { RunningChip } from "./running-chip.js";
 import type { Tail } from "./use-actions.js";
 import { useInSight } from "./use-in-sight.js";
 import { VIEW_NAMES, VIEWS, type View } from "./views.js";
 
 const ALL_APPS = "all";
-const TABS = VIEW_NAMES.filter((view) => !VIEWS[view].hidden);
+
+/** True if the page is for people with this role. */
+export const isFor = (view: View, role: Role): boolean => mayEdit(role) || (VIEWS[view].also ?? []).includes(role);
 
 interface TopBarProps {
+  role: Role;
   api: Api;
   apps: App[];
   app: App;
@@ -22,7 +27,7 @@ interface TopBarProps {
   openPalette: () => void;
 }
 
-export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }: TopBarProps) {
+export function TopBar({ api, role, apps, app, view, go, tail, signOut, openPalette }: TopBarProps) {
   const names = useInSight(view);
   return (
     <header className="top-bar">
@@ -51,7 +56,7 @@ export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }:
       </span>
       <RunningChip key={app.id} api={api} appId={app.id} tail={tail} />
       <nav ref={names} aria-label="Views">
-        {TABS.map((name) => (
+        {VIEW_NAMES.filter((name) => !VIEWS[name].hidden && isFor(name, role)).map((name) => (
           <a
             key={name}
             className="tab"

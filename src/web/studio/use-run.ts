@@ -19,7 +19,8 @@ export interface Run {
 
 export interface Runner {
   run: Run | null;
-  start(id: number, payload: unknown): Promise<void>;
+  /** @param copy the draft unless named */
+  start(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
   cancel(): Promise<void>;
 }
 
@@ -48,7 +49,7 @@ export function useRun(api: Api, appId: number): Runner {
   useEffect(() => () => current.current.abort(), []);
 
   const start = useCallback(
-    async (id: number, payload: unknown) => {
+    async (id: number, payload: unknown, copy: "master" | "production" | null = null) => {
       current.current.abort();
       current.current = new AbortController();
       const { signal } = current.current;
@@ -57,7 +58,7 @@ export function useRun(api: Api, appId: number): Runner {
       const add = (lines: ConsoleLine[]) =>
         signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) });
       try {
-        const { runId } = (await api.ask(RunAction, { appId, id, payload })).run;
+        const { runId } = (await api.ask(RunAction, { appId, id, payload, copy })).run;
         if (signal.aborted) return;
         change({ runId });
         // The console ends with the run.

@@ -6,6 +6,7 @@ import { DiffView } from "./diff-view.js";
 import { CompareVersion, ListVersions, RestoreVersion } from "./documents.js";
 import { ago, exact } from "./format.js";
 import type { Action, Diff, Version } from "./model.js";
+import { Changes } from "./role.js";
 
 const OCCASIONS: Record<string, string> = { create: "created", update: "saved", "pre-restore": "before a restore" };
 
@@ -117,9 +118,11 @@ export function VersionPanel(props: VersionPanelProps) {
               <span className="grow">
                 From <b>{exact(version.createdAt)}</b> to the draft as it is saved now
               </span>
-              <button type="button" className="primary" onClick={() => void restore(version)}>
-                Restore
-              </button>
+              <Changes>
+                <button type="button" className="primary" onClick={() => void restore(version)}>
+                  Restore
+                </button>
+              </Changes>
             </div>
             {diff && <DiffView diff={diff} />}
           </>

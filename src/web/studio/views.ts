@@ -1,24 +1,29 @@
 /** The names of Studio's pages, in addresses and for people, in the order of the bar. What they show is elsewhere (routes.ts). */
 
+import type { Role } from "../../rules/roles.js";
+
 interface Name {
   label: string;
   /** Reached from elsewhere than the bar. */
   hidden?: true;
+  /** Also for people with these roles; without it only for editors and above. */
+  also?: readonly Role[];
 }
 
 const TABLE = {
-  actions: { label: "Actions" },
-  runs: { label: "Runs" },
-  schedule: { label: "Schedule" },
-  data: { label: "Data" },
-  media: { label: "Media" },
-  outbox: { label: "Outbox" },
+  actions: { label: "Actions", also: ["operator", "reader"] },
+  runs: { label: "Runs", also: ["operator", "reader"] },
+  schedule: { label: "Schedule", also: ["operator", "reader"] },
+  data: { label: "Data", also: ["reader"] },
+  media: { label: "Media", also: ["reader"] },
+  outbox: { label: "Outbox", also: ["reader"] },
   notifications: { label: "Notifications" },
   alerts: { label: "Alerts" },
-  settings: { label: "Settings" },
+  settings: { label: "Settings", also: ["reader"] },
   app: { label: "App" },
-  account: { label: "Account", hidden: true },
-  apps: { label: "Apps", hidden: true },
+  account: { label: "Account", hidden: true, also: ["operator", "reader"] },
+  apps: { label: "Apps", hidden: true, also: ["operator", "reader"] },
+  people: { label: "People", hidden: true, also: ["operator", "reader"] },
 } satisfies Record<string, Name>;
 
 export type View = keyof typeof TABLE;
@@ -31,7 +36,7 @@ export const VIEW_NAMES = Object.keys(TABLE) as View[];
 export const APP_PARTS = {
   general: "General",
   tokens: "Tokens",
-  editors: "Editors",
+  people: "People",
   audit: "Audit trail",
   versions: "Versions",
   transfer: "Import and export",

@@ -7,6 +7,7 @@ import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
+import { Changes, mayEdit, ReadOnly, useRole } from "./role.js";
 import { useCodeTypes } from "./use-code-types.js";
 import { type Editor, useEditor } from "./use-editor.js";
 import { usePlaceInCode } from "./use-place-in-code.js";
@@ -30,6 +31,7 @@ function useSaveKey(save: () => void): void {
 function Heading({ editor, back }: { editor: Editor; back: () => void }) {
   const { draft, saved, dirty, busy, fault, save } = editor;
   const { theirs } = editor.others;
+  const isEditor = mayEdit(useRole());
   return (
     <div className="workspace-head">
       <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
@@ -37,7 +39,15 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
       </button>
       <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
       <span className="hint" role="status">
-        {busy ? "saving…" : theirs ? "changed elsewhere" : dirty || !saved ? "not saved" : "saved"}
+        {!isEditor
+          ? "read only"
+          : busy
+            ? "saving…"
+            : theirs
+              ? "changed elsewhere"
+              : dirty || !saved
+                ? "not saved"
+                : "saved"}
       </span>
       {fault && fault.field === null && (
         <span className="fault" role="alert">
@@ -45,18 +55,20 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
         </span>
       )}
       <span className="grow" />
-      <button type="button" className="narrow-only" title="Go down to the run" onClick={goToRun}>
-        Run ↓
-      </button>
-      <button
-        type="button"
-        className="primary"
-        title="Ctrl+S"
-        disabled={busy || theirs !== null || (saved !== null && !dirty)}
-        onClick={() => void save()}
-      >
-        {saved ? "Save" : "Create"}
-      </button>
+      <Changes>
+        <button type="button" className="narrow-only" title="Go down to the run" onClick={goToRun}>
+          Run ↓
+        </button>
+        <button
+          type="button"
+          className="primary"
+          title="Ctrl+S"
+          disabled={busy || theirs !== null || (saved !== null && !dirty)}
+          onClick={() => void save()}
+        >
+          {saved ? "Save" : "Create"}
+        </button>
+      </Changes>
     </div>
   );
 }
@@ -87,7 +99,9 @@ export function Workspace(props: WorkspaceProps) {
   );
   const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
-  const problems = useProblems(api, appId, draft);
+  const isEditor = mayEdit(useRole());
+  // The service checks code only for people who may change it.
+  const problems = useProblems(api, appId, isEditor ? draft : null);
   const copy = saved && actions.copyOf(saved.id);
   const types = useCodeTypes(
     api,
@@ -99,7 +113,7 @@ export function Workspace(props: WorkspaceProps) {
   const at = usePlaceInCode(props.place, go);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
-  const saveNow = useCallback(() => void save(), [save]);
+  const saveNow = useCallback(() => void (isEditor && save()), [isEditor, save]);
   useSaveKey(saveNow);
   const onCode = useCallback((code: string) => change({ code }), [change]);
   const savedId = saved?.id;
@@ -140,16 +154,20 @@ export function Workspace(props: WorkspaceProps) {
       <div className="upper">
         <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, types, at }} />
         <section className="fields" aria-label="Fields">
-          <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
+          <ReadOnly>
+            <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
+          </ReadOnly>
           {saved && (
-            <p className="row">
-              <button type="button" onClick={duplicate}>
-                Duplicate
-              </button>
-              <button type="button" className="quiet danger-text" onClick={() => void remove()}>
-                Delete this action
-              </button>
-            </p>
+            <Changes>
+              <p className="row">
+                <button type="button" onClick={duplicate}>
+                  Duplicate
+                </button>
+                <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+                  Delete this action
+                </button>
+              </p>
+            </Changes>
           )}
           <p className="fault" role="alert">
             {removeFault}

@@ -1,0 +1,124 @@
+/** People in Studio: an invitation from its page to an account, roles that change while a person works, and a removal. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const PRINTS = "async function execute() { return 'done'; }";
+
+describe("Studio's pages of people", () => {
+  let service: TestService;
+  let browser: Browser;
+  let admin: { page: Page; studio: StudioPage; watch: PageWatch };
+  let guest: { page: Page; studio: StudioPage; watch: PageWatch };
+
+  async function open(address: string) {
+    const context = await browser.createBrowserContext();
+    const page = await context.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    const watch = watchPage(page, service.url);
+    await page.goto(service.url + address);
+    return { page, studio: studioPage(page), watch };
+  }
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    const body = { name: "nightly", code: PRINTS, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { shown: "public value", _hidden: "x" } });
+    admin = await open(`/studio#/${service.appId}/apps`);
+    await admin.studio.signIn((await signedInPerson(service)).token);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const tabs = (page: Page): Promise<string[]> =>
+    page.evaluate(
+      `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent)`,
+    ) as Promise<string[]>;
+  /** Waits until the bar has these pages. Each look shows the window again, upon which the roles are read. */
+  async function hasTabs(page: Page, names: readonly string[]): Promise<void> {
+    await page.waitForFunction(
+      `(() => {
+        dispatchEvent(new Event("focus"));
+        const shown = [...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent);
+        return JSON.stringify(shown) === ${JSON.stringify(JSON.stringify(names))};
+      })()`,
+      { polling: 300 },
+    );
+  }
+  const choose = async (page: Page, label: string, value: string) => {
+    const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select)`);
+    await found!.select(value);
+  };
+  const READER = ["Actions", "Runs", "Schedule", "Data", "Media", "Outbox", "Settings"];
+
+  it("an owner invites a person, who makes an account by the link and reads what the role reads", async () => {
+    const { page, studio } = admin;
+    await page.click('[aria-label="People of First organization"]');
+    await studio.replace('[aria-label="E-mail address"]', "grace@example.com");
+    await choose(page, "Role", "reader");
+    await studio.button("Invite");
+    const link = (await studio.textOf(".secret-once code"))!;
+    await studio.button("I have it");
+    await page.waitForSelector('[aria-label="Revoke the invitation of grace@example.com"]');
+
+    guest = await open(link.slice(link.indexOf("/studio/")));
+    await guest.studio.replace('input[name="firstName"]', "Grace");
+    await guest.studio.replace('input[name="lastName"]', "Hopper");
+    await guest.studio.replace('input[autocomplete="new-password"]', PASSPHRASE);
+    await guest.studio.button("Create the account");
+    await guest.page.waitForSelector(".top-bar");
+    expect(guest.page.url()).to.not.contain("token");
+    expect(await tabs(guest.page)).to.deep.equal(READER);
+    await guest.studio.button("Settings");
+    await guest.page.waitForSelector(guest.studio.withText("b", "shown"));
+    expect(await guest.page.evaluate("document.body.textContent")).to.not.contain("_hidden");
+    await guest.studio.open(`${service.appId}/actions`);
+    await guest.page.click(".action-list .action");
+    await guest.page.waitForSelector(".code-editor .view-line");
+    await guest.page.waitForSelector("fieldset.read-only:disabled");
+    for (const name of ["Save", "Run", "Publish", "New", "Delete this action", "Duplicate"]) {
+      expect(await guest.page.$(guest.studio.withText("button", name)), name).to.equal(null);
+    }
+  });
+
+  it("a changed role shows while the other person works: an operator runs what it may not read", async () => {
+    await choose(admin.page, "Role of Grace Hopper", "operator");
+    await hasTabs(guest.page, ["Actions", "Runs", "Schedule"]);
+    await guest.page.waitForSelector(".operated");
+    expect(await guest.page.$(".code-editor")).to.equal(null);
+    await guest.studio.button("Run", '//section[@aria-label="nightly"]');
+    await guest.page.waitForSelector('.outcome[data-state="completed"]');
+  });
+
+  it("an editor's page has all controls, and a removal ends the session at once", async () => {
+    await choose(admin.page, "Role of Grace Hopper", "editor");
+    await hasTabs(guest.page, [
+      "Actions",
+      "Runs",
+      "Schedule",
+      "Data",
+      "Media",
+      "Outbox",
+      "Notifications",
+      "Alerts",
+      "Settings",
+      "App",
+    ]);
+    await guest.page.waitForSelector(guest.studio.withText("button", "New"));
+    await admin.page.click('[aria-label="Remove Grace Hopper"]');
+    await admin.studio.button("Remove", "//dialog");
+    await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
+    await guest.studio.open(`${service.appId}/settings`);
+    await guest.page.waitForSelector("dialog[open]");
+  });
+
+  it("neither page met an error or another host", () => {
+    for (const { watch } of [admin, guest]) expect(watch.foreign).to.deep.equal([]);
+  });
+});
