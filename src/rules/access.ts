@@ -144,7 +144,8 @@ export const ACCESS = {
   writeMedia: { who: BACKENDS, scopes: ["data"] },
   removeMedia: { who: BACKENDS, scopes: ["data"] },
   sendMessage: { who: BACKENDS, scopes: ["data"], rate: "communicate" },
-  readMessages: { who: BACKEND_READERS, scopes: ["read", "data"] },
+  // Messages hold sign-in codes of app users: readers do not see them.
+  readMessages: { who: BACKENDS, scopes: ["data"] },
   decideMessage: { who: AUTHORS },
   readAlerts: { who: AUTHORS, scopes: ["manage"] },
   manageAlerts: { who: AUTHORS, scopes: ["manage"] },

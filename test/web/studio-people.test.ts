@@ -55,7 +55,7 @@ describe("Studio's pages of people", () => {
     const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select)`);
     await found!.select(value);
   };
-  const READER = ["Actions", "Runs", "Schedule", "Data", "Media", "Outbox", "Settings"];
+  const READER = ["Actions", "Runs", "Schedule", "Data", "Media", "Settings"];
 
   it("an owner invites a person, who makes an account by the link and reads what the role reads", async () => {
     const { page, studio } = admin;

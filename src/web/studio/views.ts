@@ -16,7 +16,7 @@ const TABLE = {
   schedule: { label: "Schedule", also: ["operator", "reader"] },
   data: { label: "Data", also: ["reader"] },
   media: { label: "Media", also: ["reader"] },
-  outbox: { label: "Outbox", also: ["reader"] },
+  outbox: { label: "Outbox" },
   notifications: { label: "Notifications" },
   alerts: { label: "Alerts" },
   settings: { label: "Settings", also: ["reader"] },
