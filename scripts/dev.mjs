@@ -1,0 +1,110 @@
+/**
+ * `npm run dev`: runs the service, and builds and restarts it after each change of a source file. A change that does not compile leaves the
+ * service running.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { watch } from "node:fs";
+import { join } from "node:path";
+import { build } from "./setup/build.mjs";
+import { ensureChromium } from "./setup/chromium.mjs";
+import { withLock } from "./setup/lock.mjs";
+import { ensureNode, ensurePackages } from "./setup/packages.mjs";
+import { ROOT, SetupError } from "./setup/steps.mjs";
+
+/** Editors save a file in several steps. */
+const QUIET_MS = 100;
+const WATCHED = ["src", "migrations"];
+const START = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
+/** What runs when the service restarts need not finish. */
+const GRACE_MS = "500";
+
+function fail(error) {
+  process.stderr.write(`dev: ${error.stack}\n`);
+  process.exit(1);
+}
+
+const report = (text) => process.stderr.write(`dev: ${text}\n`);
+const program = (name) => join(ROOT, "node_modules/.bin", name);
+
+/** The running service; one at a time. */
+class Service {
+  #child = null;
+  #restarting = Promise.resolve();
+
+  restart() {
+    this.#restarting = this.#restarting.then(async () => {
+      await this.#end();
+      const env = { SHUTDOWN_GRACE_MS: GRACE_MS, ...process.env };
+      this.#child = spawn(program("node"), START, { cwd: ROOT, env, stdio: "inherit" });
+    });
+    return this.#restarting;
+  }
+
+  async stop() {
+    await this.#restarting;
+    await this.#end();
+  }
+
+  async #end() {
+    const child = this.#child;
+    this.#child = null;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  }
+}
+
+/** Builds what changed. Returns false if it does not compile; the output of the compiler is on the terminal then. */
+async function rebuild() {
+  try {
+    await withLock(ROOT, () => build(ROOT));
+    return true;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    report(`${error.message}; the service is not restarted`);
+    return false;
+  }
+}
+
+/** Builds after each change, one build at a time, and calls `onBuilt` after each that compiles. */
+function watchSources(onBuilt) {
+  const state = { timer: null, isBuilding: false, hasChanged: false };
+  const buildChanges = async () => {
+    if (state.isBuilding) return;
+    state.isBuilding = true;
+    while (state.hasChanged) {
+      state.hasChanged = false;
+      if ((await rebuild()) && !state.hasChanged) onBuilt();
+    }
+    state.isBuilding = false;
+  };
+  const onChange = () => {
+    state.hasChanged = true;
+    clearTimeout(state.timer);
+    state.timer = setTimeout(() => {
+      buildChanges().catch(fail);
+    }, QUIET_MS);
+  };
+  return WATCHED.map((folder) => watch(join(ROOT, folder), { recursive: true }, onChange));
+}
+
+async function main() {
+  await withLock(ROOT, async () => {
+    await ensurePackages(ROOT);
+    ensureNode(ROOT);
+    await build(ROOT);
+    await ensureChromium(ROOT, process.env);
+  });
+  const service = new Service();
+  const watchers = watchSources(() => service.restart());
+  await service.restart();
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    process.once(signal, () => {
+      for (const watcher of watchers) watcher.close();
+      service.stop().then(() => process.exit(0), fail);
+    });
+  }
+}
+
+await main();
