@@ -5,8 +5,9 @@
 
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
 /** Visible characters, spaces and tabs. */
-const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,8192}$/;
-const LOCATION = /^[\x21-\x7e]{1,8192}$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const LOCATION = /^[\x21-\x7e]+$/;
+const VALUE_MAX_CHARACTERS = 8_192;
 const HEADERS_MAX = 100;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
@@ -21,7 +22,7 @@ function headersFault(headers: unknown): string | null {
   if (entries.length > HEADERS_MAX) return `headers must be at most ${HEADERS_MAX} (got ${entries.length})`;
   for (const [name, value] of entries) {
     if (!NAME.test(name)) return `headers must have names of HTTP (got ${JSON.stringify(name.slice(0, 60))})`;
-    const isText = typeof value === "string" && VALUE.test(value);
+    const isText = typeof value === "string" && value.length <= VALUE_MAX_CHARACTERS && VALUE.test(value);
     if (!isText && typeof value !== "number") return `headers.${name} must be one line of Latin-1 text`;
   }
   return null;
@@ -33,7 +34,7 @@ export function responseFault(options: unknown): string | null {
   const { status, headers, redirect } = options;
   const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
   if (isGiven(status) && !isStatus) return `status must be an integer from 200 to 599 (got ${String(status)})`;
-  const isLocation = typeof redirect === "string" && LOCATION.test(redirect);
+  const isLocation = typeof redirect === "string" && redirect.length <= VALUE_MAX_CHARACTERS && LOCATION.test(redirect);
   if (isGiven(redirect) && !isLocation) return "redirect must be a URL, percent-encoded";
   if (isGiven(redirect) && isGiven(status) && !REDIRECTS.includes(status as number)) {
     return `status of a redirect must be one of ${REDIRECTS.join(", ")} (got ${String(status)})`;
