@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { CriticalityLevel, diff } from "@graphql-inspector/core";
 import { expect } from "chai";
 import { buildSchema, type GraphQLType, getNamedType, isInputObjectType, isObjectType } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
@@ -99,6 +100,20 @@ describe("the committed contracts, which npm run schema writes", () => {
       expect(readFileSync(join(ROOT, "schema", name), "utf8")).to.equal(made[name]);
     });
   }
+
+  it("breaks no client of the released schema: what is replaced stays, deprecated with a reason", async () => {
+    const released = buildSchema(readFileSync(join(ROOT, "schema/released.graphql"), "utf8"));
+    const changes = await diff(released, buildSchema(made["schema.graphql"]!));
+    const breaking = changes.filter(({ criticality }) => criticality.level === CriticalityLevel.Breaking);
+    expect(breaking.map(({ message }) => message)).to.deep.equal([]);
+  });
+
+  it("would be found to break one by a field that is gone", async () => {
+    const broken = made["schema.graphql"]!.replace("isFirstPage: Boolean!", "isFirst: Boolean!");
+    const changes = await diff(buildSchema(made["schema.graphql"]!), buildSchema(broken));
+    const breaking = changes.filter(({ criticality }) => criticality.level === CriticalityLevel.Breaking);
+    expect(breaking.map(({ path }) => path)).to.deep.equal(["DataSourceCursor.isFirstPage"]);
+  });
 
   it("every query, mutation and subscription of an app takes appId first", async () => {
     for (const schema of [await createSchema({} as Resolvers), buildSchema(made["schema.graphql"]!)]) {

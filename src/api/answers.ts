@@ -49,10 +49,9 @@ export interface Answer {
   part<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Counts the answer as it will be written: what was read once may be asked for under twenty names.
-   * @param isDone true for a mutation: its result is handed on up to twice that size
    * @throws REQUEST_INVALID for more than an answer holds
    */
-  whole(result: unknown, isDone?: boolean): void;
+  whole(result: unknown): void;
   /** To be called when the answer has left, or its caller is gone. What a part holds is counted until that part has ended. */
   readonly close: () => void;
   /** Calls `call` once, when the answer is closed and the last part of its work has ended. */
@@ -89,6 +88,7 @@ export function createAnswers(
   const byOwner = new Map<string, number>();
   const most = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${most}: ask for fewer fields or entries at once`);
+  const tooLargeAfter = () => new ActionError("REQUEST_INVALID", `${most}: it was done, and its result is left out`);
   const overloaded = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
   const tooMany = () => overloaded(`too many large answers are on their way; try again in ${RETRY_SECONDS} s`);
   let total = 0;
@@ -159,6 +159,7 @@ export function createAnswers(
           const before = held;
           const result = await work();
           const bytes = Math.max(0, sizeOf(result) - (held - before));
+          if (before > 0 && held + bytes > ofAnswerBytes) throw tooLargeAfter();
           if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
             throw overloaded("it was done; its result is too large while so many answers are on their way");
           }
@@ -186,9 +187,9 @@ export function createAnswers(
           order = done.catch(() => undefined);
           return done;
         },
-        whole(result, isDone = false) {
+        whole(result) {
           const bytes = sizeOf(result);
-          if (bytes > (isDone ? WRITTEN_ANSWERS : 1) * ofAnswerBytes) throw tooLarge();
+          if (bytes > ofAnswerBytes) throw tooLarge();
           count(Math.max(0, bytes - held));
           giveBack();
         },

@@ -86,13 +86,9 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
 }
 
 /** The result, or the refusal in its place where it would be written too large. */
-function fitting(
-  { answer }: Context,
-  result: FormattedExecutionResult,
-  { format, isDone }: { format: FormatError; isDone: boolean },
-): FormattedExecutionResult {
+function fitting({ answer }: Context, result: FormattedExecutionResult, format: FormatError): FormattedExecutionResult {
   try {
-    answer?.whole(result.data, isDone);
+    answer?.whole(result.data);
     return result;
   } catch (error) {
     return { data: null, errors: [format(error)] };
@@ -124,11 +120,9 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           async didResolveSource({ source, contextValue }) {
             if (source !== contextValue[CHECKED]) throw new GraphQLError("the document was not checked");
           },
-          async willSendResponse({ contextValue, response, operation }) {
+          async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            const isDone = operation?.operation === "mutation";
-            if (body.kind === "single")
-              body.singleResult = fitting(contextValue, body.singleResult, { format, isDone });
+            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, format);
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },

@@ -2,7 +2,7 @@
 
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { type ExecutionArgs, execute, GraphQLError, type GraphQLSchema, getOperationAST } from "graphql";
+import { type ExecutionArgs, execute, GraphQLError, type GraphQLSchema } from "graphql";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
@@ -118,7 +118,7 @@ async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncG
   const { answer, reply, done } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
-    answer.whole(result.data, getOperationAST(args.document, args.operationName)?.operation === "mutation");
+    answer.whole(result.data);
     const told = errors?.map(format);
     reply(writeJson(told ? { ...result, errors: told } : result));
   } catch (error) {

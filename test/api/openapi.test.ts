@@ -77,7 +77,7 @@ describe("the OpenAPI document", function () {
   it("says what a route takes: parameters, a body of the type that GraphQL has, the state that it starts from", () => {
     const list = document["paths"]["/v3/apps/{appId}/actions"];
     const names = list.get.parameters.map(({ name, in: where }: Schema) => `${where} ${name}`);
-    expect(names).to.deep.equal(["path appId", "query limit", "query offset", "query search"]);
+    expect(names).to.deep.equal(["path appId", "query limit", "query offset", "query search", "header If-None-Match"]);
     const body = list.post.requestBody.content["application/json"].schema;
     expect(body).to.deep.equal({ $ref: "#/components/schemas/CreateActionInput" });
     expect(Object.keys(document["components"].schemas.CreateActionInput.properties)).to.include.members([

@@ -208,6 +208,24 @@ describe("the account of answers under way", () => {
     expect((refused as PromiseRejectedResult).reason.status).to.equal("REQUEST_INVALID");
   });
 
+  it("leaves out a result that would make the answer too large, and keeps those before it", async () => {
+    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 40 });
+    const answer = answers.open(caller(1));
+    let done = 0;
+    const part = (length: number) =>
+      answer.part(async () => {
+        done += 1;
+        return new JsonText("x".repeat(length));
+      });
+    const settled = await Promise.allSettled([part(20), part(15), part(15)]);
+    expect(done).to.equal(3);
+    expect(
+      settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
+    ).to.deep.equal([...[20, 15], "an answer holds at most 0 MB: it was done, and its result is left out"]);
+    expect(() => answer.whole(new JsonText("x".repeat(41)))).to.throw("an answer holds at most");
+    answer.whole(new JsonText("x".repeat(40)));
+  });
+
   it("begins no further part for who has gone, and gives back what they held once the part under way has ended", async () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
     const answer = answers.open(caller(1));

@@ -20,6 +20,11 @@ const IF_MATCH = {
   description: "The ETag of the state that the change starts from; 409 where it stands otherwise by now.",
 };
 
+const IF_NONE_MATCH = {
+  ...{ name: "If-None-Match", in: "header", required: false, schema: { type: "string" } },
+  description: "ETags of representations that the client has; 304 without a body if the current one is among them.",
+};
+
 type Paths = Record<string, Record<string, unknown>>;
 
 /** `:name` as `{name}`. One template has one set of names, whatever names its routes use: those of the first. */
@@ -61,7 +66,8 @@ function parametersOf(route: Route, notes: RouteNotes, nameOf: (name: string) =>
     schema: notes.path.get(name!) ?? { type: "string" },
   }));
   const inQuery = [...notes.query].map(([name, schema]) => ({ name, in: "query", required: false, schema }));
-  return [...inPath, ...inQuery, ...(notes.ifMatch ? [IF_MATCH] : [])];
+  const isRead = route.method === "GET";
+  return [...inPath, ...inQuery, ...(notes.ifMatch ? [IF_MATCH] : []), ...(isRead ? [IF_NONE_MATCH] : [])];
 }
 
 function operationOf(route: Route, notes: RouteNotes, operationId: string, parameters: object[]): object {

@@ -83,7 +83,7 @@ export const FollowConsole: Document<FollowConsoleSubscription, FollowConsoleSub
   "subscription FollowConsole($appId:Int!$runId:Int!){lines:runConsoleLinesAdded(appId:$appId runId:$runId){seq level at text}}";
 
 export const FollowLog: Document<FollowLogSubscription, FollowLogSubscriptionVariables> =
-  "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowLog($appId:Int!){entry:actionLogAdded(appId:$appId){...LogRow}}";
+  "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowLog($appId:Int!$after:Int){entry:actionLogAdded(appId:$appId after:$after){...LogRow}}";
 
 export const ReadLog: Document<ReadLogQuery, ReadLogQueryVariables> =
   "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}query ReadLog($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{...LogRow}nextCursor}}";
@@ -1177,6 +1177,7 @@ export type FollowConsoleSubscription = { lines: Array<{ seq: number, level: str
 
 export type FollowLogSubscriptionVariables = Exact<{
   appId: number;
+  after?: number | null | undefined;
 }>;
 
 

@@ -70,10 +70,13 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
 
   useEffect(() => {
     if (appId === null) return;
+    // The client sends this object again when it reconnects, so that the service resumes after the last entry.
+    const variables: { appId: number; after: number | null } = { appId, after: null };
     const next = ({ entry }: { entry: LogEntry }) => {
+      variables.after = entry.id;
       for (const listener of listeners.current) listener(entry);
     };
-    const ends = [api.onConnected(setLive), api.follow(FollowLog, { appId }, { next, failed: () => setLive(false) })];
+    const ends = [api.onConnected(setLive), api.follow(FollowLog, variables, { next, failed: () => setLive(false) })];
     return () => {
       for (const end of ends) end();
     };
