@@ -141,6 +141,10 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "POST /v1/auth/invitations/accept": {
     body: { token: "a", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },
+  [`PUT ${APP}/manifest`]: { body: { version: 1 } },
+  // WebAuthn's own JSON.
+  "POST /v1/auth/passkeys": FREE,
+  "POST /v1/auth/passkeys/sign-in": FREE,
   "POST /v1/auth/setup": {
     body: { token: "a", email: "c@example.com", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },
