@@ -118,6 +118,24 @@ describe("Studio's pages of people", () => {
     await guest.page.waitForSelector("dialog[open]");
   });
 
+  it("a person with an account accepts by the session of the browser", async () => {
+    const email = "ada@example.com";
+    const person = { firstName: "Ada", lastName: "Byron", email };
+    const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    const { body } = await service.rest("POST", `/v1/organizations/${service.organizationId}/invitations`, {
+      as: "admin",
+      body: { email, role: "reader", appId: service.appId },
+    });
+    const other = await open(body.link.slice(body.link.indexOf("/studio/")));
+    await other.studio.button("I have an account: accept with it");
+    await other.page.waitForSelector("::-p-xpath(//*[starts-with(normalize-space(.), 'This address has an account')])");
+    await other.page.setCookie({ name: "auth_token", value: token, url: service.url });
+    await other.studio.button("I have an account: accept with it");
+    await other.page.waitForSelector(".top-bar");
+    const members = await service.rest("GET", `/v1/apps/${service.appId}/members`, { as: "admin" });
+    expect(members.body.members.map((one: { user: { id: number } }) => one.user.id)).to.include(user.id);
+  });
+
   it("neither page met an error or another host", () => {
     for (const { watch } of [admin, guest]) expect(watch.foreign).to.deep.equal([]);
   });

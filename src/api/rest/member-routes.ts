@@ -108,8 +108,8 @@ export const memberRoutes: readonly Route[] = [
     open: true,
     isForAnonymous: true,
     answer: async ({ members }, q) => {
-      const { user, session } = await members.accept(q.context, q.object());
-      return session ? { user, expiresAt: session.expiresAt } : { user };
+      const { user, expiresAt } = await members.accept(q.context, q.object());
+      return { user, expiresAt };
     },
   },
 ];

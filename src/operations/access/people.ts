@@ -69,7 +69,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
       return db.transaction(async (manager) => {
         const [user] = await rows<User>(manager, INSERT, [organizationId, ...names, email]).catch((error: unknown) => {
-          throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "email is another person's already") : error;
+          throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
         });
         const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
         return { user: user!, token };

@@ -39,6 +39,8 @@ export type SendInvitation = ((invitation: Invitation, link: string) => Promise<
 /** `session` is null for an account that was signed in already. */
 export interface Accepted {
   user: User;
+  /** ISO 8601; null for a credential that does not expire. */
+  expiresAt: string | null;
   session: SignedIn["session"] | null;
 }
 
@@ -154,7 +156,12 @@ export function createInvitations(options: {
         }
         const user = await accounts.user(owner.id);
         await join(user, invitation, request, body["token"]);
-        return { user, session: null };
+        const { expiresAt } = caller;
+        return {
+          user,
+          session: null,
+          expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
+        };
       }
       const signedIn = await accounts.join(request, body, { email, organizationId }, async (user, manager) => {
         const scope = { organizationId, appId };
@@ -167,7 +174,7 @@ export function createInvitations(options: {
         await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       await credentials.announce();
-      return signedIn;
+      return { ...signedIn, expiresAt: signedIn.session.expiresAt };
     },
   };
 }

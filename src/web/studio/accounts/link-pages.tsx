@@ -11,6 +11,8 @@ export type LinkPageName = "setup" | "invitation" | "reset";
 
 const EXPIRED = "This link was used, revoked or is too old. Ask for a new one.";
 const words = ({ status, message }: ApiError): string => (status === "LINK_EXPIRED" ? EXPIRED : message);
+const SIGN_IN_FIRST = "This address has an account. Sign in to it in another tab of this browser, then accept here.";
+const invitationWords = (error: ApiError): string => (error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST : words(error));
 
 /** Takes the token out of the address, so that it stays neither in the history nor on the screen. */
 function takeToken(): string {
@@ -91,7 +93,14 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   const [person, setPerson] = useState(NOBODY);
   const [passphrase, setPassphrase] = useState("");
   const [isMade, setMade] = useState(false);
-  const { busy, fault, attempt } = useAttempt(words, token === "" ? EXPIRED : null);
+  const isInvitation = route === "invitations/accept";
+  const { busy, fault, attempt } = useAttempt(isInvitation ? invitationWords : words, token === "" ? EXPIRED : null);
+  /** For a person whose account has the invited address, by the session of this browser. */
+  const acceptWithAccount = () =>
+    void attempt(async () => {
+      await auth("POST", route, { token });
+      toStudio();
+    });
   const make = async (secret: string | null) => {
     const { email, ...names } = person;
     const body = {
@@ -140,6 +149,11 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
         {hasPasskeys() && (
           <button type="button" disabled={busy || !isComplete} onClick={byPasskey}>
             Use a passkey instead of a passphrase
+          </button>
+        )}
+        {isInvitation && (
+          <button type="button" className="link" disabled={busy} onClick={acceptWithAccount}>
+            I have an account: accept with it
           </button>
         )}
       </form>
