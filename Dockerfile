@@ -20,6 +20,7 @@ COPY --from=build /app/package.json /app/README.md /app/BENCHMARKS.md /app/CHANG
 COPY --from=build /app/docs ./docs
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist/src ./dist/src
+COPY --from=build /app/scripts/svc.mjs ./scripts/svc.mjs
 COPY --from=build /app/dist/migrations ./dist/migrations
 COPY --from=build /app/dist/web ./dist/web
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 DATA_DIR=/data CHROME_PATH=/usr/bin/chromium-headless-shell

@@ -1,7 +1,7 @@
 /** Every command of the documents, pasted as a reader would: one service for all pages, an app and a folder for each. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -91,12 +91,15 @@ describe("The documents' commands", () => {
         text
           .replaceAll("http://127.0.0.1:4000", service.url)
           .replaceAll(/\bapps\/1\b/g, `apps/${appId}`)
+          .replaceAll(/--app 1\b/g, `--app ${appId}`)
           .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);
       try {
         for (const { text, language, file, line } of steps(page)) {
           const done = async () => {
-            if (file !== null) writeFileSync(join(folder, file), text);
-            else if (language === "graphql") await ask(local(text), appId);
+            if (file !== null) {
+              mkdirSync(dirname(join(folder, file)), { recursive: true });
+              writeFileSync(join(folder, file), text);
+            } else if (language === "graphql") await ask(local(text), appId);
             else await shell.paste(local(text));
           };
           await done().catch((error: Error) => expect.fail(`line ${line}: ${error.message}`));

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { ROOT } from "./pages.js";
 
-/** `npm run example` is the script itself, which needs no set-up; nothing else of npm is known here. */
+/** `npm run example` and `npx svc` are the scripts themselves, which need no set-up; nothing else of npm is known here. */
 const PRELUDE = `
 set -eo pipefail
 curl() { command curl --fail-with-body "$@"; }
@@ -12,6 +12,11 @@ npm() {
   shift 2
   if [ "$1" = -- ]; then shift; fi
   node ${ROOT}scripts/example.mjs "$@"
+}
+npx() {
+  if [ "$1" != svc ]; then echo "npx $* is not run here: mark its block" >&2; return 64; fi
+  shift
+  node ${ROOT}scripts/svc.mjs "$@"
 }
 `;
 const DONE = "<pasted>";

@@ -98,7 +98,7 @@ describe("The documentation's pages", () => {
       const { body } = await get(site, address);
       expect(body, address)
         .to.contain("http://docs.example:8080")
-        .and.not.to.match(/127\.0\.0\.1:4000|localhost:4000/);
+        .and.not.to.match(/:\/\/(?:127\.0\.0\.1|localhost):4000/);
     }
     const proxied = startSite({ publicUrl: "https://example.com/actions" });
     const page = await get(proxied, "/docs/api");

@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+// The command line `svc` from a checkout or an installed package: runs the built program with the package's own Node where there is one.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const NODE_MAJOR = 24;
+const program = fileURLToPath(new URL("../dist/src/cli/svc/main.js", import.meta.url));
+const ownNode = fileURLToPath(new URL("../node_modules/.bin/node", import.meta.url));
+
+if (!existsSync(program)) {
+  console.error("error svc is not built; run `npm run build` in its folder");
+  process.exit(1);
+}
+if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || !existsSync(ownNode)) {
+  const { main } = await import(new URL("../dist/src/cli/svc/main.js", import.meta.url));
+  await main(process);
+} else {
+  const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
+}

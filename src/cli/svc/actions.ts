@@ -1,0 +1,29 @@
+/** Actions of the server by name, for commands that name one. */
+import type { Client } from "./client.js";
+import { CliError } from "./failure.js";
+
+const ACTIONS = "/v3/apps/:app/actions";
+const PAGE = 1000;
+
+export interface ServerAction {
+  id: number;
+  name: string;
+  [field: string]: unknown;
+}
+
+export async function listActions(client: Client): Promise<ServerAction[]> {
+  const all: ServerAction[] = [];
+  for (;;) {
+    const { body } = await client.request("GET", ACTIONS, { query: { limit: PAGE, offset: all.length } });
+    all.push(...body.actions);
+    if (!body.pagination.hasMore || body.actions.length === 0) return all;
+  }
+}
+
+/** @throws CliError if the app has no action of this name */
+export async function actionNamed(client: Client, name: string): Promise<ServerAction> {
+  const { body } = await client.request("GET", ACTIONS, { query: { search: name, limit: PAGE } });
+  const found = (body.actions as ServerAction[]).find((action) => action.name === name);
+  if (!found) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
+  return found;
+}

@@ -1,0 +1,134 @@
+/** HTTP client of the command line: one request of the service's API, its answer or its failure. */
+import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
+import { CliError, EXIT } from "./failure.js";
+
+const TIMEOUT_MS = 130_000;
+/** A token is renewed this long before it expires. */
+const RENEW_BEFORE_MS = 30_000;
+
+export interface Request {
+  query?: Record<string, string | number | boolean | undefined>;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Used instead of the signed-in token. */
+  token?: string;
+  anonymous?: boolean;
+}
+
+export interface Reply {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: the answer has the shape of its route
+  body: any;
+}
+
+/** A refusal of the service. */
+export class ApiFailure extends CliError {
+  readonly http: number;
+  readonly status: string;
+
+  constructor(http: number, body: Record<string, unknown>) {
+    const status = typeof body["status"] === "string" ? body["status"] : `HTTP_${http}`;
+    const message = typeof body["error"] === "string" ? body["error"] : `the server answered ${http}`;
+    super(`${status}: ${message}`, EXIT.failed, body);
+    this.http = http;
+    this.status = status;
+  }
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+};
+
+export class Client {
+  readonly target: Target;
+  readonly #env: Environment;
+  readonly #store: TokenStore;
+
+  constructor(target: Target, env: Environment, store: TokenStore) {
+    this.target = target;
+    this.#env = env;
+    this.#store = store;
+  }
+
+  /** @throws CliError if nobody signed in */
+  async token(): Promise<string> {
+    const given = this.#env["SVC_TOKEN"];
+    if (given !== undefined && given !== "") return given;
+    const saved = this.#store.get(this.target);
+    if (!saved) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
+    const isOld = saved.expiresAt !== undefined && saved.expiresAt < Date.now() + RENEW_BEFORE_MS;
+    return isOld && saved.refreshToken !== undefined ? this.#renew(saved) : saved.token;
+  }
+
+  async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {
+    const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
+    const { status, body } = await this.#send("POST", `${this.target.url}/oauth/token`, { body: form });
+    if (status !== 200) throw new CliError("the sign-in has ended; run svc login");
+    this.#store.set(this.target, savedToken(body, clientId));
+    return body.access_token;
+  }
+
+  async #send(
+    method: string,
+    address: string,
+    { body, headers = {} }: { body?: string | URLSearchParams; headers?: Record<string, string> },
+  ): Promise<Reply> {
+    let response: Response;
+    try {
+      response = await fetch(address, {
+        method,
+        headers,
+        ...(body !== undefined && { body }),
+        redirect: "error",
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+    } catch (error) {
+      const { cause, message } = error as Error;
+      throw new CliError(
+        `${new URL(address).origin} does not answer: ${cause instanceof Error ? cause.message : message}`,
+      );
+    }
+    return { status: response.status, headers: response.headers, body: parsed(await response.text()) };
+  }
+
+  /** A request without a token, of any status. */
+  async open(method: string, path: string, form?: URLSearchParams): Promise<Reply> {
+    return this.#send(method, this.target.url + path, form ? { body: form } : {});
+  }
+
+  /** @param path with `:app` for the app @throws ApiFailure */
+  async request(method: string, path: string, request: Request = {}): Promise<Reply> {
+    const { query = {}, body, headers = {}, anonymous = false } = request;
+    const token = anonymous ? null : (request.token ?? (await this.token()));
+    const address = new URL(this.target.url + path.replace(":app", String(this.target.app)));
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) address.searchParams.set(name, String(value));
+    }
+    const reply = await this.#send(method, address.href, {
+      headers: {
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (reply.status >= 400) throw new ApiFailure(reply.status, Object(reply.body));
+    return reply;
+  }
+}
+
+/** The saved form of an answer of /oauth/token. */
+export const savedToken = (
+  body: { access_token: string; refresh_token?: string; expires_in?: number },
+  clientId: string,
+): SavedToken => ({
+  token: body.access_token,
+  clientId,
+  ...(body.refresh_token !== undefined && { refreshToken: body.refresh_token }),
+  ...(body.expires_in !== undefined && { expiresAt: Date.now() + body.expires_in * 1000 }),
+});

@@ -1,0 +1,64 @@
+/** svc data: entries of a data source as JSON lines, to and from the server. */
+import { createReadStream } from "node:fs";
+import { resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { wrongUse } from "../failure.js";
+import type { Run } from "../session.js";
+
+const SOURCE = "/v1/apps/:app/data-sources";
+
+export function addData(program: Command, run: Run): void {
+  const data = program.command("data").description("entries of data sources");
+
+  data
+    .command("pull")
+    .argument("<source>", "name of the data source")
+    .description("print all entries, one JSON object a line")
+    .action((source: string) =>
+      run(async ({ client, output, surroundings }) => {
+        const path = `${SOURCE}/${encodeURIComponent(source)}/export`;
+        const { body } = await client.request("GET", path, { query: { by: "name", format: "json" } });
+        const entries = body as unknown[];
+        if (output.isJson) output.json({ entries });
+        else for (const entry of entries) surroundings.stdout.write(`${JSON.stringify(entry)}\n`);
+      }),
+    );
+
+  data
+    .command("push")
+    .argument("<source>", "name of the data source")
+    .argument("[file]", "file with JSON lines or a JSON array; - for standard input", "-")
+    .description("add entries, all or none")
+    .option("--replace", "replace all entries")
+    .action((source: string, file: string, { replace = false }: { replace?: boolean }) =>
+      run(async (session) => {
+        const content =
+          file === "-"
+            ? await session.readStdin()
+            : await text(createReadStream(resolve(session.surroundings.cwd, file))).catch((error: Error) => {
+                throw wrongUse(`${file} cannot be read: ${error.message}`);
+              });
+        const entries = readEntries(content);
+        if (replace) await session.confirm(`Replace all entries of ${source} by ${entries.length}?`);
+        const path = `${SOURCE}/${encodeURIComponent(source)}/import`;
+        const query = { by: "name", append: !replace };
+        const { body } = await session.client.request("POST", path, { query, body: entries });
+        session.output.line(`wrote ${body.inserted} entries`, "green");
+        session.output.json({ inserted: body.inserted });
+      }),
+    );
+}
+
+function readEntries(content: string): unknown[] {
+  try {
+    const trimmed = content.trim();
+    if (trimmed.startsWith("[")) return JSON.parse(trimmed) as unknown[];
+    return trimmed
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+      .map((line) => JSON.parse(line) as unknown);
+  } catch (error) {
+    throw wrongUse(`the entries must be JSON lines or a JSON array (${(error as Error).message})`);
+  }
+}

@@ -1,0 +1,136 @@
+/** svc init: makes a project folder with a first action, its test, and instructions for coding agents. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Command } from "commander";
+import { checkedApp, checkedUrl, PROJECT_FILE } from "../config.js";
+import { wrongUse } from "../failure.js";
+import type { Run } from "../session.js";
+
+const ACTION = `import { defineAction } from "svc";
+import { greeting } from "../../lib/greeting";
+
+export const config = defineAction({
+  description: "Greets a person.",
+  active: true,
+  environment: "server",
+  triggers: [{ trigger: "manual" }],
+});
+
+export async function execute({ payload }: { payload: { name?: string } }) {
+  console.log("greeting", payload.name);
+  return { text: greeting(payload.name ?? "world") };
+}
+`;
+
+const HELPER = `export function greeting(name: string): string {
+  return \`Hello \${name}\`;
+}
+`;
+
+const TEST = `import { equal, test } from "svc/test";
+import { execute } from "./action";
+
+test("greets by name", async () => {
+  equal(await execute({ payload: { name: "Ada" } }), { text: "Hello Ada" });
+});
+`;
+
+const TYPES = `/** Types of a Svc project. The service checks the fields; editors show them. */
+declare module "svc" {
+  export interface ActionConfig {
+    description?: string | null;
+    active?: boolean;
+    environment?: "server" | "client" | "any";
+    triggers?: { trigger: "manual" | "schedule" | "log" | "analytics" | "http"; where?: object | null }[];
+    dependencies?: string[];
+    frequency?: string | null;
+    timezone?: string | null;
+    [field: string]: unknown;
+  }
+  export function defineAction(config: ActionConfig): ActionConfig;
+}
+
+declare module "svc/test" {
+  export function test(name: string, run: () => unknown): void;
+  export function equal(actual: unknown, expected: unknown): void;
+  export function ok(value: unknown, message?: string): void;
+  export function rejects(promise: Promise<unknown>, message?: string): Promise<void>;
+  export const mock: {
+    fetch(answer: (request: Request) => Response | object | Promise<Response | object>): void;
+    time(date: Date | string | number): void;
+  };
+}
+
+declare const Svc: any;
+`;
+
+const AGENTS = `# Instructions for coding agents
+
+This folder is an app of Svc App Actions: JavaScript and TypeScript functions that run on a server.
+
+- \`actions/<name>/action.ts\` holds one action: \`config\` and the function \`execute(context)\`.
+- \`context.payload\` is the input. \`context.settings\` holds private and protected settings, in \`server\` actions only.
+- Code runs in a browser: no Node, no file system. \`fetch\`, \`crypto\`, timers and \`Svc.*\` are there.
+- \`lib/\` holds shared modules. \`data/*.json\` defines data sources. \`settings.json\` names settings, never secret values.
+- Never write a secret into a file, a log or a result. Ask your user to run \`svc settings set __key\`.
+
+Work in this order:
+
+1. \`npx svc diff\` shows what differs from the server.
+2. Edit, then \`npx svc test\`.
+3. \`npx svc push --yes\` saves drafts. It changes nothing that users see.
+4. \`npx svc run <action> --draft --payload '{}' --json\` runs a draft; \`npx svc logs\` shows the log.
+5. Ask your user before \`npx svc publish\`.
+
+Documentation for you: \`<url of svc.json>/llms.txt\`. Tools over MCP: \`<url of svc.json>/mcp\`.
+`;
+
+const TSCONFIG = {
+  compilerOptions: {
+    target: "es2022",
+    module: "esnext",
+    moduleResolution: "bundler",
+    lib: ["es2023", "dom", "dom.iterable"],
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    resolveJsonModule: true,
+  },
+  include: ["svc.d.ts", "actions", "lib"],
+};
+
+export function addInit(program: Command, run: Run): void {
+  program
+    .command("init")
+    .argument("[folder]", "folder of the project", ".")
+    .description("make a project folder with a first action")
+    .option("--url <address>", "address of the server", "http://127.0.0.1:4000")
+    .option("--app <id>", "ID of the app", "1")
+    .action((folder: string, options: { url: string; app: string }) =>
+      run(async ({ output, surroundings: { cwd, env } }) => {
+        const root = resolve(cwd, folder);
+        const url = checkedUrl(env["SVC_URL"] ?? options.url, "--url");
+        const app = checkedApp(env["SVC_APP"] ?? options.app, "--app");
+        if (existsSync(join(root, PROJECT_FILE))) throw wrongUse(`${PROJECT_FILE} is there already`);
+        const files: Record<string, string> = {
+          [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
+          "actions/hello/action.ts": ACTION,
+          "actions/hello/action.test.ts": TEST,
+          "lib/greeting.ts": HELPER,
+          "svc.d.ts": TYPES,
+          "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
+          "AGENTS.md": AGENTS,
+          ".gitignore": ".svc/\nnode_modules/\n",
+        };
+        const written = Object.keys(files).filter((file) => !existsSync(join(root, file)));
+        for (const file of written) {
+          mkdirSync(dirname(join(root, file)), { recursive: true });
+          writeFileSync(join(root, file), files[file]!);
+        }
+        output.line(`Made ${basename(root)} for app ${app} at ${url}`, "green");
+        for (const file of written) output.line(`  ${file}`);
+        output.line("Next: svc login, then svc push");
+        output.json({ root, url, app, files: written });
+      }),
+    );
+}

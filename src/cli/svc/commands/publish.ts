@@ -1,0 +1,118 @@
+/** svc publish, rollback, versions: live versions of actions and their history. */
+import type { Command } from "commander";
+import { actionNamed, listActions, type ServerAction } from "../actions.js";
+import { ApiFailure } from "../client.js";
+import { CliError, wrongUse } from "../failure.js";
+import type { Run, Session } from "../session.js";
+import { runTests } from "../tests.js";
+
+const ACTIONS = "/v3/apps/:app/actions";
+
+interface PublishOptions {
+  tested?: boolean;
+  withApp?: boolean;
+}
+
+async function publish(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
+  const { client, output } = session;
+  if (options.tested === true) await runTests(session, names);
+  const all = await listActions(client);
+  const unknown = names.find((name) => !all.some((action) => action.name === name));
+  if (unknown !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknown)}`);
+  const chosen = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+  const changed: ServerAction[] = [];
+  for (const action of chosen) {
+    const isChanged = names.length > 0 || (await differsFromLive(session, action.id));
+    if (isChanged) changed.push(action);
+  }
+  if (changed.length === 0) output.line("Every draft is published already");
+  else await session.confirm(`Publish ${changed.map(({ name }) => name).join(", ")}?`);
+  if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
+  for (const { id, name } of changed) {
+    await client.request("POST", `${ACTIONS}/${id}/publish`);
+    output.line(`published ${name}`, "green");
+  }
+  output.json({ published: changed.map(({ name }) => name) });
+}
+
+const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean =>
+  diff.changes.length > 0 || diff.code !== null;
+
+/** True if the draft differs from its live version, or has none. */
+async function differsFromLive({ client }: Session, id: number): Promise<boolean> {
+  try {
+    const { body } = await client.request("GET", `${ACTIONS}/${id}/diff`);
+    return isDifferent(body.diff);
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status === "ACTION_NOT_PUBLISHED") return true;
+    throw error;
+  }
+}
+
+interface Version {
+  id: number;
+  createdAt: string;
+  action: string;
+  user: { firstName: string; lastName: string } | null;
+}
+
+const versionsOf = async ({ client }: Session, id: number): Promise<Version[]> =>
+  (await client.request("GET", `${ACTIONS}/${id}/versions`, { query: { limit: 100 } })).body.versions;
+
+/** The newest version that differs from the draft. */
+async function versionBefore(session: Session, id: number): Promise<number> {
+  for (const version of await versionsOf(session, id)) {
+    const path = `${ACTIONS}/${id}/versions/${version.id}/diff`;
+    const { body } = await session.client.request("GET", path);
+    if (isDifferent(body.diff)) return version.id;
+  }
+  throw new CliError("there is no earlier version");
+}
+
+export function addPublish(program: Command, run: Run): void {
+  program
+    .command("publish")
+    .argument("[actions...]", "names of actions; without any: all that changed")
+    .description("make drafts the live versions")
+    .option("--tested", "run the tests first, and publish nothing if one fails")
+    .option("--with-app", "publish the app too, which must be published to have live actions")
+    .action((names: string[], options: PublishOptions) => run((session) => publish(session, names, options)));
+
+  program
+    .command("versions")
+    .argument("<action>", "name of the action")
+    .description("list the versions of an action, newest first")
+    .action((name: string) =>
+      run(async (session) => {
+        const { id } = await actionNamed(session.client, name);
+        const versions = await versionsOf(session, id);
+        session.output.table(
+          versions.map(({ id: versionId, createdAt, action, user }) => [
+            String(versionId),
+            createdAt,
+            action,
+            user ? `${user.firstName} ${user.lastName}` : "",
+          ]),
+        );
+        session.output.json({ versions });
+      }),
+    );
+
+  program
+    .command("rollback")
+    .argument("<action>", "name of the action")
+    .description("restore an earlier version of an action and publish it")
+    .option("--to <version>", "ID of the version; without it: the one before the draft's state")
+    .action((name: string, { to }: { to?: string }) =>
+      run(async (session) => {
+        if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw wrongUse("--to must be the ID of a version");
+        const { id } = await actionNamed(session.client, name);
+        const versionId = to === undefined ? await versionBefore(session, id) : Number(to);
+        await session.confirm(`Restore version ${versionId} of ${name} and publish it?`);
+        await session.client.request("POST", `${ACTIONS}/${id}/versions/${versionId}/restore`);
+        await session.client.request("POST", `${ACTIONS}/${id}/publish`);
+        session.output.line(`${name} is version ${versionId} again`, "green");
+        session.output.json({ action: name, versionId });
+      }),
+    );
+}

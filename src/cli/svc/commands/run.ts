@@ -1,0 +1,144 @@
+/** svc run, svc logs: runs an action and prints its result, and follows the execution log. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Command, Option } from "commander";
+import { ApiFailure } from "../client.js";
+import { CliError, wrongUse } from "../failure.js";
+import type { Run, Session } from "../session.js";
+
+const POLL_MS = 500;
+const WAIT_MS = 150_000;
+const RUNS = "/v3/apps/:app/runs";
+const PAGE = 100;
+
+/** The payload as JSON, `@file` or `-` for standard input. */
+async function readPayload(session: Session, given: string): Promise<object> {
+  let text = given;
+  if (given === "-") text = await session.readStdin();
+  if (given.startsWith("@")) {
+    try {
+      text = readFileSync(resolve(session.surroundings.cwd, given.slice(1)), "utf8");
+    } catch (error) {
+      throw wrongUse(`--payload: ${given.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+  }
+  let payload: unknown;
+  try {
+    payload = JSON.parse(text);
+  } catch (error) {
+    throw wrongUse(`--payload must be JSON, @file or - (${(error as Error).message})`);
+  }
+  if (typeof payload === "object" && payload !== null && !Array.isArray(payload)) return payload;
+  throw wrongUse("--payload must be a JSON object");
+}
+
+/** Waits for the end of a run, for callers whose run may be read. */
+async function ended({ client }: Session, runId: number) {
+  const end = Date.now() + WAIT_MS;
+  for (;;) {
+    const { body } = await client.request("GET", `${RUNS}/${runId}`);
+    if (!["queued", "running"].includes(body.run.state)) return body.run;
+    if (Date.now() > end) throw new CliError(`run ${runId} has not ended; see svc logs`);
+    await delay(POLL_MS);
+  }
+}
+
+async function printConsole({ client, output }: Session, runId: number): Promise<unknown[]> {
+  const { body } = await client.request("GET", `${RUNS}/${runId}/console`);
+  for (const { level, text } of body.lines) output.note(`${level === "log" ? "" : `${level}: `}${text}`);
+  return body.lines;
+}
+
+interface RunOptions {
+  payload: string;
+  draft?: boolean;
+  wait: boolean;
+}
+
+async function runAction(session: Session, action: string, options: RunOptions): Promise<void> {
+  const { client, output } = session;
+  const body = await readPayload(session, options.payload);
+  const query = { by: "name", ...(options.draft === true && { copy: "draft" }) };
+  const path = `/v3/apps/:app/actions/${encodeURIComponent(action)}`;
+  const { body: started } = await client.request("POST", `${path}/run`, { query, body });
+  const runId: number = started.runId;
+  if (!options.wait) {
+    output.line(`Run ${runId} is queued`);
+    output.json({ runId });
+    return;
+  }
+  const run = await ended(session, runId);
+  const lines = await printConsole(session, runId);
+  const { result, error } = run.log?.data ?? {};
+  if (run.state === "completed") {
+    output.line(JSON.stringify(result?.data, null, 2) ?? "(no result)");
+    output.json({ runId, state: run.state, result: result?.data ?? null, console: lines });
+    return;
+  }
+  throw new CliError(error?.stack ?? error?.message ?? `run ${runId} is ${run.state}`, 1, {
+    runId,
+    state: run.state,
+    console: lines,
+  });
+}
+
+function printRun({ output }: Session, run: Record<string, unknown>): void {
+  const time = String(run["endedAt"] ?? run["startedAt"] ?? run["createdAt"] ?? "");
+  const style = run["state"] === "failed" ? "red" : run["state"] === "completed" ? "green" : "yellow";
+  const name = String(
+    run["actionName"] ?? (run["action"] as { name?: string } | undefined)?.name ?? run["actionId"] ?? "",
+  );
+  output.line(`${time}  ${output.paint(style, String(run["state"]))}  ${name}  run ${run["id"]}`);
+  if (output.isJson) output.json(run);
+}
+
+async function readRuns({ client }: Session, limit: number): Promise<Record<string, unknown>[]> {
+  const { body } = await client.request("GET", RUNS, { query: { limit } });
+  return [...body.runs].reverse();
+}
+
+/** Prints each run once, when its state changes. Ends with the process. */
+async function follow(session: Session): Promise<never> {
+  const known = new Map<unknown, unknown>();
+  for (const run of await readRuns(session, PAGE)) known.set(run["id"], run["state"]);
+  for (;;) {
+    await delay(POLL_MS * 2);
+    try {
+      for (const run of await readRuns(session, PAGE)) {
+        if (known.get(run["id"]) === run["state"]) continue;
+        known.set(run["id"], run["state"]);
+        printRun(session, run);
+      }
+    } catch (error) {
+      // A server that restarts is asked again; a sign-in that ended is not.
+      if (error instanceof ApiFailure && error.http < 500 && error.http !== 429) throw error;
+    }
+  }
+}
+
+export function addRun(program: Command, run: Run): void {
+  program
+    .command("run")
+    .argument("<action>", "name of the action")
+    .description("run an action and print its result")
+    .option("--payload <json>", "payload: JSON, @file, or - for standard input", "{}")
+    .option("--draft", "run the draft, which a token with the scope manage may")
+    .option("--no-wait", "print the ID of the run at once")
+    .action((action: string, options: RunOptions) => run((session) => runAction(session, action, options)));
+
+  program
+    .command("logs")
+    .description("print the newest runs")
+    .option("-f, --follow", "go on and print each change")
+    .addOption(new Option("--limit <count>", "number of runs").default(20).argParser(Number))
+    .action(({ follow: goesOn, limit }: { follow?: boolean; limit: number }) =>
+      run(async (session) => {
+        if (!Number.isInteger(limit) || limit < 1 || limit > 1000) throw wrongUse("--limit must be 1 to 1000");
+        const runs = await readRuns(session, limit);
+        if (session.output.isJson && goesOn !== true) session.output.json({ runs });
+        else for (const one of runs) printRun(session, one);
+        if (goesOn === true) await follow(session);
+      }),
+    );
+}

@@ -1,0 +1,108 @@
+/** svc login, svc logout: a token from standard input, or a person's consent in the browser (RFC 8628). */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Command } from "commander";
+import { type Client, savedToken } from "../client.js";
+import { checkedApp, checkedUrl, projectRoot, readTarget, type Target } from "../config.js";
+import { CliError, wrongUse } from "../failure.js";
+import type { Run, Session } from "../session.js";
+
+const SCOPES = "read run settings data manage publish";
+
+interface LoginOptions {
+  url?: string;
+  app?: string;
+  tokenStdin?: boolean;
+}
+
+function targetOf({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): Target {
+  if (url === undefined && app === undefined) return readTarget(cwd, env);
+  const known = url === undefined || app === undefined ? readTarget(cwd, env) : null;
+  return {
+    url: url === undefined ? known!.url : checkedUrl(url, "--url"),
+    app: app === undefined ? known!.app : checkedApp(app, "--app"),
+    root: projectRoot(cwd) ?? cwd,
+  };
+}
+
+/** Registers this installation as a client, once for each sign-in. */
+async function register(client: Client): Promise<string> {
+  const { body } = await client.request("POST", "/oauth/register", {
+    body: {
+      client_name: "svc command line",
+      grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
+      token_endpoint_auth_method: "none",
+    },
+    anonymous: true,
+  });
+  return body.client_id;
+}
+
+async function signInByDevice(session: Session, client: Client): Promise<void> {
+  const clientId = await register(client);
+  const form = new URLSearchParams({ client_id: clientId, scope: SCOPES, app: String(client.target.app) });
+  const started = await client.open("POST", "/oauth/device_authorization", form);
+  if (started.status !== 200) throw new CliError(`the server refused the sign-in: ${started.body.error_description}`);
+  const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = started.body;
+  session.output.note(`Open ${address}\nand confirm the code ${userCode}`);
+  const end = Date.now() + started.body.expires_in * 1000;
+  let interval = started.body.interval;
+  while (Date.now() < end) {
+    await delay(interval * 1000);
+    const answer = await client.open(
+      "POST",
+      "/oauth/token",
+      new URLSearchParams({
+        grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+        device_code: deviceCode,
+        client_id: clientId,
+      }),
+    );
+    if (answer.status === 200) return session.store.set(client.target, savedToken(answer.body, clientId));
+    if (answer.body.error === "slow_down") interval += 5;
+    else if (answer.body.error !== "authorization_pending") {
+      throw new CliError(`the sign-in failed: ${answer.body.error_description ?? answer.body.error}`);
+    }
+  }
+  throw new CliError("nobody confirmed the code in time; run svc login again");
+}
+
+export function addSignIn(program: Command, run: Run): void {
+  program
+    .command("login")
+    .description("sign in to the server of this project")
+    .option("--url <address>", "address of the server")
+    .option("--app <id>", "ID of the app")
+    .option("--token-stdin", "read a token from standard input instead of opening the browser")
+    .action((options: LoginOptions) =>
+      run(async (session) => {
+        const target = targetOf(session, options);
+        const client = session.clientFor(target);
+        if (options.tokenStdin === true) {
+          const token = (await session.readStdin()).trim();
+          if (!/^\S+$/.test(token)) throw wrongUse("standard input must hold one token");
+          await client.request("GET", "/v1/apps", { token });
+          session.store.set(target, { token });
+        } else {
+          await signInByDevice(session, client);
+        }
+        session.output.line(`Signed in to app ${target.app} at ${target.url}`);
+        session.output.json({ url: target.url, app: target.app });
+      }),
+    );
+
+  program
+    .command("logout")
+    .description("remove the saved sign-in of this project")
+    .action(() =>
+      run(async (session) => {
+        const saved = session.store.get(session.target);
+        if (saved?.refreshToken !== undefined) {
+          const form = new URLSearchParams({ token: saved.refreshToken, client_id: saved.clientId ?? "" });
+          await session.client.open("POST", "/oauth/revoke", form);
+        }
+        session.store.remove(session.target);
+        session.output.line("Signed out");
+        session.output.json({ signedOut: true });
+      }),
+    );
+}

@@ -1,0 +1,219 @@
+/** svc pull, push, diff, status: the project folder against the server's drafts, whole or not at all. */
+import { type Command, Option } from "commander";
+import { ApiFailure } from "../client.js";
+import { CliError, EXIT } from "../failure.js";
+import { type Difference, differences, type Manifest } from "../manifest.js";
+import { type BaseState, Project } from "../project.js";
+import type { Run, Session } from "../session.js";
+
+const MANIFEST = "/v1/apps/:app/manifest";
+const EMPTY: Manifest = { version: 1 };
+
+interface PlannedItem {
+  kind: string;
+  name: string;
+}
+
+interface Plan {
+  created: PlannedItem[];
+  changed: PlannedItem[];
+  removed: PlannedItem[];
+}
+
+async function readServer({ client }: Session): Promise<BaseState> {
+  const { body, headers } = await client.request("GET", MANIFEST);
+  return { tag: headers.get("etag") ?? "", manifest: body };
+}
+
+const summary = (found: readonly Difference[]) => found.map(({ kind, name, change }) => ({ kind, name, change }));
+
+function printDifferences({ output }: Session, found: readonly Difference[]): void {
+  for (const { patch } of found) {
+    for (const line of patch.split("\n").slice(2)) {
+      const style = line.startsWith("+")
+        ? "green"
+        : line.startsWith("-")
+          ? "red"
+          : line.startsWith("@@")
+            ? "cyan"
+            : undefined;
+      output.line(line, style);
+    }
+  }
+}
+
+/** What the server got since the last pull or push: the reason of a conflict, with its difference. */
+function conflict(session: Session, since: readonly Difference[], what: string): CliError {
+  for (const { kind, name, change, patch } of since) {
+    session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
+  }
+  return new CliError(`${what}; run svc pull, then try again`, EXIT.failed, {
+    status: "MANIFEST_CHANGED",
+    differences: since.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+  });
+}
+
+interface PushOptions {
+  prune?: boolean;
+  force?: boolean;
+}
+
+/** The tag that the server must still have. @throws CliError with the difference if it was changed since the last pull or push */
+function tagToPush(
+  session: Session,
+  base: BaseState | null,
+  server: BaseState,
+  local: Manifest,
+  force: boolean,
+): string {
+  if (base?.tag === server.tag || force) return server.tag;
+  const since = differences(base?.manifest ?? EMPTY, server.manifest, true);
+  if (base) {
+    if (since.length === 0) return server.tag;
+    throw conflict(session, since, "the server was changed since the last pull");
+  }
+  // A first push: only what both sides have, and differs, would be overwritten unseen.
+  const overwritten = differences(server.manifest, local, false).filter(({ change }) => change === "changed");
+  if (overwritten.length === 0) return server.tag;
+  throw conflict(session, overwritten, "the server has other versions, which this folder never pulled");
+}
+
+async function putManifest({ client }: Session, local: Manifest, tag: string, query: Record<string, boolean>) {
+  return client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
+}
+
+function printPlan({ output }: Session, plan: Plan): number {
+  const rows = (["created", "changed", "removed"] as const).flatMap((change) =>
+    plan[change].map(({ kind, name }) => ({ change, kind, name })),
+  );
+  const styles = { created: "green", changed: "yellow", removed: "red" } as const;
+  for (const { change, kind, name } of rows) output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
+  return rows.length;
+}
+
+export async function push(session: Session, { prune = false, force = false }: PushOptions): Promise<void> {
+  const project = new Project(session.target.root);
+  const local = await project.readManifest();
+  const server = await readServer(session);
+  const tag = tagToPush(session, project.base(), server, local, force);
+  const query: Record<string, boolean> = prune ? { prune } : {};
+  try {
+    const { body: planned } = await putManifest(session, local, tag, { ...query, plan: true });
+    if (printPlan(session, planned.plan) === 0) {
+      project.saveBase(server);
+      session.output.line("The server has everything already");
+    } else {
+      await session.confirm("Push these drafts?");
+      await putManifest(session, local, tag, query);
+      project.saveBase(await readServer(session));
+      session.output.line("Pushed", "green");
+    }
+    session.output.json({ plan: planned.plan });
+  } catch (error) {
+    if (!(error instanceof ApiFailure && error.status === "MANIFEST_CHANGED")) throw error;
+    const now = await readServer(session);
+    throw conflict(session, differences(server.manifest, now.manifest, true), "the server was changed meanwhile");
+  }
+}
+
+async function pull(session: Session, { force = false }: { force?: boolean }): Promise<void> {
+  const project = new Project(session.target.root);
+  const server = await readServer(session);
+  const base = project.base();
+  const local = await project.readManifest();
+  const theirs = differences(base?.manifest ?? EMPTY, server.manifest, true);
+  const mine = differences(base?.manifest ?? server.manifest, local, false);
+  const isTheirs = new Set(theirs.map(({ kind, name }) => `${kind} ${name}`));
+  const both = mine.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
+  const overwritten = differences(local, server.manifest, false).filter(({ kind, name }) =>
+    both.some((one) => one.kind === kind && one.name === name && one.change === "changed"),
+  );
+  if (overwritten.length > 0 && !force) {
+    printDifferences(session, overwritten);
+    const names = overwritten.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+    throw new CliError(`both sides changed ${names}; pass --force to take the server's`, EXIT.failed, {
+      differences: overwritten.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+    });
+  }
+  // Items that only this folder changed stay as they are here.
+  const kept = new Set(force ? [] : mine.map(({ kind, name }) => `${kind} ${name}`));
+  const taken = (kind: string, name: unknown) => !kept.has(`${kind} ${String(name)}`);
+  const settings =
+    kept.size === 0
+      ? server.manifest.settings
+      : merged(server.manifest.settings, local.settings, "key", (key) => taken("setting", key));
+  const alerts = merged(server.manifest.alerts, local.alerts, "name", (name) => taken("alert", name));
+  await project.write({
+    ...server.manifest,
+    ...(settings && { settings }),
+    ...(alerts && { alerts }),
+    actions: (server.manifest.actions ?? []).filter(({ name }) => taken("action", name)),
+    dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => taken("data source", name)),
+  });
+  for (const { kind, name, change } of theirs)
+    if (change === "removed" && taken(kind, name)) project.remove(kind, name);
+  project.saveBase(server);
+  const found = summary(theirs);
+  for (const { kind, name, change } of found) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
+  session.output.line(found.length === 0 ? "Nothing changed on the server" : "Pulled", "green");
+  session.output.json({ pulled: found });
+}
+
+type Items = Manifest["settings"];
+
+/** The server's items, with this folder's own where they are to stay. */
+function merged(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
+  const mine = (local ?? []).filter((item) => !isTaken(item[key]));
+  const names = new Set(mine.map((item) => item[key]));
+  return [...(server ?? []).filter((item) => !names.has(item[key])), ...mine];
+}
+
+async function diff(session: Session, options: { exitCode?: boolean }): Promise<number> {
+  const project = new Project(session.target.root);
+  const server = await readServer(session);
+  const found = differences(server.manifest, await project.readManifest(), false);
+  printDifferences(session, found);
+  if (found.length === 0) session.output.line("The folder and the server are the same");
+  session.output.json({ differences: found });
+  return options.exitCode === true && found.length > 0 ? EXIT.different : EXIT.done;
+}
+
+async function status(session: Session): Promise<void> {
+  const project = new Project(session.target.root);
+  const { url, app, root } = session.target;
+  const server = await readServer(session);
+  const local = summary(differences(server.manifest, await project.readManifest(), false));
+  const base = project.base();
+  const isBehind = base !== null && base.tag !== server.tag;
+  session.output.line(`app ${app} at ${url}`);
+  session.output.line(`folder ${root}`);
+  session.output.line(
+    base ? (isBehind ? "the server was changed since the last pull" : "up to date with the server") : "never pulled",
+  );
+  for (const { kind, name, change } of local) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
+  if (local.length === 0) session.output.line("no local changes");
+  session.output.json({ url, app, root, pulled: base !== null, behind: isBehind, changes: local });
+}
+
+export function addSync(program: Command, run: Run): void {
+  program
+    .command("pull")
+    .description("write the server's drafts into this folder")
+    .option("--force", "replace what both sides changed")
+    .action((options: { force?: boolean }) => run((session) => pull(session, options)));
+  program
+    .command("push")
+    .description("save this folder as the server's drafts, whole or not at all; publishes nothing")
+    .option("--prune", "remove drafts that this folder does not have; needs --yes or an answer")
+    .addOption(new Option("--force", "replace what was changed on the server since the last pull"))
+    .action((options: PushOptions) => run((session) => push(session, options)));
+  program
+    .command("diff")
+    .description("show what a push would change")
+    .option("--exit-code", `exit with ${EXIT.different} if there are differences`)
+    .action((options: { exitCode?: boolean }) => run((session) => diff(session, options)));
+  program
+    .command("status")
+    .description("show the app, the server and local changes")
+    .action(() => run((session) => status(session)));
+}

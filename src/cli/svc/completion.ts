@@ -1,0 +1,76 @@
+/** Completion scripts for shells, written from the commands themselves. */
+import type { Command } from "commander";
+import { wrongUse } from "./failure.js";
+
+interface Entry {
+  name: string;
+  description: string;
+  words: string[];
+}
+
+const entriesOf = (program: Command): Entry[] =>
+  program.commands.map((command) => ({
+    name: command.name(),
+    description: command.description(),
+    words: [
+      ...command.commands.map((sub) => sub.name()),
+      ...command.options.map(({ long, short }) => long ?? short ?? ""),
+    ],
+  }));
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+function bash(entries: readonly Entry[]): string {
+  const cases = entries.map(({ name, words }) => `    ${name}) words=${quoted(words.join(" "))} ;;`);
+  return `_svc() {
+  local words
+  case "\${COMP_WORDS[1]}" in
+${cases.join("\n")}
+    *) words='' ;;
+  esac
+  [ "$COMP_CWORD" -eq 1 ] && words=${quoted(entries.map(({ name }) => name).join(" "))}
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _svc svc
+`;
+}
+
+function zsh(entries: readonly Entry[]): string {
+  const commands = entries.map(
+    ({ name, description }) => `    ${quoted(`${name}:${description.replaceAll(":", "\\:")}`)}`,
+  );
+  const cases = entries.map(({ name, words }) => `    ${name}) compadd -- ${words.join(" ")} ;;`);
+  return `#compdef svc
+_svc() {
+  local -a commands=(
+${commands.join("\n")}
+  )
+  if (( CURRENT == 2 )); then _describe command commands; return; fi
+  case "$words[2]" in
+${cases.join("\n")}
+  esac
+  _files
+}
+compdef _svc svc
+`;
+}
+
+function fish(entries: readonly Entry[]): string {
+  const lines = entries.flatMap(({ name, description, words }) => [
+    `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoted(description)}`,
+    ...words.map((word) =>
+      word.startsWith("--")
+        ? `complete -c svc -n '__fish_seen_subcommand_from ${name}' -l ${word.slice(2)}`
+        : `complete -c svc -n '__fish_seen_subcommand_from ${name}' -a ${word}`,
+    ),
+  ]);
+  return `${lines.join("\n")}\n`;
+}
+
+/** @throws CliError for another shell */
+export function completionScript(program: Command, shell: string): string {
+  const scripts: Record<string, (entries: readonly Entry[]) => string> = { bash, zsh, fish };
+  const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
+  if (!script) throw wrongUse(`completion knows bash, zsh and fish (got ${shell})`);
+  return script(entriesOf(program));
+}

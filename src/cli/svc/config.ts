@@ -1,0 +1,108 @@
+/** Where the command line finds its server, app and token: options, environment, svc.json, the saved sign-in. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { wrongUse } from "./failure.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const PROJECT_FILE = "svc.json";
+
+export interface Target {
+  /** Address of the server, without a closing slash. */
+  url: string;
+  app: number;
+  /** Folder of svc.json; the current folder if there is none. */
+  root: string;
+}
+
+function readJson(path: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw wrongUse(`${path} cannot be read: ${(error as Error).message}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw wrongUse(`${path} must hold a JSON object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+/** Returns the closest folder upwards that has svc.json; null if there is none. */
+export function projectRoot(from: string): string | null {
+  for (let folder = resolve(from); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, PROJECT_FILE))) return folder;
+    if (dirname(folder) === folder) return null;
+  }
+}
+
+export function checkedUrl(text: unknown, from: string): string {
+  const url = typeof text === "string" ? URL.parse(text) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    throw wrongUse(`${from} must be an http or https address without a password`);
+  }
+  return url.href.replace(/\/$/, "");
+}
+
+export function checkedApp(value: unknown, from: string): number {
+  const app = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
+  if (typeof app === "number" && Number.isSafeInteger(app) && app > 0) return app;
+  throw wrongUse(`${from} must be the ID of an app, a positive integer`);
+}
+
+/** @throws CliError if no server or no app is named anywhere */
+export function readTarget(cwd: string, env: Environment): Target {
+  const root = projectRoot(cwd);
+  const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
+  const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];
+  if (url === undefined) throw wrongUse("no server is named; run svc init, or set SVC_URL");
+  if (app === undefined) throw wrongUse("no app is named; run svc init, or set SVC_APP");
+  return {
+    url: checkedUrl(url, env["SVC_URL"] === undefined ? "url of svc.json" : "SVC_URL"),
+    app: checkedApp(app, env["SVC_APP"] === undefined ? "app of svc.json" : "SVC_APP"),
+    root: root ?? resolve(cwd),
+  };
+}
+
+/** A saved sign-in: a token, and with OAuth how to renew it. */
+export interface SavedToken {
+  token: string;
+  refreshToken?: string;
+  clientId?: string;
+  /** Unix time in milliseconds. */
+  expiresAt?: number;
+}
+
+/** Sign-ins of this person by server and app, in a file that only the person can read. */
+export class TokenStore {
+  readonly #path: string;
+
+  constructor(env: Environment) {
+    const base =
+      env["SVC_CONFIG_DIR"] ?? join(env["XDG_CONFIG_HOME"] ?? env["APPDATA"] ?? join(homedir(), ".config"), "svc");
+    this.#path = join(base, "credentials.json");
+  }
+
+  #read(): Record<string, SavedToken> {
+    return existsSync(this.#path) ? (readJson(this.#path) as Record<string, SavedToken>) : {};
+  }
+
+  #write(tokens: Record<string, SavedToken>): void {
+    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
+    writeFileSync(this.#path, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 });
+  }
+
+  get({ url, app }: Pick<Target, "url" | "app">): SavedToken | null {
+    return this.#read()[`${url} ${app}`] ?? null;
+  }
+
+  set({ url, app }: Pick<Target, "url" | "app">, token: SavedToken): void {
+    this.#write({ ...this.#read(), [`${url} ${app}`]: token });
+  }
+
+  remove({ url, app }: Pick<Target, "url" | "app">): void {
+    const { [`${url} ${app}`]: _, ...rest } = this.#read();
+    this.#write(rest);
+  }
+}

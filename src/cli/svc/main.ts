@@ -1,0 +1,12 @@
+/** Entry of the command line `svc`; scripts/svc.mjs passes the process. */
+import { runSvc } from "./program.js";
+
+export async function main(host: NodeJS.Process): Promise<void> {
+  const { stdin, stdout, stderr, env, argv } = host;
+  // A reader that closed the pipe, such as head, is no failure.
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    host.exit(0);
+  });
+  host.exitCode = await runSvc(argv.slice(2), { cwd: host.cwd(), env, stdin, stdout, stderr });
+}

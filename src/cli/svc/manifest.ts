@@ -1,0 +1,87 @@
+/** The manifest as the command line handles it: its items by kind and name, and the difference between two of them. */
+import { createTwoFilesPatch } from "diff";
+
+export type Item = Record<string, unknown>;
+
+/** Only the parts that the command line reads; the service checks the rest. */
+export interface Manifest {
+  version: number;
+  app?: Item;
+  settings?: Item[];
+  dataSources?: Item[];
+  actions?: Item[];
+  alerts?: Item[];
+}
+
+const KINDS = [
+  ["setting", "settings", "key"],
+  ["data source", "dataSources", "name"],
+  ["action", "actions", "name"],
+  ["alert", "alerts", "name"],
+] as const;
+
+export type Change = "created" | "changed" | "removed";
+
+export interface Difference {
+  kind: string;
+  name: string;
+  change: Change;
+  patch: string;
+}
+
+/** Set by the service: two manifests that differ only there are the same. */
+const IGNORED = ["assets"];
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, inner]) => [key, sorted(inner)]),
+  );
+}
+
+/** Text of an item for comparison: its fields, then its code line by line. */
+function textOf(item: Item | undefined): string {
+  if (!item) return "";
+  const { code, ...rest } = item;
+  const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED.includes(name)));
+  const head = `${JSON.stringify(sorted(fields), null, 2)}\n`;
+  return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
+}
+
+function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; item: Item }> {
+  const items = new Map<string, { kind: string; name: string; item: Item }>();
+  if (manifest.app && Object.keys(manifest.app).length > 0)
+    items.set("app", { kind: "app", name: "app", item: manifest.app });
+  for (const [kind, field, key] of KINDS) {
+    for (const item of manifest[field] ?? []) {
+      const name = String(item[key]);
+      items.set(`${kind} ${name}`, { kind, name, item });
+    }
+  }
+  return items;
+}
+
+/**
+ * What changes from `before` to `after`. A field that `after` does not name keeps its value.
+ * @param isWhole true if an item that `after` does not name is gone
+ */
+export function differences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
+  const [old, next] = [itemsOf(before), itemsOf(after)];
+  const found: Difference[] = [];
+  for (const [key, { kind, name, item }] of next) {
+    const known = old.get(key)?.item;
+    const [from, to] = [textOf(known), textOf({ ...known, ...item })];
+    if (from === to) continue;
+    const patch = createTwoFilesPatch(key, key, from, to, undefined, undefined, { context: 3 });
+    found.push({ kind, name, change: known ? "changed" : "created", patch });
+  }
+  for (const [key, { kind, name, item }] of old) {
+    if (!isWhole || next.has(key)) continue;
+    const patch = createTwoFilesPatch(key, key, textOf(item), "", undefined, undefined, { context: 3 });
+    found.push({ kind, name, change: "removed", patch });
+  }
+  return found;
+}

@@ -1,0 +1,71 @@
+/** Output of the command line: text for people, or one JSON document with --json. Colours only on a terminal. */
+import { styleText } from "node:util";
+
+type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
+
+export interface Streams {
+  stdout: NodeJS.WritableStream & { isTTY?: boolean };
+  stderr: NodeJS.WritableStream & { isTTY?: boolean };
+}
+
+/** Terminals act on control characters, which names and messages of an app may hold. */
+const printable = (text: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
+  text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\u{fffd}");
+
+export class Output {
+  readonly isJson: boolean;
+  readonly #streams: Streams;
+  readonly #hasColour: boolean;
+
+  constructor(isJson: boolean, streams: Streams, env: Readonly<Record<string, string | undefined>>) {
+    this.isJson = isJson;
+    this.#streams = streams;
+    this.#hasColour = streams.stdout.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+  }
+
+  paint(style: Style, text: string): string {
+    return this.#hasColour ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  /** A line for people; nothing with --json. */
+  line(text = "", style?: Style): void {
+    if (this.isJson) return;
+    const clean = printable(text);
+    this.#streams.stdout.write(`${style ? this.paint(style, clean) : clean}\n`);
+  }
+
+  /** A note beside the output, on standard error. */
+  note(text: string): void {
+    if (!this.isJson) this.#streams.stderr.write(`${printable(text)}\n`);
+  }
+
+  /** The result as JSON; with --json the only thing on standard output. */
+  json(value: unknown): void {
+    if (this.isJson) this.#streams.stdout.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Columns of equal width. */
+  table(rows: readonly (readonly string[])[]): void {
+    const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+    for (const row of rows)
+      this.line(
+        row
+          .map((cell, at) => cell.padEnd(widths[at]!))
+          .join("  ")
+          .trimEnd(),
+      );
+  }
+
+  failure(message: string, details: Record<string, unknown>): void {
+    if (this.isJson) {
+      this.#streams.stdout.write(`${JSON.stringify({ error: message, ...details })}\n`);
+      return;
+    }
+    this.#streams.stderr.write(`${this.paint("red", "error")} ${printable(message)}\n`);
+    const { faults } = details as { faults?: { path: string; error: string }[] };
+    for (const { path, error } of Array.isArray(faults) ? faults : []) {
+      this.#streams.stderr.write(`  ${printable(`${path}: ${error}`)}\n`);
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/** The commands of `svc`, their options, and how a result or failure becomes output and an exit code. */
+import { Command, CommanderError } from "commander";
+import { addData } from "./commands/data.js";
+import { addDevelop } from "./commands/develop.js";
+import { addInit } from "./commands/init.js";
+import { addPublish } from "./commands/publish.js";
+import { addRun } from "./commands/run.js";
+import { addSettings } from "./commands/settings.js";
+import { addSignIn } from "./commands/sign-in.js";
+import { addStages } from "./commands/stages.js";
+import { addSync } from "./commands/sync.js";
+import { completionScript } from "./completion.js";
+import { CliError, EXIT } from "./failure.js";
+import { Output } from "./output.js";
+import { type GlobalOptions, type Run, Session, type Surroundings } from "./session.js";
+
+function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
+  const program = new Command("svc");
+  program
+    .description("Develops an app of Svc App Actions from a folder.")
+    .option("--json", "print one JSON document and nothing else")
+    .option("--yes", "ask nothing")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => {
+        surroundings.stdout.write(text);
+      },
+      writeErr: (text) => {
+        surroundings.stderr.write(text);
+      },
+    })
+    .showHelpAfterError("(run with --help for the commands)");
+  const run: Run = async (work) => {
+    const session = new Session(surroundings, program.opts<GlobalOptions>());
+    const code = await work(session);
+    if (typeof code === "number") onExit(code);
+  };
+  for (const add of [addSignIn, addInit, addDevelop, addSync, addRun, addPublish, addSettings, addData, addStages]) {
+    add(program, run);
+  }
+  program
+    .command("completion")
+    .argument("<shell>", "bash, zsh or fish")
+    .description("print a completion script")
+    .action((shell: string) => {
+      surroundings.stdout.write(completionScript(program, shell));
+    });
+  // --json and --yes are also accepted behind a command.
+  const addGlobals = (command: Command) => {
+    for (const sub of command.commands) {
+      sub.option("--json", "print one JSON document and nothing else").option("--yes", "ask nothing").exitOverride();
+      sub.copyInheritedSettings(program);
+      addGlobals(sub);
+    }
+  };
+  addGlobals(program);
+  program.hook("preAction", (_program, command) => {
+    const { json, yes } = command.opts<GlobalOptions>();
+    if (json === true) program.setOptionValue("json", true);
+    if (yes === true) program.setOptionValue("yes", true);
+  });
+  return program;
+}
+
+/** Runs `svc` with the arguments behind its name. Returns the exit code. */
+export async function runSvc(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  let code: number = EXIT.done;
+  const program = createProgram(surroundings, (given) => {
+    code = given;
+  });
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return code;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.wrongUse;
+    const failure = error instanceof CliError ? error : new CliError(`unexpected: ${(error as Error).message}`);
+    const isJson = args.includes("--json");
+    new Output(isJson, surroundings, surroundings.env).failure(failure.message, failure.details);
+    return failure.exitCode;
+  }
+}

@@ -1,0 +1,68 @@
+/** What every command gets: the target, a client, the output, and answers of a person at the terminal. */
+import { createInterface } from "node:readline/promises";
+import { text } from "node:stream/consumers";
+import { Client } from "./client.js";
+import { type Environment, readTarget, type Target, TokenStore } from "./config.js";
+import { CliError, wrongUse } from "./failure.js";
+import { Output, type Streams } from "./output.js";
+
+export interface GlobalOptions {
+  json?: boolean;
+  yes?: boolean;
+}
+
+export interface Surroundings extends Streams {
+  cwd: string;
+  env: Environment;
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean };
+}
+
+export class Session {
+  readonly surroundings: Surroundings;
+  readonly output: Output;
+  readonly store: TokenStore;
+  readonly #isSure: boolean;
+  #client: Client | null = null;
+
+  constructor(surroundings: Surroundings, { json = false, yes = false }: GlobalOptions) {
+    this.surroundings = surroundings;
+    this.output = new Output(json, surroundings, surroundings.env);
+    this.store = new TokenStore(surroundings.env);
+    this.#isSure = yes;
+  }
+
+  get target(): Target {
+    return this.client.target;
+  }
+
+  get client(): Client {
+    const { cwd, env } = this.surroundings;
+    this.#client ??= new Client(readTarget(cwd, env), env, this.store);
+    return this.#client;
+  }
+
+  clientFor(target: Target): Client {
+    return new Client(target, this.surroundings.env, this.store);
+  }
+
+  /** @throws CliError if the person does not agree, or there is no terminal to ask on */
+  async confirm(question: string): Promise<void> {
+    if (this.#isSure) return;
+    const { stdin, stderr } = this.surroundings;
+    if (stdin.isTTY !== true || this.output.isJson) throw wrongUse("nobody can be asked here; pass --yes");
+    const prompt = createInterface({ input: stdin, output: stderr });
+    try {
+      const answer = await prompt.question(`${question} [y/N] `);
+      if (!/^y(?:es)?$/i.test(answer.trim())) throw new CliError("cancelled; nothing was changed");
+    } finally {
+      prompt.close();
+    }
+  }
+
+  readStdin(): Promise<string> {
+    return text(this.surroundings.stdin as unknown as NodeJS.ReadableStream);
+  }
+}
+
+/** Runs the work of a command; a number that it returns is the exit code. */
+export type Run = (work: (session: Session) => Promise<unknown>) => Promise<void>;

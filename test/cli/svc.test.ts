@@ -1,0 +1,263 @@
+/** The command line svc as real processes against a service: from an empty folder to a published action, and two people at once. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
+
+interface Ended {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+describe("The command line", () => {
+  let service: TestService;
+  const folders: string[] = [];
+
+  function newFolder(): string {
+    const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
+    folders.push(folder);
+    return folder;
+  }
+
+  interface Options {
+    env?: Record<string, string>;
+    input?: string;
+  }
+
+  async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
+    const child = spawn(process.execPath, [SVC, ...args], {
+      cwd,
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        SVC_CONFIG_DIR: join(cwd, ".config"),
+        SVC_TOKEN: service.tokens.editor,
+        ...env,
+      },
+    });
+    child.stdin.end(input);
+    const [out, err] = [text(child.stdout), text(child.stderr)];
+    const [code] = (await once(child, "close")) as [number | null];
+    return { code, out: await out, err: await err };
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: each command has its own JSON
+  async function json(cwd: string, args: readonly string[], options?: Options): Promise<any> {
+    const { code, out, err } = await svc(cwd, [...args, "--json", "--yes"], options);
+    expect([code, err], out + err).to.deep.equal([0, ""]);
+    return JSON.parse(out);
+  }
+
+  async function newApp(name: string): Promise<number> {
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
+    const [{ id: userId }] = await service.db.query("SELECT id FROM person ORDER BY id LIMIT 1");
+    await service.rest("POST", `/v1/apps/${body.app.id}/editors`, { as: "admin", body: { userId } });
+    await service.rest("POST", `/v1/apps/${body.app.id}/publish`, { as: "admin" });
+    return body.app.id;
+  }
+
+  async function newProject(app?: number): Promise<{ folder: string; app: number }> {
+    const folder = newFolder();
+    const id = app ?? (await newApp("project"));
+    await json(folder, ["init", "--url", service.url, "--app", String(id)]);
+    return { folder, app: id };
+  }
+
+  function write(folder: string, file: string, content: string): void {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), content);
+  }
+
+  before(async () => {
+    service = await startTestService();
+  });
+  after(async () => {
+    await service?.stop();
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("answers wrong use with 2, and names the problem", async () => {
+    const { folder } = await newProject();
+    const cases: [string[], RegExp, Record<string, string>?][] = [
+      [["no-such-command"], /unknown command/],
+      [["run"], /missing required argument/],
+      [["run", "x", "--payload", "{"], /--payload must be JSON, @file or -/],
+      [["run", "x", "--payload", "[1]"], /--payload must be a JSON object/],
+      [["run", "x", "--payload", "@none.json"], /none\.json cannot be read/],
+      [["diff", "--nonsense"], /unknown option/],
+      [["status"], /SVC_URL must be an http or https address/, { SVC_URL: "ftp://x" }],
+      [["status"], /SVC_APP must be the ID of an app/, { SVC_APP: "x" }],
+      [["publish", "hello"], /nobody can be asked here/],
+      [["completion", "tcsh"], /bash, zsh and fish/],
+    ];
+    await service.rest("POST", `/v3/apps/${(await project(folder)).app}/actions`, {
+      body: { name: "hello", code: "async function execute() {}", triggers: [{ trigger: "manual" }] },
+    });
+    for (const [args, message, env] of cases) {
+      const { code, err } = await svc(folder, args, env ? { env } : {});
+      expect(code, `${args.join(" ")}: ${err}`).to.equal(2);
+      expect(err).to.match(message);
+    }
+    const { code, err } = await svc(newFolder(), ["status"]);
+    expect([code, err]).to.deep.equal([2, "error no server is named; run svc init, or set SVC_URL\n"]);
+  });
+
+  const project = async (folder: string) => JSON.parse(readFileSync(join(folder, "svc.json"), "utf8"));
+
+  it("answers failures of the service with 1, as text or as JSON alone", async () => {
+    const { folder } = await newProject();
+    const plain = await svc(folder, ["run", "nothing"]);
+    expect([plain.code, plain.out]).to.deep.equal([1, ""]);
+    expect(plain.err).to.match(/^error ACTION_NOT_FOUND: /);
+    const { code, out, err } = await svc(folder, ["run", "nothing", "--json"]);
+    expect([code, err]).to.deep.equal([1, ""]);
+    expect(JSON.parse(out)).to.include({ status: "ACTION_NOT_FOUND" });
+    const signedOut = await svc(folder, ["status"], { env: { SVC_TOKEN: "" } });
+    expect([signedOut.code, signedOut.err]).to.deep.equal([
+      1,
+      "error not signed in; run svc login, or set SVC_TOKEN\n",
+    ]);
+    const away = await svc(folder, ["status"], { env: { SVC_URL: "http://127.0.0.1:1" } });
+    expect([away.code, away.err]).to.match(/1,error http:\/\/127\.0\.0\.1:1 does not answer/);
+  });
+
+  it("runs an action with a payload from an argument, a file and standard input", async () => {
+    const { folder, app } = await newProject();
+    const code =
+      "async function execute({ payload }) { console.log('seen'); if (payload.bad) throw new Error('bad payload'); return payload; }";
+    const body = { name: "echo", code, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", `/v3/apps/${app}/actions`, { body });
+    write(folder, "p.json", '{"from": "file"}');
+    for (const [given, expected, input] of [
+      ['{"from": "text"}', { from: "text" }, ""],
+      ["@p.json", { from: "file" }, ""],
+      ["-", { from: "stdin" }, '{"from": "stdin"}'],
+    ] as const) {
+      const answer = await json(folder, ["run", "echo", "--payload", given], { input });
+      expect(answer.result).to.deep.equal(expected);
+      expect(JSON.stringify(answer.console)).to.contain("seen");
+    }
+    const failed = await svc(folder, ["run", "echo", "--payload", '{"bad": 1}']);
+    expect(failed.code).to.equal(1);
+    expect(failed.err).to.contain("bad payload");
+    const { runs } = await json(folder, ["logs"]);
+    expect(runs.map(({ state }: { state: string }) => state)).to.deep.equal([
+      "completed",
+      "completed",
+      "completed",
+      "failed",
+    ]);
+  });
+
+  it("sets a setting from standard input, and prints no private or protected value", async () => {
+    const { folder } = await newProject();
+    await json(folder, ["settings", "set", "title"], { input: "Shown\n" });
+    await json(folder, ["settings", "set", "_note"], { input: "cli-private-canary\n" });
+    await json(folder, ["settings", "set", "__key"], { input: '{"deep": "cli-protected-canary"}' });
+    const { settings } = await json(folder, ["settings", "list"]);
+    expect(settings).to.deep.equal([
+      { key: "__key", tier: "protected" },
+      { key: "_note", tier: "private" },
+      { key: "title", tier: "public", value: "Shown" },
+    ]);
+    for (const args of [["settings"], ["settings", "list"], ["status"]]) {
+      const { out, err } = await svc(folder, args);
+      expect(out + err, args.join(" ")).not.to.contain("canary");
+    }
+    await json(folder, ["settings", "unset", "title"]);
+    expect((await json(folder, ["settings"])).settings).to.have.length(2);
+  });
+
+  it("saves a token for one server and app, readable by its person only, and never prints it", async () => {
+    const { folder } = await newProject();
+    const noToken = { SVC_TOKEN: "" };
+    const input = `${service.tokens.editor}\n`;
+    const wrong = await svc(folder, ["login", "--token-stdin"], { env: noToken, input: "svc_editor_wrong" });
+    expect(wrong.code).to.equal(1);
+    const { out, err } = await svc(folder, ["login", "--token-stdin"], { env: noToken, input });
+    expect(out + err)
+      .to.contain("Signed in")
+      .and.not.to.contain(service.tokens.editor);
+    const { statSync } = await import("node:fs");
+    const file = join(folder, ".config/credentials.json");
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    expect((await svc(folder, ["settings"], { env: noToken })).code).to.equal(0);
+    const elsewhere = { ...noToken, SVC_URL: service.url.replace("127.0.0.1", "localhost") };
+    expect((await svc(folder, ["settings"], { env: elsewhere })).err).to.contain("not signed in");
+    expect((await svc(folder, ["logout"], { env: noToken })).code).to.equal(0);
+    expect((await svc(folder, ["settings"], { env: noToken })).err).to.contain("not signed in");
+  });
+
+  it("prints completions that the shells accept", async () => {
+    const folder = newFolder();
+    const { out } = await svc(folder, ["completion", "bash"]);
+    write(folder, "svc.bash", out);
+    const script = "source ./svc.bash; COMP_WORDS=(svc pu); COMP_CWORD=1; _svc; echo ${COMPREPLY[@]}";
+    const bash = spawn("bash", ["-c", script], { cwd: folder });
+    expect((await text(bash.stdout)).trim().split(" ").sort()).to.deep.equal(["publish", "pull", "push"]);
+    for (const shell of ["zsh", "fish"]) expect((await svc(folder, ["completion", shell])).out).to.contain("rollback");
+  });
+
+  it("goes from an empty folder to a published, tested action, and back", async () => {
+    const { folder } = await newProject();
+    expect(existsSync(join(folder, "AGENTS.md"))).to.equal(true);
+    expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(3);
+    const { plan } = await json(folder, ["push"]);
+    expect(plan.created).to.deep.include({ kind: "action", name: "hello" });
+    expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(0);
+    const { tests } = await json(folder, ["test"]);
+    expect(tests).to.deep.equal([{ action: "hello", name: "greets by name", passed: true }]);
+    await json(folder, ["publish", "hello", "--tested"]);
+    const live = { env: { SVC_TOKEN: service.tokens.editor } };
+    expect((await json(folder, ["run", "hello", "--payload", '{"name": "Ada"}'], live)).result).to.deep.equal({
+      text: "Hello Ada",
+    });
+
+    write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Bye ${name}`;\n");
+    const failing = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
+    expect([failing.code, failing.err]).to.match(/^1,.*1 of 1 tests failed/s);
+    await json(folder, ["push"]);
+    await json(folder, ["publish"]);
+    expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
+    expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
+    await json(folder, ["rollback", "hello"]);
+    expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hello world" });
+    expect((await json(folder, ["publish"])).published).to.deep.equal([]);
+  });
+
+  it("refuses a push after another person's, shows the difference, and loses nothing", async () => {
+    const first = await newProject();
+    await json(first.folder, ["push"]);
+    const second = await newProject(first.app);
+    rmSync(join(second.folder, "actions"), { recursive: true });
+    await json(second.folder, ["pull", "--force"]);
+    const file = "actions/hello/action.ts";
+    expect(existsSync(join(second.folder, "actions/hello/action.js"))).to.equal(true);
+    write(
+      first.folder,
+      file,
+      readFileSync(join(first.folder, file), "utf8").replace("Greets a person.", "Greets people."),
+    );
+    await json(first.folder, ["push"]);
+    const theirs = join(second.folder, "actions/hello/action.js");
+    writeFileSync(theirs, readFileSync(theirs, "utf8").replace("Greets a person.", "Says hello."));
+    const { code, out } = await svc(second.folder, ["push", "--yes", "--json"]);
+    expect(code).to.equal(1);
+    const refusal = JSON.parse(out);
+    expect(refusal.status, out).to.equal("MANIFEST_CHANGED");
+    expect(refusal.differences[0].patch).to.contain('+  "description": "Greets people."');
+    const pulled = await svc(second.folder, ["pull"]);
+    expect([pulled.code, pulled.err]).to.match(/^1,.*both sides changed action hello/s);
+    expect(readFileSync(theirs, "utf8")).to.contain("Says hello.");
+    await json(second.folder, ["push", "--force"]);
+    const late = await svc(first.folder, ["push", "--yes"]);
+    expect([late.code, late.err]).to.match(/^1,.*Says hello/s);
+  });
+});
