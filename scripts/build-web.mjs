@@ -18,6 +18,7 @@ const ASSETS = "assets";
  * What it imports while it runs imports `core` anew, which is there by then.
  */
 const PAGES = {
+  consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
   docs: { entry: "src/web/docs/page.ts", title: "Docs · App Actions" },
   "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
   graphiql: { entry: "src/web/graphiql/page.tsx", title: "GraphiQL · App Actions" },
@@ -249,14 +250,15 @@ const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) =
 if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
-  const [shared, signIn, docs] = await Promise.all([
+  const [shared, signIn, docs, consent] = await Promise.all([
     Promise.all([buildWorkers(), buildMonacoStyle()]).then((files) => buildPages(["graphiql", "studio"], ...files)),
     // So small that files in common with others cost it more than they spare.
     buildPages(["sign-in"]),
     buildPages(["docs"]),
+    buildPages(["consent"]),
     buildClient(),
   ]);
-  const pages = { ...shared, ...signIn, ...docs };
+  const pages = { ...shared, ...signIn, ...docs, ...consent };
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
   await compress(pages);
   await writeFile(stampFile, stamp);

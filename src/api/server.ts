@@ -13,6 +13,7 @@ import type { OpenId } from "../operations/accounts/open-id.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
+import type { Oauth } from "../operations/oauth/oauth.js";
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
@@ -40,6 +41,7 @@ import { registerKeptScripts } from "./kept-scripts.js";
 import { registerManifestSchema } from "./manifest-schema-route.js";
 import { registerMcp } from "./mcp/routes.js";
 import { registerMediaBytes } from "./media-bytes.js";
+import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
@@ -64,6 +66,7 @@ export interface ApiOptions {
   sessions: PageSessions;
   reports: DeliveryReports;
   toolCalls: ToolCalls;
+  oauth: Oauth;
   scripts: KeptScripts;
   /** The service's address for people and browsers, without a closing slash. */
   baseUrl: string;
@@ -161,7 +164,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
-  const { callers, openId, toolCalls, patience, turns, limiter, httpTriggers, measures, tracing } = options;
+  const { callers, openId, toolCalls, oauth, patience, turns, limiter, httpTriggers, measures, tracing } = options;
   const { graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
@@ -220,6 +223,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerFirstPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });
+  registerOauth(app, { oauth, pages, addressFor: docs.addressFor, log });
   registerMcp(app, { resolvers, toolCalls, docs, schema, publicUrl, log });
   registerOpenapi(app, schema, baseUrl);
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>

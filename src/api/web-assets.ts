@@ -96,7 +96,7 @@ export function wantsPage(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }
 
-export type PageName = "graphiql" | "sign-in" | "studio";
+export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 
 /** Pages whose HTML is made elsewhere; only their script and style are built. */
 export type AssetsName = "docs";

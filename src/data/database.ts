@@ -71,6 +71,7 @@ import { DeclaredSettings1764300100000 } from "../../migrations/1764300100000-de
 import { Visitors1764400000000 } from "../../migrations/1764400000000-visitors.js";
 import { BrowserHolder1764410000000 } from "../../migrations/1764410000000-browser-holder.js";
 import { TokenUses1764500000000 } from "../../migrations/1764500000000-token-uses.js";
+import { OauthGrants1764600000000 } from "../../migrations/1764600000000-oauth-grants.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -146,6 +147,7 @@ export const MIGRATIONS = [
   Visitors1764400000000,
   BrowserHolder1764410000000,
   TokenUses1764500000000,
+  OauthGrants1764600000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

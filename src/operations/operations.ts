@@ -31,6 +31,7 @@ import { createMedia } from "./media/media.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
 import { createMessaging, outletOf } from "./messaging.js";
+import { Oauth } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
 import { listAudit, type Trail } from "./records/audit.js";
@@ -220,6 +221,7 @@ export async function createOperations(surroundings: Surroundings) {
     appVersions,
     trail,
     toolCalls: createToolCalls({ db, gate }),
+    oauth: new Oauth({ db, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueRoom.depths),
     dataKeys,

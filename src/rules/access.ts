@@ -20,6 +20,11 @@ export interface Caller {
   organizations: ReadonlyMap<number, Role>;
   /** Scopes of an API token; null for a token without scopes and for all other kinds. */
   scopes: readonly Scope[] | null;
+  /**
+   * Role of the person who let a program in, for an OAuth token: it can do no more than the person. Null if the person has no role on the
+   * app any more; absent for all other credentials.
+   */
+  grantor?: Role | null;
   /** Set for a session of a person's sign-in; `provisional`, with no role, until the person registers a passkey. Absent for tokens. */
   session?: "full" | "provisional";
   /** The run that a task token was made for. */
@@ -285,7 +290,8 @@ export function allows(operation: Operation, standing: Standing, scopes: readonl
 /** True if the caller can do the operation on the app. An administrator reaches every ID; whether the app exists is checked elsewhere. */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = standingOn(caller, appId);
-  return standing !== null && allows(operation, standing, caller.scopes);
+  if (standing === null || !allows(operation, standing, caller.scopes)) return false;
+  return caller.grantor === undefined || (caller.grantor !== null && allows(operation, caller.grantor));
 }
 
 /** True if the caller can do the operation in the organization. An administrator reaches every ID, as above. */

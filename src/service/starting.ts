@@ -178,9 +178,9 @@ export class Starting {
     const rooms = createBodyRooms();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
-    const { httpTriggers, toolCalls } = operations;
+    const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
-    const ofApi = { openId, toolCalls, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
+    const ofApi = { openId, toolCalls, oauth, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const api = await createApi({ ...shared, ...ofApi, ...addresses });
     const { schema, documents, handle } = api;

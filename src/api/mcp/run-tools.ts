@@ -38,7 +38,7 @@ async function start(
   { action, payload, wait }: { action: number | string; payload: object; wait: number },
 ) {
   const { call, appId } = context;
-  const query = { ...(copy === "draft" && { copy }), ...(typeof action === "string" && { by: "name" }) };
+  const query = { copy, ...(typeof action === "string" && { by: "name" }) };
   const { runId } = await call("POST", RUN, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
   const run = await waitForRun(context, runId, wait);
@@ -58,7 +58,7 @@ export const runTools: readonly Tool[] = [
     name: "run_draft",
     title: "Run a draft",
     description: "Runs the draft of a server action and returns its result, error and console.",
-    needs: ["runAction", "updateAction", "listRuns"],
+    needs: ["runDraft", "listRuns"],
     changes: true,
     input: runInput,
     run: (args, context) => start(context, "draft", args),
@@ -67,7 +67,7 @@ export const runTools: readonly Tool[] = [
     name: "run_live",
     title: "Run the live version",
     description: "Runs the published version of a server action, with its real effects.",
-    needs: ["runAction", "listRuns"],
+    needs: ["runLive", "listRuns"],
     changes: true,
     isLive: true,
     input: runInput,

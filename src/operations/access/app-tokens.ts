@@ -38,7 +38,7 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 };
 
 const VALID =
-  "kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
+  "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${VALID}`;
 const WARN_BEFORE = "interval '7 days'";
 /* Of several processes, the one that writes the time warns. */

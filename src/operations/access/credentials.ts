@@ -10,7 +10,7 @@ import { ActionError, tooOften } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
 import { allows, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { isAbove, ROLES, type Role } from "../../rules/roles.js";
+import { highestOf, isAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /** Channel of the notice that a credential, by its id, has ended; without one, that any credential or right may have changed. */
@@ -55,6 +55,8 @@ interface FoundRow {
   scopes: Scope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
+  /** Roles of the person behind an OAuth token on its app; null for all other credentials. */
+  granted: Role[] | null;
   session: "full" | "provisional" | null;
   isSessionDue: boolean | null;
   /** True for a token whose last use was stored more than a minute ago, or never. */
@@ -67,6 +69,9 @@ const FIND = `
          c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
          least(c.expires_at, CASE WHEN c.page_session THEN (SELECT expires_at FROM credential p WHERE p.id = c.parent_id) END)
            AS "expiresAt",
+         CASE WHEN c.grant_id IS NOT NULL THEN ARRAY(
+           SELECT 'owner' FROM person g WHERE g.id = c.person_id AND g.is_administrator
+           UNION ALL SELECT role FROM app_role g WHERE g.person_id = c.person_id AND g.app_id = c.app_id) END AS granted,
          c.action_id AS "actionId", c.scopes, run.copy AS "runCopy", run.depth AS "runDepth",
          CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(app_id, role)) FROM app_role WHERE person_id = c.person_id) END AS roles,
@@ -81,6 +86,7 @@ const FIND = `
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
+     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND g.revoked_at IS NULL))
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
        ELSE EXISTS (SELECT FROM credential p
@@ -133,6 +139,7 @@ function toCaller(row: FoundRow): Caller {
     roles: highestByApp(row.roles ?? []),
     organizations: new Map(row.organizations ?? []),
     scopes: row.scopes,
+    ...(row.granted && { grantor: highestOf(row.granted) }),
     runId: row.runId,
     runDepth: row.runDepth ?? 0,
     debugs: row.actionId,

@@ -1,0 +1,253 @@
+/** /oauth/* and its metadata: programs sign in by OAuth 2.1, people let them in on a page of the service. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import type { Decision, Oauth } from "../../operations/oauth/oauth.js";
+import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
+import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
+import { SCOPES, type Scope } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { isObject } from "../../rules/described.js";
+import { errorReply } from "../error-reply.js";
+import type { WebPages } from "../web-assets.js";
+
+const FORM_MAX_BYTES = 32 * 1024;
+/** Requests without a credential, and guesses of codes, per address or person and minute. */
+const REQUESTS_PER_ADDRESS = 240;
+const DECISIONS_PER_PERSON = 120;
+const WINDOW_MS = 60_000;
+
+export interface OauthOptions {
+  oauth: Oauth;
+  pages: WebPages;
+  /** The address by which this reader reaches the service. */
+  addressFor: (request: FastifyRequest) => string;
+  log: Logger;
+}
+
+type Given = Record<string, string | undefined>;
+
+/** Parameters of a form or a query. @throws OauthFailure for one that is given twice (RFC 6749, section 3.1) */
+function parametersOf(text: string): Given {
+  const given: Given = {};
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (Object.hasOwn(given, name)) throw new OauthFailure("invalid_request", `${name} is given twice`);
+    if (value !== "") given[name] = value;
+  }
+  return given;
+}
+
+const queryOf = ({ url }: FastifyRequest): string =>
+  url.slice(url.indexOf("?") < 0 ? url.length : url.indexOf("?") + 1);
+
+function sendFailure(reply: FastifyReply, error: unknown, log: Logger): FastifyReply {
+  reply.header("cache-control", "no-store");
+  if (error instanceof OauthFailure) {
+    const http = error.code === "invalid_client" ? 401 : 400;
+    return reply.code(http).send({ error: error.code, error_description: error.message });
+  }
+  const { http, headers, body } = errorReply(error, log);
+  const code = http === 429 ? "slow_down" : http < 500 ? "invalid_request" : "server_error";
+  return reply
+    .code(http)
+    .headers(headers)
+    .send({ ...body, error: code, error_description: body.error });
+}
+
+function metadataOf(base: string) {
+  return {
+    issuer: base,
+    authorization_endpoint: `${base}/oauth/authorize`,
+    token_endpoint: `${base}/oauth/token`,
+    registration_endpoint: `${base}/oauth/register`,
+    revocation_endpoint: `${base}/oauth/revoke`,
+    device_authorization_endpoint: `${base}/oauth/device_authorization`,
+    scopes_supported: SCOPES,
+    response_types_supported: ["code"],
+    response_modes_supported: ["query"],
+    grant_types_supported: GRANT_TYPES,
+    token_endpoint_auth_methods_supported: ["none"],
+    revocation_endpoint_auth_methods_supported: ["none"],
+    code_challenge_methods_supported: ["S256"],
+    authorization_response_iss_parameter_supported: true,
+    service_documentation: `${base}/docs/agents`,
+  };
+}
+
+const resourceOf = (base: string, resource: string) => ({
+  resource,
+  authorization_servers: [base],
+  scopes_supported: SCOPES,
+  bearer_methods_supported: ["header"],
+  resource_name: "Svc App Actions",
+  resource_documentation: `${base}/docs/agents`,
+});
+
+function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
+  const server = (request: FastifyRequest, reply: FastifyReply) =>
+    reply.header("cache-control", "no-store").send(metadataOf(addressFor(request)));
+  for (const path of ["", "/mcp"]) {
+    app.get(`/.well-known/oauth-authorization-server${path}`, server);
+    app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
+      const base = addressFor(request);
+      return reply.header("cache-control", "no-store").send(resourceOf(base, `${base}${path}`));
+    });
+  }
+}
+
+/** What programs call without a credential, with forms. */
+function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
+  const requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS, windowMs: WINDOW_MS });
+  const count = ({ context }: FastifyRequest) => {
+    const retryAfter = requests.take(addressBlock(context.address ?? ""));
+    if (retryAfter > 0) throw tooOften("too many requests from this address", retryAfter);
+  };
+
+  app.register(async (plugin) => {
+    plugin.removeAllContentTypeParsers();
+    plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
+      done(null, body),
+    );
+    const form = (path: string, answer: (given: Given, request: FastifyRequest) => Promise<object>) =>
+      plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
+        try {
+          count(request);
+          const body = await answer(parametersOf(typeof request.body === "string" ? request.body : ""), request);
+          return await reply.header("cache-control", "no-store").send(body);
+        } catch (error) {
+          return sendFailure(reply, error, log);
+        }
+      });
+    form("/oauth/token", (given) => oauth.token(given).then((answer) => ({ ...answer })));
+    form("/oauth/revoke", (given) => oauth.revoke(given).then(() => ({})));
+    form("/oauth/device_authorization", async (given, request) => {
+      const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(given);
+      const page = `${addressFor(request)}/oauth/device`;
+      return {
+        device_code: deviceCode,
+        user_code: userCode,
+        verification_uri: page,
+        verification_uri_complete: `${page}?user_code=${userCode}`,
+        expires_in: expiresIn,
+        interval,
+      };
+    });
+  });
+
+  app.post("/oauth/register", { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
+    try {
+      count(request);
+      const client = await oauth.clients.register(request.body, request.context.address);
+      return await reply.code(201).header("cache-control", "no-store").send(registered(client));
+    } catch (error) {
+      return sendFailure(reply, error, log);
+    }
+  });
+}
+
+const registered = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
+  client_id: id,
+  client_name: name,
+  redirect_uris: redirectUris,
+  grant_types: grantTypes,
+  response_types: grantTypes.includes("authorization_code") ? ["code"] : [],
+  token_endpoint_auth_method: "none",
+});
+
+/** The signed-in person. @throws UNAUTHORIZED, FORBIDDEN for a credential that is no person's */
+function personOf({ context: { caller } }: FastifyRequest): number {
+  if (!caller) throw new ActionError("UNAUTHORIZED");
+  if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
+    throw new ActionError("FORBIDDEN");
+  if (caller.session === "provisional") throw new ActionError("FORBIDDEN");
+  return caller.personId;
+}
+
+/** @throws REQUEST_INVALID */
+function decisionOf(body: unknown, personId: number): Decision | null {
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
+  const { allow, appId, scopes } = body;
+  if (allow === false) return null;
+  const isRight =
+    allow === true &&
+    Number.isSafeInteger(appId) &&
+    Array.isArray(scopes) &&
+    scopes.every((scope) => (SCOPES as readonly unknown[]).includes(scope));
+  if (!isRight) throw new ActionError("REQUEST_INVALID", "allow, appId and scopes must say what the program may");
+  return { personId, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
+}
+
+/** Faults of the program's request, in the words of the service for the page. */
+const asActionError = (error: unknown): unknown =>
+  error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
+
+/** What a signed-in person sees and decides. A change by the cookie must come from the service's own page, like every other. */
+function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
+  const decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON, windowMs: WINDOW_MS });
+  const entered = (request: FastifyRequest): number => {
+    const personId = personOf(request);
+    const retryAfter = decisions.take(String(personId));
+    if (retryAfter > 0) throw tooOften("too many requests", retryAfter);
+    return personId;
+  };
+
+  const page = (request: FastifyRequest, reply: FastifyReply) => {
+    const { caller } = request.context;
+    const isPerson = caller?.kind === "editor" || caller?.kind === "admin";
+    return pages.send(reply.header("vary", "Cookie"), isPerson ? "consent" : "sign-in");
+  };
+  app.get("/oauth/authorize", page);
+  app.get("/oauth/device", page);
+
+  app.get("/oauth/consent", async (request, reply) => {
+    const personId = entered(request);
+    try {
+      const { client, redirectUri, scopes } = await oauth.readAuthorization(parametersOf(queryOf(request)));
+      const apps = await oauth.grantableApps(personId);
+      const { protocol, host } = new URL(redirectUri);
+      const to = host === "" ? protocol : host;
+      return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, apps });
+    } catch (error) {
+      throw asActionError(error);
+    }
+  });
+  app.post("/oauth/consent", async (request, reply) => {
+    const decision = decisionOf(request.body, entered(request));
+    try {
+      const asked = await oauth.readAuthorization(parametersOf(queryOf(request)));
+      const redirectTo = await oauth.authorize(asked, decision, addressFor(request));
+      return await reply.header("cache-control", "no-store").send({ redirectTo });
+    } catch (error) {
+      throw asActionError(error);
+    }
+  });
+  app.get<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
+    const personId = entered(request);
+    const found = await oauth.devices.find(request.params.userCode.slice(0, 20));
+    if (!found) throw new ActionError("NOT_FOUND", "no program waits for this code");
+    const { clientName, scopes, appId } = found;
+    const apps = await oauth.grantableApps(personId);
+    return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });
+  });
+  app.post<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
+    const decision = decisionOf(request.body, entered(request));
+    await oauth.decideDevice(request.params.userCode.slice(0, 20), decision);
+    return reply.header("cache-control", "no-store").send({ status: decision ? "ALLOWED" : "REFUSED" });
+  });
+  app.get("/oauth/grants", async (request, reply) =>
+    reply.header("cache-control", "no-store").send({ grants: await oauth.grants.listOf(personOf(request)) }),
+  );
+  app.delete<{ Params: { id: string } }>("/oauth/grants/:id", async (request) => {
+    const personId = personOf(request);
+    const id = /^[1-9]\d{0,14}$/.test(request.params.id) ? Number(request.params.id) : 0;
+    await oauth.grants.revoke(personId, id);
+    return { status: "GRANT_ENDED" };
+  });
+}
+
+export function registerOauth(app: FastifyInstance, options: OauthOptions): void {
+  registerMetadata(app, options.addressFor);
+  registerProgramRoutes(app, options);
+  registerPersonRoutes(app, options);
+}

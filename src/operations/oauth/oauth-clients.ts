@@ -1,0 +1,130 @@
+/** Registered programs (RFC 7591): any program may register, which gives it no right. A person lets it in later. */
+import { randomBytes } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { z } from "zod";
+import { rows } from "../../data/database.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { tooOften } from "../../errors.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { OauthFailure } from "./oauth-failure.js";
+
+export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+export const GRANT_TYPES = ["authorization_code", "refresh_token", DEVICE_GRANT] as const;
+
+const REDIRECTS_MAX = 10;
+const URI_MAX_CHARACTERS = 2_000;
+const REGISTRATIONS_PER_ADDRESS = 60;
+const REGISTRATION_WINDOW_MS = 3_600_000;
+/** Clients without a grant are removed after this time. */
+const UNUSED_CLIENT_HOURS = 24;
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+/** Schemes of desktop programs that have no dot in them; others need one (RFC 8252, section 7.1). */
+const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
+
+export interface OauthClient {
+  id: string;
+  name: string;
+  redirectUris: string[];
+  grantTypes: string[];
+}
+
+const registration = z.object({
+  client_name: z.string().trim().min(1).max(100).default("A program"),
+  redirect_uris: z.array(z.string().max(URI_MAX_CHARACTERS)).max(REDIRECTS_MAX).default([]),
+  grant_types: z.array(z.string().max(100)).max(10).default(["authorization_code", "refresh_token"]),
+  response_types: z.array(z.string().max(100)).max(10).optional(),
+  token_endpoint_auth_method: z.string().max(100).default("none"),
+});
+
+/** True for an address that a code may be sent to: https, this machine, or a program's own scheme. */
+export function isAllowedRedirect(text: string): boolean {
+  const url = URL.parse(text);
+  if (url?.hash !== "" || text.includes("#") || url.username !== "" || url.password !== "") return false;
+  if (url.protocol === "https:") return true;
+  if (url.protocol === "http:") return LOOPBACK.includes(url.hostname);
+  return DESKTOP_SCHEMES.includes(url.protocol) || url.protocol.slice(0, -1).includes(".");
+}
+
+/** Exact comparison; a program on this machine may use any port (RFC 8252, section 7.3). */
+export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient): boolean {
+  if (redirectUris.includes(uri)) return true;
+  const withoutPort = (text: string): string | null => {
+    const url = URL.parse(text);
+    if (url?.protocol !== "http:" || !LOOPBACK.includes(url.hostname) || !isAllowedRedirect(text)) return null;
+    url.port = "";
+    return url.href;
+  };
+  const wanted = withoutPort(uri);
+  return wanted !== null && redirectUris.some((known) => withoutPort(known) === wanted);
+}
+
+/** Letters, digits and marks that cannot imitate the page around them. */
+const plainName = (name: string): string => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
+
+export class OauthClients {
+  readonly #db: DataSource;
+  readonly #registrations = createTokenBucket({ limit: REGISTRATIONS_PER_ADDRESS, windowMs: REGISTRATION_WINDOW_MS });
+
+  constructor(db: DataSource) {
+    this.#db = db;
+  }
+
+  async find(id: string): Promise<OauthClient | null> {
+    const [found] = await rows<OauthClient>(
+      this.#db,
+      `SELECT id, name, redirect_uris AS "redirectUris", grant_types AS "grantTypes" FROM oauth_client WHERE id = $1`,
+      [id],
+    );
+    return found ?? null;
+  }
+
+  /** @throws OauthFailure; RATE_LIMIT_EXCEEDED */
+  async register(body: unknown, address: string | undefined): Promise<OauthClient> {
+    const { success, data, error } = registration.safeParse(body);
+    if (!success) {
+      const [fault] = error.issues;
+      throw new OauthFailure("invalid_client_metadata", `${fault?.path.join(".") || "the body"}: ${fault?.message}`);
+    }
+    if (data.token_endpoint_auth_method !== "none") {
+      throw new OauthFailure("invalid_client_metadata", 'token_endpoint_auth_method must be "none"');
+    }
+    const known = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
+    if (known.length === 0) throw new OauthFailure("invalid_client_metadata", "grant_types has none that is supported");
+    const refused = data.redirect_uris.find((uri) => !isAllowedRedirect(uri));
+    if (refused !== undefined) {
+      const problem = "must be https, http to this machine, or a scheme of the program, without a fragment";
+      throw new OauthFailure("invalid_redirect_uri", `redirect_uris ${problem}`);
+    }
+    if (known.includes("authorization_code") && data.redirect_uris.length === 0) {
+      throw new OauthFailure("invalid_redirect_uri", "redirect_uris must name at least one address");
+    }
+    const retryAfter = this.#registrations.take(addressBlock(address ?? ""));
+    if (retryAfter > 0) throw tooOften("too many registrations from this address", retryAfter);
+    const client: OauthClient = {
+      id: `svc_client_${randomBytes(16).toString("base64url")}`,
+      name: plainName(data.client_name),
+      redirectUris: data.redirect_uris,
+      grantTypes: known,
+    };
+    await rows(this.#db, "INSERT INTO oauth_client (id, name, redirect_uris, grant_types) VALUES ($1, $2, $3, $4)", [
+      client.id,
+      client.name,
+      JSON.stringify(client.redirectUris),
+      JSON.stringify(client.grantTypes),
+    ]);
+    await this.#removeUnused();
+    return client;
+  }
+
+  /** Each registration removes some old clients that nobody let in, so that their number stays bounded. */
+  async #removeUnused(): Promise<void> {
+    await rows(
+      this.#db,
+      `DELETE FROM oauth_client WHERE id IN (
+         SELECT id FROM oauth_client c WHERE created_at < now() - $1 * interval '1 hour'
+            AND NOT EXISTS (SELECT FROM oauth_grant WHERE client_id = c.id) ORDER BY created_at LIMIT 100)`,
+      [UNUSED_CLIENT_HOURS],
+    );
+  }
+}

@@ -1,0 +1,101 @@
+/** Device codes (RFC 8628): a program without a browser shows a short code, and its person confirms it on another device. */
+import { randomInt } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { hashToken, newSecret } from "../access/tokens.js";
+import { OauthFailure } from "./oauth-failure.js";
+
+/** Consonants that spell no word and are not taken for digits (RFC 8628, section 6.1). */
+const ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
+const CODE_CHARACTERS = 8;
+const LIFETIME_SECONDS = 600;
+const POLL_SECONDS = 5;
+
+export interface DeviceRequest {
+  clientId: string;
+  clientName: string;
+  scopes: string[];
+  appId: number | null;
+}
+
+export interface StartedDevice {
+  deviceCode: string;
+  userCode: string;
+  expiresIn: number;
+  interval: number;
+}
+
+/** The code as it is stored: people write it with or without a dash, in any case. */
+const normalized = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
+
+function newUserCode(): string {
+  let code = "";
+  for (let at = 0; at < CODE_CHARACTERS; at += 1) code += ALPHABET[randomInt(ALPHABET.length)];
+  return code;
+}
+
+export class OauthDevices {
+  readonly #db: DataSource;
+
+  constructor(db: DataSource) {
+    this.#db = db;
+  }
+
+  async start(clientId: string, scopes: readonly string[], appId: number | null): Promise<StartedDevice> {
+    const [deviceCode, userCode] = [newSecret("svc_device"), newUserCode()];
+    await rows(this.#db, "DELETE FROM oauth_device WHERE expires_at < now() - interval '1 hour'");
+    await rows(
+      this.#db,
+      `INSERT INTO oauth_device (hash, user_code, client_id, scopes, app_id, expires_at)
+       VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 second')`,
+      [hashToken(deviceCode), userCode, clientId, scopes, appId, LIFETIME_SECONDS],
+    );
+    const shown = `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
+    return { deviceCode, userCode: shown, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
+  }
+
+  /** Finds a code that waits for a person; null for one that is unknown, expired or decided. */
+  async find(userCode: string): Promise<DeviceRequest | null> {
+    const [found] = await rows<DeviceRequest>(
+      this.#db,
+      `SELECT d.client_id AS "clientId", c.name AS "clientName", d.scopes, d.app_id AS "appId"
+         FROM oauth_device d JOIN oauth_client c ON c.id = d.client_id
+        WHERE d.user_code = $1 AND d.expires_at > now() AND d.grant_id IS NULL AND NOT d.is_denied`,
+      [normalized(userCode)],
+    );
+    return found ?? null;
+  }
+
+  /** Records the person's decision once. @returns false if it was decided before */
+  async decide(userCode: string, grantId: number | null): Promise<boolean> {
+    const decided = await rows(
+      this.#db,
+      `UPDATE oauth_device SET grant_id = $2, is_denied = $2::bigint IS NULL
+        WHERE user_code = $1 AND expires_at > now() AND grant_id IS NULL AND NOT is_denied RETURNING 1 AS one`,
+      [normalized(userCode), grantId],
+    );
+    return decided.length > 0;
+  }
+
+  /** Answers one poll of the program with the ID of the grant, once. @throws OauthFailure */
+  async redeem(deviceCode: string, clientId: string): Promise<number> {
+    const [found] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
+      this.#db,
+      `WITH before AS (SELECT hash, polled_at FROM oauth_device WHERE hash = $1 AND client_id = $2 FOR UPDATE)
+       UPDATE oauth_device d SET polled_at = now() FROM before WHERE d.hash = before.hash
+       RETURNING d.grant_id AS "grantId", d.is_denied AS "isDenied", d.expires_at <= now() AS "isExpired",
+                 before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
+      [hashToken(deviceCode), clientId, POLL_SECONDS - 1],
+    );
+    if (!found) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
+    if (found.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
+    if (found.isDenied) throw new OauthFailure("access_denied", "the person refused");
+    if (found.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
+    if (found.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
+    const taken = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS one", [
+      hashToken(deviceCode),
+    ]);
+    if (taken.length === 0) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
+    return found.grantId;
+  }
+}

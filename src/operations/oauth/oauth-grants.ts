@@ -1,0 +1,228 @@
+/** Grants: that a person let a program into one app with some scopes. Stores codes and tokens of a grant as hashes. */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { SCOPES, type Scope } from "../../rules/access.js";
+import type { Role } from "../../rules/roles.js";
+import type { Credentials } from "../access/credentials.js";
+import { hashToken } from "../access/tokens.js";
+import { audit } from "../records/audit.js";
+
+export interface Grant {
+  id: number;
+  clientId: string;
+  personId: number;
+  appId: number;
+  scopes: Scope[];
+}
+
+/** A grant as its person sees it. Times are ISO 8601. */
+export interface GrantSummary {
+  id: number;
+  client: string;
+  appId: number;
+  scopes: Scope[];
+  createdAt: string;
+  lastUsedAt: string | null;
+}
+
+/** An app that a person may let programs into, with the scopes that the person's role has. */
+export interface GrantableApp {
+  id: number;
+  name: string;
+  role: Role;
+  scopes: readonly Scope[];
+}
+
+/** Scopes that a person of this role can give away: never more than the role itself may. */
+export function scopesOf(role: Role): readonly Scope[] {
+  switch (role) {
+    case "reader":
+      return ["read"];
+    case "operator":
+      return ["read", "run"];
+    case "editor":
+    case "admin":
+    case "owner":
+      return SCOPES;
+  }
+}
+
+const GRANT = `g.id, g.client_id AS "clientId", g.person_id AS "personId", g.app_id AS "appId", g.scopes`;
+
+export interface SecretRow {
+  grant: Grant;
+  redirectUri: string | null;
+  codeChallenge: string | null;
+  expiresAt: Date;
+  isUsed: boolean;
+  isRevoked: boolean;
+}
+
+export class OauthGrants {
+  readonly #db: DataSource;
+  readonly #credentials: Credentials;
+
+  constructor(db: DataSource, credentials: Credentials) {
+    this.#db = db;
+    this.#credentials = credentials;
+  }
+
+  /** Apps on which the person has a role, with an account's highest one. */
+  async grantableApps(personId: number): Promise<GrantableApp[]> {
+    const found = await rows<{ id: number; name: string; role: Role }>(
+      this.#db,
+      `SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
+         FROM person p CROSS JOIN app LEFT JOIN app_role r ON r.app_id = app.id AND r.person_id = p.id
+        WHERE p.id = $1 AND (p.is_administrator OR r.role IS NOT NULL)
+        ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role) LIMIT 500`,
+      [personId],
+    );
+    return found.map((app) => ({ ...app, scopes: scopesOf(app.role) }));
+  }
+
+  /** @throws FORBIDDEN if the person's role does not have these scopes */
+  async create(personId: number, clientId: string, appId: number, scopes: readonly Scope[]): Promise<Grant> {
+    const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
+    if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
+      throw new ActionError("FORBIDDEN", "your role on this app does not have these scopes");
+    }
+    return this.#db.transaction(async (manager) => {
+      const [made] = await rows<{ id: number }>(
+        manager,
+        "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes) VALUES ($1, $2, $3, $4) RETURNING id",
+        [clientId, personId, appId, scopes],
+      );
+      const data = { grantId: made!.id, clientId, scopes };
+      await audit(manager, { personId, credentialId: null }, { appId, type: "app.grant.create", data });
+      return { id: made!.id, clientId, personId, appId, scopes: [...scopes] };
+    });
+  }
+
+  /** A grant that still holds. */
+  async find(id: number): Promise<Grant | null> {
+    const [found] = await rows<Grant>(
+      this.#db,
+      `SELECT ${GRANT} FROM oauth_grant g WHERE g.id = $1 AND g.revoked_at IS NULL`,
+      [id],
+    );
+    return found ?? null;
+  }
+
+  async addSecret(
+    kind: "code" | "refresh",
+    secret: string,
+    grantId: number,
+    more: { expiresAt: Date; redirectUri?: string | null; codeChallenge?: string | null },
+  ): Promise<void> {
+    const { expiresAt, redirectUri = null, codeChallenge = null } = more;
+    await rows(
+      this.#db,
+      `INSERT INTO oauth_secret (hash, kind, grant_id, redirect_uri, code_challenge, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+      [hashToken(secret), kind, grantId, redirectUri, codeChallenge, expiresAt],
+    );
+  }
+
+  /** Finds a code or refresh token; one that was used before ends its grant, because somebody else has it too. */
+  async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
+    const [row] = await rows<Grant & Omit<SecretRow, "grant">>(
+      this.#db,
+      `SELECT ${GRANT}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
+              s.used_at IS NOT NULL AS "isUsed", g.revoked_at IS NOT NULL AS "isRevoked"
+         FROM oauth_secret s JOIN oauth_grant g ON g.id = s.grant_id WHERE s.hash = $1 AND s.kind = $2`,
+      [hashToken(secret), kind],
+    );
+    if (!row || row.isRevoked) return null;
+    if (row.isUsed) {
+      await this.#end(row.id);
+      return null;
+    }
+    const { redirectUri, codeChallenge, expiresAt, isUsed, isRevoked, ...grant } = row;
+    return { grant, redirectUri, codeChallenge, expiresAt, isUsed, isRevoked };
+  }
+
+  /** Marks a code or refresh token as used. @returns false if another request was first */
+  async spendSecret(secret: string): Promise<boolean> {
+    const used = await rows(
+      this.#db,
+      "UPDATE oauth_secret SET used_at = now() WHERE hash = $1 AND used_at IS NULL RETURNING 1 AS one",
+      [hashToken(secret)],
+    );
+    return used.length > 0;
+  }
+
+  /** Stores an access token: an API token of the app, bound to its grant. */
+  async addAccessToken(token: string, grant: Grant, clientName: string, expiresAt: Date): Promise<void> {
+    await rows(
+      this.#db,
+      `INSERT INTO credential (kind, hash, name, app_id, person_id, scopes, expires_at, grant_id)
+       VALUES ('api', $1, $2, $3, $4, $5, $6, $7)`,
+      [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, expiresAt, grant.id],
+    );
+    await rows(this.#db, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [grant.id]);
+    // Keeps the table small: tokens of this grant that ended a day ago.
+    await rows(this.#db, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
+      grant.id,
+    ]);
+  }
+
+  async listOf(personId: number): Promise<GrantSummary[]> {
+    const found = await rows<GrantSummary & { createdAt: Date; lastUsedAt: Date | null }>(
+      this.#db,
+      `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
+         FROM oauth_grant g JOIN oauth_client c ON c.id = g.client_id
+        WHERE g.person_id = $1 AND g.revoked_at IS NULL ORDER BY g.id DESC LIMIT 500`,
+      [personId],
+    );
+    return found.map((row) => ({
+      ...row,
+      createdAt: row.createdAt.toISOString(),
+      lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+    }));
+  }
+
+  /** Ends a person's own grant with all its tokens. @throws NOT_FOUND */
+  async revoke(personId: number, id: number): Promise<void> {
+    const [found] = await rows(
+      this.#db,
+      "SELECT 1 FROM oauth_grant WHERE id = $1 AND person_id = $2 AND revoked_at IS NULL",
+      [id, personId],
+    );
+    if (!found) throw new ActionError("NOT_FOUND", "no such grant");
+    await this.#end(id);
+  }
+
+  /** Ends the grant of a refresh or access token (RFC 7009); an unknown one is no failure. */
+  async revokeByToken(token: string, clientId: string): Promise<void> {
+    const [found] = await rows<{ id: number }>(
+      this.#db,
+      `SELECT g.id FROM oauth_grant g WHERE g.client_id = $2 AND (g.id IN (SELECT grant_id FROM oauth_secret WHERE hash = $1)
+          OR g.id IN (SELECT grant_id FROM credential WHERE hash = $1))`,
+      [hashToken(token), clientId],
+    );
+    if (found) await this.#end(found.id);
+  }
+
+  async #end(grantId: number): Promise<void> {
+    await this.#db.transaction(async (manager) => {
+      await this.#endIn(manager, grantId);
+      await this.#credentials.announce(manager);
+    });
+  }
+
+  async #endIn(manager: Executor, grantId: number): Promise<void> {
+    const ended = await rows<{ appId: number; personId: number }>(
+      manager,
+      `UPDATE oauth_grant SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL
+       RETURNING app_id AS "appId", person_id AS "personId"`,
+      [grantId],
+    );
+    await rows(manager, "UPDATE credential SET revoked_at = now() WHERE grant_id = $1 AND revoked_at IS NULL", [
+      grantId,
+    ]);
+    for (const { appId, personId } of ended) {
+      const caller = { personId, credentialId: null };
+      await audit(manager, caller, { appId, type: "app.grant.revoke", data: { grantId } });
+    }
+  }
+}

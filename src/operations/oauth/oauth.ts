@@ -1,0 +1,217 @@
+/** Sign-in of programs by OAuth 2.1: authorization code with PKCE, device code, refresh with rotation, revocation (RFC 7009). */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { ActionError } from "../../errors.js";
+import { SCOPES, type Scope } from "../../rules/access.js";
+import type { Credentials } from "../access/credentials.js";
+import { newSecret, newToken } from "../access/tokens.js";
+import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
+import { OauthDevices, type StartedDevice } from "./oauth-devices.js";
+import { OauthFailure } from "./oauth-failure.js";
+import { type Grant, type GrantableApp, OauthGrants } from "./oauth-grants.js";
+
+const CODE_MS = 60_000;
+const ACCESS_MS = 3_600_000;
+const REFRESH_MS = 30 * 86_400_000;
+const STATE_MAX_CHARACTERS = 2_000;
+
+export interface AuthorizationRequest {
+  client: OauthClient;
+  redirectUri: string;
+  scopes: Scope[];
+  state: string | null;
+  codeChallenge: string;
+}
+
+/** A choice of a person about a program. */
+export interface Decision {
+  personId: number;
+  appId: number;
+  scopes: readonly Scope[];
+}
+
+export interface TokenAnswer {
+  access_token: string;
+  token_type: "Bearer";
+  expires_in: number;
+  refresh_token: string;
+  scope: string;
+}
+
+type Parameters = Readonly<Record<string, string | undefined>>;
+
+/** @throws OauthFailure for a scope that does not exist; all scopes if none is named */
+function readScopes(text: string | undefined): Scope[] {
+  const named = [...new Set((text ?? "").split(" ").filter(Boolean))];
+  const unknown = named.find((name) => !(SCOPES as readonly string[]).includes(name));
+  if (unknown !== undefined) throw new OauthFailure("invalid_scope", `scope must be of ${SCOPES.join(" ")}`);
+  return named.length === 0 ? [...SCOPES] : (named as Scope[]);
+}
+
+function isChallengeOf(verifier: string, challenge: string): boolean {
+  if (!/^[\w.~-]{43,128}$/.test(verifier)) return false;
+  const made = createHash("sha256").update(verifier).digest();
+  const expected = Buffer.from(challenge, "base64url");
+  return made.length === expected.length && timingSafeEqual(made, expected);
+}
+
+export class Oauth {
+  readonly clients: OauthClients;
+  readonly devices: OauthDevices;
+  readonly grants: OauthGrants;
+
+  constructor(options: { db: DataSource; credentials: Credentials }) {
+    this.clients = new OauthClients(options.db);
+    this.devices = new OauthDevices(options.db);
+    this.grants = new OauthGrants(options.db, options.credentials);
+  }
+
+  async #client(id: string | undefined): Promise<OauthClient> {
+    const client = id === undefined ? null : await this.clients.find(id);
+    if (!client) throw new OauthFailure("invalid_client", "client_id is unknown; register first");
+    return client;
+  }
+
+  /**
+   * Reads the request of a program that sent a person to the service. Faults are shown to the person and never redirected: a redirect
+   * for a faulty request could be used to lead people elsewhere.
+   * @throws OauthFailure
+   */
+  async readAuthorization(given: Parameters): Promise<AuthorizationRequest> {
+    const client = await this.#client(given["client_id"]);
+    const redirectUri = given["redirect_uri"] ?? "";
+    if (!isRegisteredRedirect(redirectUri, client)) {
+      throw new OauthFailure("invalid_request", "redirect_uri is not registered for this program");
+    }
+    if (given["response_type"] !== "code")
+      throw new OauthFailure("unsupported_response_type", "response_type must be code");
+    const codeChallenge = given["code_challenge"] ?? "";
+    if (given["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
+      throw new OauthFailure("invalid_request", "code_challenge with code_challenge_method=S256 is required");
+    }
+    const state = given["state"] ?? null;
+    if (state !== null && state.length > STATE_MAX_CHARACTERS)
+      throw new OauthFailure("invalid_request", "state is too long");
+    return { client, redirectUri, scopes: readScopes(given["scope"]), state, codeChallenge };
+  }
+
+  /** Answers the address that the browser goes to next: the program's, with a code or with the refusal. */
+  async authorize(request: AuthorizationRequest, decision: Decision | null, issuer: string): Promise<string> {
+    const address = new URL(request.redirectUri);
+    if (request.state !== null) address.searchParams.set("state", request.state);
+    address.searchParams.set("iss", issuer);
+    if (!decision) {
+      address.searchParams.set("error", "access_denied");
+      return address.href;
+    }
+    const grant = await this.#grant(request.client, request.scopes, decision);
+    const code = newSecret("svc_code");
+    const { redirectUri, codeChallenge } = request;
+    await this.grants.addSecret("code", code, grant.id, {
+      expiresAt: new Date(Date.now() + CODE_MS),
+      redirectUri,
+      codeChallenge,
+    });
+    address.searchParams.set("code", code);
+    return address.href;
+  }
+
+  async #grant(client: OauthClient, asked: readonly string[], decision: Decision): Promise<Grant> {
+    const { personId, appId, scopes } = decision;
+    if (scopes.some((scope) => !asked.includes(scope))) {
+      throw new ActionError("REQUEST_INVALID", "scopes must be among those that the program asked for");
+    }
+    return this.grants.create(personId, client.id, appId, scopes);
+  }
+
+  async startDevice(given: Parameters): Promise<StartedDevice> {
+    const client = await this.#client(given["client_id"]);
+    if (!client.grantTypes.includes(DEVICE_GRANT))
+      throw new OauthFailure("unauthorized_client", "register the device grant first");
+    const app = given["app"];
+    if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
+      throw new OauthFailure("invalid_request", "app must be an ID");
+    return this.devices.start(client.id, readScopes(given["scope"]), app === undefined ? null : Number(app));
+  }
+
+  /** @throws NOT_FOUND for a code that waits for nobody */
+  async decideDevice(userCode: string, decision: Decision | null): Promise<void> {
+    const request = await this.devices.find(userCode);
+    const gone = new ActionError("NOT_FOUND", "no program waits for this code");
+    if (!request) throw gone;
+    const client = await this.#client(request.clientId);
+    const grant = decision === null ? null : await this.#grant(client, request.scopes, decision);
+    if (await this.devices.decide(userCode, grant?.id ?? null)) return;
+    if (grant) await this.grants.revoke(grant.personId, grant.id);
+    throw gone;
+  }
+
+  /** POST /oauth/token. @throws OauthFailure */
+  async token(given: Parameters): Promise<TokenAnswer> {
+    const client = await this.#client(given["client_id"]);
+    const type = given["grant_type"] ?? "";
+    if (!client.grantTypes.includes(type)) {
+      const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT].includes(type);
+      throw new OauthFailure(
+        isKnown ? "unauthorized_client" : "unsupported_grant_type",
+        "grant_type is not registered",
+      );
+    }
+    if (type === DEVICE_GRANT) return this.#byDevice(client, given);
+    return type === "refresh_token" ? this.#byRefresh(client, given) : this.#byCode(client, given);
+  }
+
+  async #byCode(client: OauthClient, given: Parameters): Promise<TokenAnswer> {
+    const code = given["code"] ?? "";
+    const found = await this.grants.findSecret("code", code);
+    const isRight =
+      found !== null &&
+      found.grant.clientId === client.id &&
+      found.redirectUri === given["redirect_uri"] &&
+      found.expiresAt.getTime() > Date.now() &&
+      isChallengeOf(given["code_verifier"] ?? "", found.codeChallenge ?? "");
+    if (!isRight || !(await this.grants.spendSecret(code)))
+      throw new OauthFailure("invalid_grant", "the code is not valid");
+    return this.#issue(client, found.grant);
+  }
+
+  async #byRefresh(client: OauthClient, given: Parameters): Promise<TokenAnswer> {
+    const token = given["refresh_token"] ?? "";
+    const found = await this.grants.findSecret("refresh", token);
+    const isRight = found !== null && found.grant.clientId === client.id && found.expiresAt.getTime() > Date.now();
+    if (!isRight || !(await this.grants.spendSecret(token))) {
+      throw new OauthFailure("invalid_grant", "the refresh token is not valid; sign in again");
+    }
+    return this.#issue(client, found.grant);
+  }
+
+  async #byDevice(client: OauthClient, given: Parameters): Promise<TokenAnswer> {
+    const grantId = await this.devices.redeem(given["device_code"] ?? "", client.id);
+    const grant = await this.grants.find(grantId);
+    if (!grant) throw new OauthFailure("invalid_grant", "the access was ended");
+    return this.#issue(client, grant);
+  }
+
+  async #issue(client: OauthClient, grant: Grant): Promise<TokenAnswer> {
+    const [access, refresh] = [newToken("api"), newSecret("svc_refresh")];
+    await this.grants.addAccessToken(access, grant, client.name, new Date(Date.now() + ACCESS_MS));
+    await this.grants.addSecret("refresh", refresh, grant.id, { expiresAt: new Date(Date.now() + REFRESH_MS) });
+    return {
+      access_token: access,
+      token_type: "Bearer",
+      expires_in: ACCESS_MS / 1000,
+      refresh_token: refresh,
+      scope: grant.scopes.join(" "),
+    };
+  }
+
+  /** POST /oauth/revoke. */
+  async revoke(given: Parameters): Promise<void> {
+    const client = await this.#client(given["client_id"]);
+    await this.grants.revokeByToken(given["token"] ?? "", client.id);
+  }
+
+  grantableApps(personId: number): Promise<GrantableApp[]> {
+    return this.grants.grantableApps(personId);
+  }
+}
