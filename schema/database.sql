@@ -298,9 +298,11 @@ CREATE TABLE credential (
   last_used_at timestamp with time zone,
   last_used_address text,
   expiry_warned_at timestamp with time zone,
+  grant_id bigint,
   CONSTRAINT credential_pkey PRIMARY KEY (id),
   CONSTRAINT credential_hash_key UNIQUE (hash),
   CONSTRAINT credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT credential_grant_id_fkey FOREIGN KEY (grant_id) REFERENCES oauth_grant(id) ON DELETE CASCADE,
   CONSTRAINT credential_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES credential(id) ON DELETE CASCADE,
   CONSTRAINT credential_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
   CONSTRAINT credential_check CHECK (
@@ -313,6 +315,7 @@ END),
 
 CREATE INDEX credential_app ON public.credential USING btree (app_id);
 CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX credential_grant ON public.credential USING btree (grant_id) WHERE (grant_id IS NOT NULL);
 CREATE INDEX credential_parent ON public.credential USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX credential_person ON public.credential USING btree (person_id, app_id) WHERE (person_id IS NOT NULL);
 CREATE INDEX credential_revoked ON public.credential USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
@@ -762,6 +765,72 @@ CREATE TABLE notification_read_all (
   CONSTRAINT notification_read_all_pkey PRIMARY KEY (app_id, reader),
   CONSTRAINT notification_read_all_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
 );
+
+CREATE TABLE oauth_client (
+  id text NOT NULL,
+  name text NOT NULL,
+  redirect_uris json NOT NULL,
+  grant_types json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT oauth_client_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX oauth_client_age ON public.oauth_client USING btree (created_at);
+
+CREATE TABLE oauth_device (
+  hash bytea NOT NULL,
+  user_code text NOT NULL,
+  client_id text NOT NULL,
+  scopes text[] NOT NULL,
+  app_id bigint,
+  grant_id bigint,
+  is_denied boolean DEFAULT false NOT NULL,
+  polled_at timestamp with time zone,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT oauth_device_pkey PRIMARY KEY (hash),
+  CONSTRAINT oauth_device_user_code_key UNIQUE (user_code),
+  CONSTRAINT oauth_device_client_id_fkey FOREIGN KEY (client_id) REFERENCES oauth_client(id) ON DELETE CASCADE,
+  CONSTRAINT oauth_device_grant_id_fkey FOREIGN KEY (grant_id) REFERENCES oauth_grant(id) ON DELETE CASCADE
+);
+
+CREATE INDEX oauth_device_client ON public.oauth_device USING btree (client_id);
+CREATE INDEX oauth_device_expiry ON public.oauth_device USING btree (expires_at);
+CREATE INDEX oauth_device_grant ON public.oauth_device USING btree (grant_id) WHERE (grant_id IS NOT NULL);
+
+CREATE TABLE oauth_grant (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  client_id text NOT NULL,
+  person_id bigint NOT NULL,
+  app_id bigint NOT NULL,
+  scopes text[] NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  CONSTRAINT oauth_grant_pkey PRIMARY KEY (id),
+  CONSTRAINT oauth_grant_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT oauth_grant_client_id_fkey FOREIGN KEY (client_id) REFERENCES oauth_client(id) ON DELETE CASCADE,
+  CONSTRAINT oauth_grant_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+
+CREATE INDEX oauth_grant_app ON public.oauth_grant USING btree (app_id);
+CREATE INDEX oauth_grant_client ON public.oauth_grant USING btree (client_id);
+CREATE INDEX oauth_grant_person ON public.oauth_grant USING btree (person_id);
+
+CREATE TABLE oauth_secret (
+  hash bytea NOT NULL,
+  kind text NOT NULL,
+  grant_id bigint NOT NULL,
+  redirect_uri text,
+  code_challenge text,
+  expires_at timestamp with time zone NOT NULL,
+  used_at timestamp with time zone,
+  CONSTRAINT oauth_secret_pkey PRIMARY KEY (hash),
+  CONSTRAINT oauth_secret_grant_id_fkey FOREIGN KEY (grant_id) REFERENCES oauth_grant(id) ON DELETE CASCADE,
+  CONSTRAINT oauth_secret_kind_check CHECK ((kind = ANY (ARRAY['code'::text, 'refresh'::text])))
+);
+
+CREATE INDEX oauth_secret_expiry ON public.oauth_secret USING btree (expires_at);
+CREATE INDEX oauth_secret_grant ON public.oauth_secret USING btree (grant_id);
 
 CREATE TABLE one_time_link (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

@@ -292,11 +292,9 @@ describe("Agents", () => {
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
     it("need a Bearer token, and learn from a refusal where to sign in", async () => {
-      const cookie = `auth_token=${service.tokens.editor}`;
       for (const headers of [
         {},
         bearer("x"),
-        { cookie },
         { "auth-token": service.tokens.api },
         bearer(`svc_api_${"A".repeat(49)}`),
       ]) {
@@ -306,6 +304,13 @@ describe("Agents", () => {
           `resource_metadata="${service.url}/.well-known/oauth-protected-resource/mcp"`,
         );
       }
+    });
+
+    it("are refused with a cookie, which any page could make a browser send", async () => {
+      const { http, body } = await post({ cookie: `auth_token=${service.tokens.editor}` });
+      expect([http, body.status]).to.deep.equal([403, "CROSS_SITE_REQUEST"]);
+      const own = await post({ cookie: `auth_token=${service.tokens.editor}`, origin: service.url });
+      expect(own.http).to.equal(401);
     });
 
     it("are refused with the credentials of people, pages and runs", async () => {

@@ -185,7 +185,7 @@ describe("Programs that people let in", () => {
       });
       expect(http).to.equal(403);
     }
-    for (const path of [`/oauth/authorize?${query}`, "/oauth/device"]) {
+    for (const path of [`/oauth/authorize?${query}`, "/oauth/device", "/oauth/programs"]) {
       const { headers } = await service.rest("GET", path, { as: "editor" });
       expect(headers.get("content-security-policy")).to.contain("frame-ancestors 'none'");
       expect(headers.get("x-frame-options")).to.equal("DENY");

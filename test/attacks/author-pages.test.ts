@@ -18,7 +18,15 @@ const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView
 
 /** Pages that run what authors wrote; all others run none of it. */
 const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
-const RUNS_NONE = ["/graphql", "/studio", "/docs", "/docs/search"];
+const RUNS_NONE = [
+  "/graphql",
+  "/studio",
+  "/docs",
+  "/docs/search",
+  "/oauth/authorize",
+  "/oauth/device",
+  "/oauth/programs",
+];
 
 /** Every registered GET address, each also as `?html` asks for it. */
 async function addresses(): Promise<string[]> {

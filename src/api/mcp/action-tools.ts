@@ -28,8 +28,15 @@ const withoutCode = ({ code: _code, source: _source, assets: _assets, ...rest }:
 
 const linkTo = ({ base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
 
-const diffOf = ({ call, appId }: ToolContext, actionId: number) =>
-  call("GET", `${ACTIONS}/:actionId/diff`, { params: { appId, actionId } });
+/** The difference from the live version; of an action without one, that all of it is new. */
+async function diffOf({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
+  try {
+    return await call("GET", `${ACTIONS}/:actionId/diff`, { params: { appId, actionId } });
+  } catch (error) {
+    if (error instanceof ActionError && error.status === "ACTION_NOT_PUBLISHED") return { isPublished: false };
+    throw error;
+  }
+}
 
 const readTools: Tool[] = [
   tool({

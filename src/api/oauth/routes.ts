@@ -199,6 +199,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   };
   app.get("/oauth/authorize", page);
   app.get("/oauth/device", page);
+  app.get("/oauth/programs", page);
 
   app.get("/oauth/consent", async (request, reply) => {
     const personId = entered(request);

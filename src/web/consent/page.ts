@@ -154,5 +154,32 @@ function askForCode(): void {
   show(form);
 }
 
-if (isDevice) askForCode();
+interface Grant {
+  id: number;
+  client: string;
+  appId: number;
+  scopes: string[];
+  lastUsedAt: string | null;
+}
+
+/** The programs that this person let in, each with a button that ends its access. */
+async function listPrograms(): Promise<void> {
+  const { grants } = (await request("/oauth/grants")) as unknown as { grants: Grant[] };
+  const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {
+    const end = element("button", { type: "button" }, "End access");
+    end.addEventListener("click", async () => {
+      await fetch(serviceAddress(`/oauth/grants/${id}`), { method: "DELETE" });
+      await listPrograms();
+    });
+    const used = lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toLocaleString()}`;
+    return element("li", {}, element("strong", {}, client), ` on app ${appId}: ${scopes.join(", ")}; ${used} `, end);
+  });
+  show(
+    element("h2", {}, "Programs with access"),
+    items.length > 0 ? element("ul", {}, ...items) : element("p", {}, "You let in no program."),
+  );
+}
+
+if (location.pathname.endsWith("/programs")) listPrograms().catch((error: unknown) => show(problem(error)));
+else if (isDevice) askForCode();
 else authorize().catch((error: unknown) => show(problem(error)));
