@@ -166,6 +166,12 @@ function triggersByHttp(
   return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...ofRequests }) };
 }
 
+/** Programs that people let into an app, and the tools that agents call. */
+const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof Oauth>[0]) => ({
+  toolCalls: createToolCalls(parts),
+  oauth: new Oauth(parts),
+});
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
   const access = accessOf(surroundings);
@@ -220,8 +226,7 @@ export async function createOperations(surroundings: Surroundings) {
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,
-    toolCalls: createToolCalls({ db, gate }),
-    oauth: new Oauth({ db, credentials }),
+    ...programsOf({ db, gate, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueRoom.depths),
     dataKeys,

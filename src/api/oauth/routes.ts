@@ -1,22 +1,16 @@
 /** /oauth/* and its metadata: programs sign in by OAuth 2.1, people let them in on a page of the service. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError } from "../../errors.js";
 import type { Decision, Oauth } from "../../operations/oauth/oauth.js";
 import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
 import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { errorReply } from "../error-reply.js";
 import type { WebPages } from "../web-assets.js";
 
 const FORM_MAX_BYTES = 32 * 1024;
-/** Requests without a credential, and guesses of codes, per address or person and minute. */
-const REQUESTS_PER_ADDRESS = 240;
-const DECISIONS_PER_PERSON = 120;
-const WINDOW_MS = 60_000;
 
 export interface OauthOptions {
   oauth: Oauth;
@@ -98,12 +92,6 @@ function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addres
 
 /** What programs call without a credential, with forms. */
 function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
-  const requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS, windowMs: WINDOW_MS });
-  const count = ({ context }: FastifyRequest) => {
-    const retryAfter = requests.take(addressBlock(context.address ?? ""));
-    if (retryAfter > 0) throw tooOften("too many requests from this address", retryAfter);
-  };
-
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
@@ -112,7 +100,7 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
     const form = (path: string, answer: (given: Given, request: FastifyRequest) => Promise<object>) =>
       plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
         try {
-          count(request);
+          oauth.limits.countRequest(request.context.address);
           const body = await answer(parametersOf(typeof request.body === "string" ? request.body : ""), request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
@@ -137,7 +125,7 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
 
   app.post("/oauth/register", { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
     try {
-      count(request);
+      oauth.limits.countRequest(request.context.address);
       const client = await oauth.clients.register(request.body, request.context.address);
       return await reply.code(201).header("cache-control", "no-store").send(registered(client));
     } catch (error) {
@@ -184,11 +172,9 @@ const asActionError = (error: unknown): unknown =>
 
 /** What a signed-in person sees and decides. A change by the cookie must come from the service's own page, like every other. */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
-  const decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON, windowMs: WINDOW_MS });
   const entered = (request: FastifyRequest): number => {
     const personId = personOf(request);
-    const retryAfter = decisions.take(String(personId));
-    if (retryAfter > 0) throw tooOften("too many requests", retryAfter);
+    oauth.limits.countDecision(personId);
     return personId;
   };
 

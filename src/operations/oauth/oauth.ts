@@ -9,6 +9,7 @@ import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } fr
 import { OauthDevices, type StartedDevice } from "./oauth-devices.js";
 import { OauthFailure } from "./oauth-failure.js";
 import { type Grant, type GrantableApp, OauthGrants } from "./oauth-grants.js";
+import { OauthLimits } from "./oauth-limits.js";
 
 const CODE_MS = 60_000;
 const ACCESS_MS = 3_600_000;
@@ -59,6 +60,7 @@ export class Oauth {
   readonly clients: OauthClients;
   readonly devices: OauthDevices;
   readonly grants: OauthGrants;
+  readonly limits = new OauthLimits();
 
   constructor(options: { db: DataSource; credentials: Credentials }) {
     this.clients = new OauthClients(options.db);

@@ -1,0 +1,25 @@
+/** Rate limits of sign-in by programs: requests without a credential by address, and decisions by person. */
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { tooOften } from "../../errors.js";
+import { addressBlock } from "../../rules/address-block.js";
+
+const REQUESTS_PER_ADDRESS = 240;
+const DECISIONS_PER_PERSON = 120;
+const WINDOW_MS = 60_000;
+
+export class OauthLimits {
+  readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS, windowMs: WINDOW_MS });
+  readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON, windowMs: WINDOW_MS });
+
+  /** @throws RATE_LIMIT_EXCEEDED */
+  countRequest(address: string | undefined): void {
+    const retryAfter = this.#requests.take(addressBlock(address ?? ""));
+    if (retryAfter > 0) throw tooOften("too many requests from this address", retryAfter);
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED */
+  countDecision(personId: number): void {
+    const retryAfter = this.#decisions.take(String(personId));
+    if (retryAfter > 0) throw tooOften("too many requests of this person", retryAfter);
+  }
+}
