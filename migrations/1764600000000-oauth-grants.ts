@@ -51,7 +51,6 @@ export class OauthGrants1764600000000 implements MigrationInterface {
       CREATE INDEX oauth_device_grant ON oauth_device (grant_id) WHERE grant_id IS NOT NULL;
       CREATE INDEX oauth_device_expiry ON oauth_device (expires_at);
       ALTER TABLE credential ADD COLUMN grant_id bigint REFERENCES oauth_grant ON DELETE CASCADE;
-      CREATE INDEX credential_grant ON credential (grant_id) WHERE grant_id IS NOT NULL;
     `);
   }
 

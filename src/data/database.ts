@@ -72,6 +72,7 @@ import { Visitors1764400000000 } from "../../migrations/1764400000000-visitors.j
 import { BrowserHolder1764410000000 } from "../../migrations/1764410000000-browser-holder.js";
 import { TokenUses1764500000000 } from "../../migrations/1764500000000-token-uses.js";
 import { OauthGrants1764600000000 } from "../../migrations/1764600000000-oauth-grants.js";
+import { GrantsOfCredentials1764600000100 } from "../../migrations/1764600000100-grants-of-credentials.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -148,6 +149,7 @@ export const MIGRATIONS = [
   BrowserHolder1764410000000,
   TokenUses1764500000000,
   OauthGrants1764600000000,
+  GrantsOfCredentials1764600000100,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
