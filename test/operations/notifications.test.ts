@@ -350,4 +350,26 @@ describe("notifications", function () {
     );
     expect(list.data.notifications.entries).to.deep.equal([{ data: { title: "g" }, readStatus: true }]);
   });
+
+  it("have over GraphQL how many there are and whether more follow, of those that the caller may see", async () => {
+    for (const status of ["draft", "published", "published"]) {
+      const body = { status, data: { title: "one of several" } };
+      await service.rest("POST", `/v1/apps/${service.appId}/notifications`, { body });
+    }
+    for (const as of ["editor", "viewer"] as const) {
+      const all = await service.graphql(
+        "query ($app: Int!) { notifications(appId: $app, limit: 100) { entries { id } pagination { total hasMore } } }",
+        { app: service.appId },
+        { as },
+      );
+      const { entries, pagination } = all.data.notifications;
+      expect(pagination, as).to.deep.equal({ total: entries.length, hasMore: false });
+      const first = await service.graphql(
+        "query ($app: Int!) { notifications(appId: $app, limit: 1) { entries { id } pagination { total hasMore } } }",
+        { app: service.appId },
+        { as },
+      );
+      expect(first.data.notifications.pagination, as).to.deep.equal({ total: entries.length, hasMore: true });
+    }
+  });
 });

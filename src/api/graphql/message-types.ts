@@ -114,6 +114,12 @@ export class EmailInput {
   @Field(() => [EmailRecipientInput], { nullable: true, description: "Recipients, 1 to 1000." }) to?: unknown;
   @Field(() => String, { nullable: true, description: "Subject of the e-mail." }) subject?: unknown;
   @Field(() => String, { nullable: true, description: "Name of the sender; the app determines the address." })
+  fromName?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of the sender.",
+    deprecationReason: "Use fromName, as messages have it.",
+  })
   from_name?: unknown;
   @Field(() => String, { nullable: true, description: "HTML body." }) html?: unknown;
   @Field(() => String, { nullable: true, description: "Plain text body." }) text?: unknown;

@@ -1,6 +1,7 @@
 /** Shapes of notifications in the GraphQL schema. No behaviour. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
+import { PaginationType } from "./action-types.js";
 import { DateTime, NotificationStatusEnum } from "./leaf-types.js";
 
 @ObjectType("PushWish", { description: "Web Push message of a notification." })
@@ -50,6 +51,7 @@ export class NotificationType {
 @ObjectType("NotificationList", { description: "Page of notifications." })
 export class NotificationListType {
   @Field(() => [NotificationType], { description: "Notifications on this page." }) entries: NotificationType[];
+  @Field(() => PaginationType, { description: "Position of this page in the list." }) pagination: PaginationType;
 }
 
 @ObjectType("MarkedNotifications", { description: "Number of notifications or devices." })

@@ -12,8 +12,11 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "GET",
     path: NOTIFICATIONS,
-    answer: ({ notifications }, q) =>
-      notifications.notifications(q.context, q.id("appId"), q.text("status"), q.number("limit"), q.number("offset")),
+    answer: async ({ notifications }, q) => {
+      const page = [q.text("status"), q.number("limit"), q.number("offset")] as const;
+      const { entries } = await notifications.notifications(q.context, q.id("appId"), ...page);
+      return { entries };
+    },
   },
   {
     method: "POST",

@@ -60,6 +60,16 @@ export interface NotificationTarget {
   precondition?: Precondition;
 }
 
+const COUNT = "SELECT count(*)::int AS total FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)";
+
+export interface NotificationPage {
+  entries: Notification[];
+  /** `total` counts what the caller may see. */
+  pagination: { total: number; hasMore: boolean };
+}
+
+const paginationOf = (total: number, seen: number) => ({ total, hasMore: seen < total });
+
 export type NotificationsService = ReturnType<typeof createNotificationsService>;
 
 export function createNotificationsService(options: {
@@ -233,7 +243,7 @@ export function createNotificationsService(options: {
       appId: number,
       query: { status?: unknown; limit?: unknown; offset?: unknown },
       reserve: Reserve = async () => undefined,
-    ): Promise<{ entries: Notification[] }> {
+    ): Promise<NotificationPage> {
       const { limit, offset } = page(query);
       const { status = null } = query;
       if (status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
@@ -246,13 +256,16 @@ export function createNotificationsService(options: {
       if (!reader.seesAll) {
         const all = status === null || status === "published" ? await own(appId, reader) : [];
         const ids = all.slice(offset, offset + limit).map(({ id }) => id);
-        return { entries: await pageOfOwn(appId, reader, ids, reserve) };
+        const entries = await pageOfOwn(appId, reader, ids, reserve);
+        return { entries, pagination: paginationOf(all.length, offset + entries.length) };
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
       const ids = await pageOf(await rows<Sized>(db, sql, [appId, status, limit, offset]), reserve);
       const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.id DESC"];
-      return { entries: await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] }) };
+      const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
+      const [count] = await rows<{ total: number }>(db, COUNT, [appId, status]);
+      return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
     },
 
     /** Marks those as read, or all that are published by now. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
