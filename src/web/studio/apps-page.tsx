@@ -24,7 +24,7 @@ function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: Page
   };
   if (organizations.length === 0 && !isAdmin) return null;
   return (
-    <section className="app-part" aria-labelledby="organizations">
+    <section aria-labelledby="organizations">
       <h2 id="organizations">Organizations</h2>
       {isAdmin && (
         <form className="row" onSubmit={(event) => void submit(event)}>
@@ -65,27 +65,31 @@ export function AppsPage(props: PageProps) {
   const { api, apps, appId, go, reloadApps, isAdmin, organizations } = props;
   return (
     <div className="app-page">
-      <section className="app-part" aria-labelledby="apps">
-        <h2 id="apps">Apps</h2>
-        {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-          <NewApp {...{ api, go, reloadApps }} />
-        ) : (
-          <p className="hint">Owners and admins of an organization make apps and invite people.</p>
-        )}
-        <ul className="records">
-          {apps.map(({ id, name, isPublished }) => (
-            <li key={id}>
-              <span className="chip">{id}</span>
-              <a className="grow" href={hrefOf({ appId: id, view: "actions" })}>
-                {name}
-              </a>
-              {id === appId && <span className="hint">open now</span>}
-              <span className={isPublished ? "chip live" : "chip"}>{isPublished ? "published" : "not published"}</span>
-            </li>
-          ))}
-        </ul>
-      </section>
-      <Organizations {...props} />
+      <div className="app-part">
+        <section aria-labelledby="apps">
+          <h2 id="apps">Apps</h2>
+          {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
+            <NewApp {...{ api, go, reloadApps }} />
+          ) : (
+            <p className="hint">Owners and admins of an organization make apps and invite people.</p>
+          )}
+          <ul className="records">
+            {apps.map(({ id, name, isPublished }) => (
+              <li key={id}>
+                <span className="chip">{id}</span>
+                <a className="grow" href={hrefOf({ appId: id, view: "actions" })}>
+                  {name}
+                </a>
+                {id === appId && <span className="hint">open now</span>}
+                <span className={isPublished ? "chip live" : "chip"}>
+                  {isPublished ? "published" : "not published"}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+        <Organizations {...props} />
+      </div>
     </div>
   );
 }

@@ -138,6 +138,7 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
   }, [api, appId]);
   useEffect(() => void load(), [load]);
   useRefresh(api, load, REFRESH_MS);
+  const isEditor = mayEdit(useRole());
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
@@ -169,7 +170,7 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
             </li>
           ))}
         </ul>
-        {sources?.length === 0 && <p className="hint empty">None yet: make the first one here.</p>}
+        {sources?.length === 0 && <p className="hint empty">None yet{isEditor && ": make the first one here"}.</p>}
       </nav>
       {chosen ? (
         <Source

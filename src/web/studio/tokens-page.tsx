@@ -9,7 +9,7 @@ import { SecretOnce } from "./secret-once.js";
 import { useLoaded } from "./use-loaded.js";
 
 const KINDS: Record<TokenKind, string> = {
-  api: "for programs: everything but authoring",
+  api: "for programs",
   viewer: "for pages under test: drafts",
   live: "for the app's pages: live copies",
 };
