@@ -42,6 +42,7 @@ CREATE TABLE action (
   timeout_ms integer,
   integration_origins json DEFAULT '[]'::json NOT NULL,
   access json,
+  jitter_seconds integer,
   CONSTRAINT action_pkey PRIMARY KEY (id),
   CONSTRAINT action_master_id_key UNIQUE (master_id),
   CONSTRAINT action_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -1063,8 +1064,7 @@ CREATE TABLE run (
   CONSTRAINT run_check2 CHECK (((state = 'skipped'::text) = (reason IS NOT NULL))),
   CONSTRAINT run_copy_check CHECK ((copy = ANY (ARRAY['master'::text, 'production'::text]))),
   CONSTRAINT run_payload CHECK (((payload IS NOT NULL) OR (event_id IS NOT NULL))),
-  CONSTRAINT run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text]))),
-  CONSTRAINT run_trigger_check CHECK ((trigger = ANY (ARRAY['manual'::text, 'schedule'::text, 'log'::text, 'analytics'::text, 'http'::text]))) NOT VALID
+  CONSTRAINT run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])))
 ) PARTITION BY RANGE (id);
 
 CREATE INDEX run_action ON ONLY public.run USING btree (action_id, id DESC);
@@ -1140,6 +1140,7 @@ CREATE TABLE schedule (
   frequency text NOT NULL,
   timezone text,
   next_tick timestamp with time zone NOT NULL,
+  offset_ms integer,
   CONSTRAINT schedule_pkey PRIMARY KEY (action_id),
   CONSTRAINT schedule_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
   CONSTRAINT schedule_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE

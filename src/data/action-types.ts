@@ -114,6 +114,8 @@ export interface RunLimits {
   debounce?: Debounce;
   /** Milliseconds that a run may take. */
   timeoutMs?: number;
+  /** Scheduled runs start up to so many seconds after their tick, always at the same offset. */
+  jitterSeconds?: number;
 }
 
 /** The same as it is given: null for none. */
@@ -121,6 +123,7 @@ export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
   timeoutMs?: number | null;
+  jitterSeconds?: number | null;
 }
 
 /** What a run waits for before it waits for a place. */

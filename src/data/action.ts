@@ -58,6 +58,9 @@ export class ActionRow {
   @Column("integer", { name: "timeout_ms", nullable: true })
   timeoutMs: number | null;
 
+  @Column("integer", { name: "jitter_seconds", nullable: true })
+  jitterSeconds: number | null;
+
   /** Origins that the code may send requests to. */
   @Column("json", { name: "integration_origins" })
   integrationOrigins: string[];

@@ -73,6 +73,7 @@ import { BrowserHolder1764410000000 } from "../../migrations/1764410000000-brows
 import { TokenUses1764500000000 } from "../../migrations/1764500000000-token-uses.js";
 import { OauthGrants1764600000000 } from "../../migrations/1764600000000-oauth-grants.js";
 import { GrantsOfCredentials1764600000100 } from "../../migrations/1764600000100-grants-of-credentials.js";
+import { ScheduleJitter1764600003100 } from "../../migrations/1764600003100-schedule-jitter.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -150,6 +151,7 @@ export const MIGRATIONS = [
   TokenUses1764500000000,
   OauthGrants1764600000000,
   GrantsOfCredentials1764600000100,
+  ScheduleJitter1764600003100,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

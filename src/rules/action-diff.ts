@@ -28,6 +28,7 @@ const FIELDS = [
   "concurrency",
   "debounce",
   "timeoutMs",
+  "jitterSeconds",
   "integrationOrigins",
 ] as const satisfies readonly FieldChange["field"][];
 

@@ -16,6 +16,7 @@ import {
   concurrencyFault,
   DEBOUNCE_SHAPE,
   debounceFault,
+  jitterFault,
   keptConcurrency,
   keptDebounce,
   timeoutFault,
@@ -47,13 +48,19 @@ export interface ActionInput extends RunLimits {
 }
 
 /** What an author sets of how an action runs, none of it. */
-export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null } as const;
+export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type Limits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
 /** Those that are set: an action without any is what the specification says an action is. */
-export function givenLimits({ concurrency, debounce, timeoutMs }: Limits): Pick<ActionInput, keyof Limits> {
-  return { ...(concurrency && { concurrency }), ...(debounce && { debounce }), ...(timeoutMs && { timeoutMs }) };
+export function givenLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
+  const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
+  return {
+    ...(concurrency && { concurrency }),
+    ...(debounce && { debounce }),
+    ...(timeoutMs && { timeoutMs }),
+    ...(jitterSeconds && { jitterSeconds }),
+  };
 }
 
 /** What is wrong with a field, in words that name it, what was expected and what came; null: nothing. */
@@ -158,6 +165,9 @@ class ActionBody {
   @Rule("REQUEST_INVALID", (timeoutMs, body) => timeoutFault(timeoutMs, body.environment, body.serverTimeoutMs))
   timeoutMs: unknown = null;
 
+  @Rule("REQUEST_INVALID", (jitterSeconds, body) => jitterFault(jitterSeconds, body.triggers))
+  jitterSeconds: unknown = null;
+
   @Rule("INTEGRATION_ORIGINS_INVALID", (origins, body) => integrationOriginsFault(origins, body.environment, body))
   integrationOrigins: unknown = [];
 }
@@ -234,6 +244,7 @@ function checked(body: ActionBody): ActionInput {
       concurrency: keptConcurrency(body.concurrency),
       debounce: keptDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,
+      jitterSeconds: body.jitterSeconds as number | null,
     }),
   };
 }

@@ -67,6 +67,7 @@ const actionFields = {
     .nullable()
     .describe("Delay that merges starts: delayMs, maxWaitMs and manual."),
   timeoutMs: z.int().nullable().describe("Maximum duration of a run in milliseconds."),
+  jitterSeconds: z.int().nullable().describe("Seconds over which scheduled runs are spread, for a schedule trigger."),
 } satisfies Record<keyof ActionInput, z.ZodType>;
 
 const action = z

@@ -3,7 +3,13 @@
  * long. When such a field is at fault, in words, and the form it is kept in. Knows no run.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
-import { CONCURRENCY_LIMIT_MAX, DEBOUNCE_DELAY_MAX_MS, DEBOUNCE_WAIT_MAX_MS, TIMEOUT_MIN_MS } from "../limits.js";
+import {
+  CONCURRENCY_LIMIT_MAX,
+  DEBOUNCE_DELAY_MAX_MS,
+  DEBOUNCE_WAIT_MAX_MS,
+  JITTER_MAX_SECONDS,
+  TIMEOUT_MIN_MS,
+} from "../limits.js";
 import { described, isObject, unstorableAt } from "./described.js";
 import { flat } from "./unknown-fields.js";
 
@@ -76,6 +82,17 @@ export function timeoutFault(value: unknown, environment: unknown, most: number)
   if (isAbsent(value)) return null;
   const least = Math.min(TIMEOUT_MIN_MS, most);
   return numberFault(value, "timeoutMs", [least, most], " of milliseconds") ?? onClient("timeoutMs", environment);
+}
+
+/** 0 is for none. */
+export function jitterFault(value: unknown, triggers: unknown): string | null {
+  if (isAbsent(value)) return null;
+  const fault = numberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
+  if (fault !== null || value === 0) return fault;
+  const isScheduled = Array.isArray(triggers) && triggers.some((one) => isObject(one) && one["trigger"] === "schedule");
+  return isScheduled
+    ? null
+    : `jitterSeconds is for actions with a schedule trigger (got ${described(value)}); set it to null`;
 }
 
 /** As `concurrencyFault` let it pass. */

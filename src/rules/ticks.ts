@@ -1,4 +1,5 @@
 /** Which ticks a schedule owes between the one it was waiting for and now, and which of them come too late. Pure; keeps no row. */
+import { createHash } from "node:crypto";
 import { nextRuns } from "./schedule.js";
 
 /** A tick that is found this much later is skipped, not run. */
@@ -31,6 +32,16 @@ export interface Owed {
 
 export function nextTick(frequency: string, timezone: string, from: Date): Date {
   return nextRuns(frequency, timezone, from, 1)[0] ?? NEVER;
+}
+
+/**
+ * Milliseconds after its ticks at which an action's scheduled runs start: the same for each tick, and spread evenly over the actions.
+ * @param jitterSeconds the most that its author allows; null for none
+ */
+export function jitterOffset(actionId: number, jitterSeconds: number | null): number {
+  if (!jitterSeconds) return 0;
+  const digest = createHash("sha256").update(`jitter of ${actionId}`).digest();
+  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * (jitterSeconds * 1_000 + 1));
 }
 
 /** What is owed at `now` by a schedule that was waiting for `waiting`, which is not after `now`. */

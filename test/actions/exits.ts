@@ -75,7 +75,7 @@ export function restExit({ rest, appId }: TestService): Exit {
 const TRIGGERS = "triggers { trigger where { type dataSourceId data } }";
 const CONFIGURATION = `name description code active environment ${TRIGGERS} dependencies frequency timezone integrationOrigins access`;
 const ASSETS = "assets { name url path }";
-const LIMITS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs";
+const LIMITS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs jitterSeconds";
 const ACTION = `{ id appId ${CONFIGURATION} actionVersion ${ASSETS} lastRunAt createdAt updatedAt }`;
 const HEAD = "id createdAt userId user { id firstName lastName email }";
 const SNAPSHOT = `{ ${CONFIGURATION} ${ASSETS} action functions widgetInstanceIds masterTaskId productionTaskId actionVersion }`;

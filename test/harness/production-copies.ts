@@ -13,6 +13,7 @@ export interface Wanted {
   active?: boolean;
   environment?: "server" | "client" | "any";
   concurrency?: Concurrency;
+  jitterSeconds?: number;
   debounce?: Debounce;
 }
 
@@ -30,10 +31,10 @@ export async function publishDirectly(
     await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
     const copies: ActionRow[] = [];
     for (const { name, code = CODE, frequency = null, timezone = null, ...rest } of wanted) {
-      const { active = true, environment = "server", concurrency = null, debounce = null } = rest;
+      const { active = true, environment = "server", concurrency = null, debounce = null, jitterSeconds = null } = rest;
       const triggers = rest.triggers as Trigger[];
       const fields = { appId, name, code, triggers, frequency, timezone, active, environment, actionVersion: "v3" };
-      const limits = { concurrency, debounce, timeoutMs: null, access: null };
+      const limits = { concurrency, debounce, timeoutMs: null, jitterSeconds, access: null };
       const common = { ...fields, ...limits, dependencies: [], assets: [], updatedAt: new Date() };
       const master = await manager.save(Object.assign(new ActionRow(), common));
       const copy = await manager.save(Object.assign(new ActionRow(), common, { masterId: master.id }));

@@ -158,6 +158,35 @@ describe("HTTP triggers", () => {
     });
   });
 
+  it("stand beside jitterSeconds, which is for schedules", async () => {
+    const scheduled = { triggers: [{ trigger: "schedule" }], frequency: "0 9 * * *" };
+    const made = await create("jitter", [], { ...scheduled, jitterSeconds: 120 });
+    expect([made.http, made.body.action.jitterSeconds]).to.deep.equal([201, 120]);
+    const path = `${actions}/${made.body.action.id}`;
+    const { errors, data } = await service.graphql(
+      `mutation ($app: Int!, $id: Int!) { updateAction(appId: $app, id: $id, data: { jitterSeconds: 300 }) { jitterSeconds } }`,
+      { app: service.appId, id: made.body.action.id },
+    );
+    expect([errors, data?.updateAction.jitterSeconds]).to.deep.equal([undefined, 300]);
+    const exported = await service.rest("GET", `${actions}/export`);
+    const entry = exported.body.actions.find(({ name }: { name: string }) => name === "jitter");
+    expect(entry.jitterSeconds).to.equal(300);
+    const { body } = await service.rest("GET", `${path}/versions`);
+    const oldest = await service.rest("POST", `${path}/versions/${body.versions.at(-1).id}/restore`);
+    expect(oldest.body.action.jitterSeconds).to.equal(120);
+    for (const jitterSeconds of [-1, 301, 1.5, "5", true]) {
+      const refused = await service.rest("PUT", path, { body: { jitterSeconds } });
+      expect(refused.body.status, String(jitterSeconds)).to.equal("REQUEST_INVALID");
+      expect(refused.body.error).to.match(/^jitterSeconds must be a whole number from 0 to 300/);
+    }
+    const without = await service.rest("PUT", path, { body: { triggers: [{ trigger: "manual" }] } });
+    expect(without.body.error).to.match(/^jitterSeconds is for actions with a schedule trigger/);
+    for (const none of [0, null]) {
+      const cleared = await service.rest("PUT", path, { body: { jitterSeconds: none } });
+      expect(cleared.body.action).to.not.have.property("jitterSeconds");
+    }
+  });
+
   describe("validation", () => {
     const http = (where: unknown) => [{ trigger: "http", where }];
     const FAULTS: [what: string, where: unknown, path: string][] = [

@@ -54,6 +54,7 @@ const WHOLE = {
       concurrency: { policy: "queue", limit: 2, key: null },
       debounce: null,
       timeoutMs: 5000,
+      jitterSeconds: null,
     },
     {
       name: "plain",
@@ -70,6 +71,7 @@ const WHOLE = {
       concurrency: null,
       debounce: null,
       timeoutMs: null,
+      jitterSeconds: null,
     },
   ],
   alerts: [

@@ -1,11 +1,15 @@
+import { availableParallelism } from "node:os";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
+import { SCHEDULED_RUNS_PER_CORE } from "../../src/limits.js";
 import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
 import { createSchedulePause } from "../../src/operations/triggers/schedule-pause.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
+import { createScheduleWeek } from "../../src/operations/triggers/week.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
+import { jitterOffset } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { publishDirectly, type Wanted } from "../harness/production-copies.js";
 
@@ -42,6 +46,62 @@ describe("schedules", () => {
       run.reason ?? run.state,
     ]);
   const finish = () => db.query("UPDATE run SET state = 'completed', finished_at = now() WHERE finished_at IS NULL");
+
+  it("start a run with a jitter at a fixed offset after each tick, and count lateness from there", async () => {
+    const [copy] = await publish({ ...SCHEDULED, jitterSeconds: 300 });
+    const offset = jitterOffset(copy!.id, 300);
+    expect(offset).to.be.within(1, 300_000);
+    time = NOON + offset - 1;
+    expect(await schedule.claimDue()).to.equal(NOON + offset);
+    expect([await ticks(), await schedule.lag(), await schedule.ticksDue()]).to.deep.equal([[], 0, 1]);
+    time = NOON + offset;
+    expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE + offset);
+    expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
+    await finish();
+    time = NOON + 2 * MINUTE + offset + 59_000;
+    await schedule.claimDue();
+    await finish();
+    time = NOON + 4 * MINUTE + offset + 61_000;
+    await schedule.claimDue();
+    expect((await ticks()).slice(1)).to.deep.equal([
+      ["12:02", "completed"],
+      ["12:04", "down at that time"],
+    ]);
+  });
+
+  it("start at the tick again where a process of the release before has moved the tick on", async () => {
+    await publish({ ...SCHEDULED, jitterSeconds: 300 });
+    await db.query("UPDATE schedule SET next_tick = $1", [new Date(NOON)]);
+    time = NOON;
+    const [{ offset_ms: offset }] = await db.query("SELECT offset_ms FROM schedule");
+    expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE + offset);
+    expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
+  });
+
+  it("are spread evenly by a jitter, and are told when too many start together", async () => {
+    const offsets = Array.from({ length: 1_000 }, (_, at) => jitterOffset(at + 1, 60));
+    for (let second = 0; second < 60; second += 10) {
+      const within = offsets.filter((offset) => offset >= second * 1_000 && offset < (second + 10) * 1_000);
+      expect(within.length, `from second ${second}`).to.be.within(100, 240);
+    }
+    expect([jitterOffset(1, 0), jitterOffset(1, null)]).to.deep.equal([0, 0]);
+    const most = SCHEDULED_RUNS_PER_CORE * availableParallelism();
+    await publish(SCHEDULED, { ...SCHEDULED, name: "spread", jitterSeconds: 300 });
+    const week = createScheduleWeek({ db, now, defaultTimezone: "UTC" });
+    expect((await week(appId)).crowded).to.deep.equal([]);
+    await db.query(
+      `INSERT INTO action (app_id, name, code, active, environment, action_version, updated_at)
+       SELECT $1, 'a' || n, '', true, 'server', 'v3', now() FROM generate_series(1, $2::int) n`,
+      [appId, most],
+    );
+    await db.query(
+      `INSERT INTO schedule (action_id, app_id, frequency, next_tick)
+       SELECT id, app_id, '*/2 * * * *', $1 FROM action WHERE code = ''`,
+      [new Date(NOON)],
+    );
+    const tick = new Date(NOON).toISOString();
+    expect((await week(appId)).crowded).to.deep.equal([{ tick, count: most + 1 }]);
+  });
 
   it("queue one run of the production copy at its tick, with the payload {}", async () => {
     const [copy] = await publish(SCHEDULED);

@@ -135,6 +135,12 @@ export class CreateActionInput implements Given<ActionInput> {
     description: "Maximum duration of a run in milliseconds; null for the operator's limit.",
   })
   timeoutMs?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description:
+      "Seconds, 0 to 300, over which scheduled runs are spread: the action's runs start at a fixed offset after their tick. Null or 0 for none; for `schedule` triggers only.",
+  })
+  jitterSeconds?: unknown;
   @Field(() => [String], {
     nullable: "itemsAndList",
     description:

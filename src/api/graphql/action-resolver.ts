@@ -113,9 +113,10 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
-    await this.rotateSecret(caller, { appId, id });
+    await this.rotateSecret(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return this.endpoints.addedTo(caller, await this.service.get(appId, id));
   }
 

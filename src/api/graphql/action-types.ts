@@ -149,6 +149,11 @@ export class ActionConfigurationType {
     description: "Maximum duration of a run in milliseconds; null for the operator's limit.",
   })
   timeoutMs?: number;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Seconds over which scheduled runs are spread; null if they start at their tick.",
+  })
+  jitterSeconds?: number;
   @Field(() => [String], { description: "Origins that the code may send requests to." })
   integrationOrigins: string[];
 }

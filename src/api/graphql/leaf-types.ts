@@ -155,6 +155,7 @@ export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Propert
   concurrency: "Limit on concurrent runs.",
   debounce: "Debounce settings.",
   timeoutMs: "Maximum duration of a run in milliseconds.",
+  jitterSeconds: "Seconds over which scheduled runs are spread.",
   integrationOrigins: "Origins that the code may send requests to.",
 });
 

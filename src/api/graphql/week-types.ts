@@ -1,6 +1,6 @@
 /** Shapes of a week of schedules in the GraphQL schema. No behaviour. */
 import { Field, Int, ObjectType } from "type-graphql";
-import type { Missed, ScheduledAction, Week } from "../../operations/triggers/week.js";
+import type { CrowdedTick, Missed, ScheduledAction, Week } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";
 
 @ObjectType("ScheduledAction", { description: "Live version with a schedule, and its ticks in the next seven days." })
@@ -32,6 +32,14 @@ class MissedType implements Missed {
   @Field(() => Int, { description: "ID of the last run." }) runId: number;
 }
 
+@ObjectType("CrowdedTick", {
+  description: "Moment at which more scheduled runs of all apps start than one machine's runners can begin in time.",
+})
+class CrowdedTickType implements CrowdedTick {
+  @Field(() => DateTime, { description: "Time of the tick." }) tick: string;
+  @Field(() => Int, { description: "Number of scheduled actions of all apps that start then." }) count: number;
+}
+
 @ObjectType("ScheduleWeek", {
   description: "Schedules of an app: the next seven days, and the problems of the last seven days.",
 })
@@ -42,6 +50,10 @@ export class WeekType implements Week {
   scheduled: ScheduledAction[];
   @Field(() => Boolean, { description: "True if the app has more scheduled actions than `scheduled`." })
   hasMore: boolean;
+  @Field(() => [CrowdedTickType], {
+    description: "Next ticks of the app's actions at which some may be skipped, because too many start together.",
+  })
+  crowded: CrowdedTick[];
   @Field(() => [MissedType], { description: "Skipped and failed ticks of the last seven days, newest first." })
   missed: Missed[];
 }

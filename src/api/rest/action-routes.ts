@@ -95,9 +95,10 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ACTIONS}/:id/rotate-secret`,
-    stateless: true,
-    answer: async ({ actions }, q) =>
-      withAction(q, "SECRET_ROTATED", await actions.rotateTriggerSecret(q.context, q.id("appId"), q.id("id"))),
+    answer: async ({ actions }, q) => {
+      const action = await actions.rotateTriggerSecret(q.context, q.id("appId"), q.id("id"), q.ifMatch());
+      return withAction(q, "SECRET_ROTATED", action);
+    },
   },
   {
     method: "POST",

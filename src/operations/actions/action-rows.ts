@@ -38,10 +38,22 @@ export type ShowAction = (row: ActionRow) => Action;
 
 export const createShowAction =
   (addressed: Addressed): ShowAction =>
-  ({ masterId: _, lastRunAt, createdAt, updatedAt, assets, concurrency, debounce, timeoutMs, access, ...fields }) => ({
+  ({
+    masterId: _,
+    lastRunAt,
+    createdAt,
+    updatedAt,
+    assets,
+    concurrency,
+    debounce,
+    timeoutMs,
+    jitterSeconds,
+    access,
+    ...fields
+  }) => ({
     ...fields,
     access: access ?? DEFAULT_ACCESS,
-    ...givenLimits({ concurrency, debounce, timeoutMs }),
+    ...givenLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
     assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),

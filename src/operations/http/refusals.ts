@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
 import type { Refusal } from "./proofs.js";
 
 /** Refused requests of one action for one reason. */
@@ -84,8 +85,10 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       }, FLUSH_MS).unref();
     },
 
-    /** By either version's ID, the latest first. Includes what this process has counted so far. */
+    /** By either version's ID, the latest first. Includes what this process has counted so far. @throws ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
+      const known = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
+      if (known.length === 0) throw new ActionError("ACTION_NOT_FOUND");
       await flush();
       const found = await rows<RefusedRequests & { lastAt: Date }>(db, LIST, [appId, actionId]);
       return found.map((one) => ({ ...one, lastAt: one.lastAt.toISOString() }));

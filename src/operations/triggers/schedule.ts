@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
-import { MISSED_COUNTED, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
+import { MISSED_COUNTED, nextTick, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
 import { localTime } from "../../rules/zone-clock.js";
 import type { Measures, TickFateLabel } from "../watch/measures.js";
 
@@ -30,7 +30,7 @@ const labelOf = (reason: string | null): TickFateLabel => {
 };
 
 const DUE = `
-  SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "nextTick"
+  SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= $1 ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 /* Asked once the rows are locked: what another scheduler has just written is seen. */
@@ -69,7 +69,17 @@ interface DueRow {
   appId: number;
   frequency: string;
   timezone: string | null;
-  nextTick: Date;
+  /** The next tick and the offset. */
+  dueAt: Date;
+  /** How long after its ticks it starts. */
+  offsetMs: number;
+}
+
+/** The tick that is due. A process of the release before moves a schedule on without its offset: then the tick is due itself. */
+function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
+  const tick = new Date(dueAt.getTime() - offsetMs);
+  const before = new Date(tick.getTime() - 1);
+  return offsetMs > 0 && nextTick(frequency, timezone, before).getTime() === tick.getTime() ? tick : dueAt;
 }
 
 interface Circumstances {
@@ -144,9 +154,12 @@ export function createSchedule(options: {
       const around = await circumstances(manager, due);
       const next: string[] = [];
       for (const row of due) {
-        const owed = ticksOwed(row.frequency, row.timezone ?? defaultTimezone, row.nextTick, moment);
+        const timezone = row.timezone ?? defaultTimezone;
+        const tick = tickOf(row, timezone);
+        const shifted = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
+        const owed = ticksOwed(row.frequency, timezone, tick, shifted);
         fates.push(...fatesOf(row, owed, around));
-        next.push(owed.next.toISOString());
+        next.push(new Date(owed.next.getTime() + row.offsetMs).toISOString());
         // After a long pause one schedule owes many ticks, and they take their time to compute.
         if (owed.missed.length > 1) await breathe();
       }

@@ -5,16 +5,16 @@
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
-import { nextTick } from "../../rules/ticks.js";
+import { jitterOffset, nextTick } from "../../rules/ticks.js";
 
 /** Channel of the notice that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
 /* A tick that is due already stays: whoever claims it accounts for it, and goes on by the new frequency. */
 const KEEP_SCHEDULE = `
-  INSERT INTO schedule AS kept (action_id, app_id, frequency, timezone, next_tick) VALUES ($1, $2, $3, $4, $5)
+  INSERT INTO schedule AS kept (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
-     SET frequency = excluded.frequency, timezone = excluded.timezone,
+     SET frequency = excluded.frequency, timezone = excluded.timezone, offset_ms = excluded.offset_ms,
          next_tick = CASE WHEN kept.next_tick <= $6 THEN kept.next_tick ELSE excluded.next_tick END`;
 
 const KEEP_LOG_TRIGGERS = `
@@ -37,6 +37,7 @@ type Copy = Pick<
   | "timezone"
   | "concurrency"
   | "debounce"
+  | "jitterSeconds"
 >;
 
 /** Only production copies start by themselves, on the server (specification, "Which version runs"). */
@@ -53,14 +54,16 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
   const { now, defaultTimezone } = options;
 
   async function applySchedule(executor: Executor, copy: Copy): Promise<void> {
-    const { id, appId, frequency, timezone, triggers } = copy;
+    const { id, appId, frequency, timezone, triggers, jitterSeconds } = copy;
     if (!startsByItself(copy) || frequency === null || !triggers.some(({ trigger }) => trigger === "schedule")) {
       await rows(executor, "DELETE FROM schedule WHERE action_id = $1", [id]);
       return;
     }
     const moment = new Date(now());
     const next = nextTick(frequency, timezone ?? defaultTimezone, moment);
-    await rows(executor, KEEP_SCHEDULE, [id, appId, frequency, timezone, next, moment]);
+    const offset = jitterOffset(id, jitterSeconds);
+    const dueAt = new Date(next.getTime() + offset);
+    await rows(executor, KEEP_SCHEDULE, [id, appId, frequency, timezone, dueAt, moment, offset || null]);
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 

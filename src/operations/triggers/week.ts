@@ -1,7 +1,9 @@
 /** A week of an app's schedules: what will run in the one to come, and what was skipped or failed in the one that was. Starts nothing. */
+import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
+import { SCHEDULED_RUNS_PER_CORE } from "../../limits.js";
 import { nextRuns } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
@@ -36,9 +38,19 @@ export interface Missed {
   runId: number;
 }
 
+/** A moment at which more scheduled runs of all apps start than runners can begin before they are skipped as late. */
+export interface CrowdedTick {
+  /** ISO 8601. */
+  tick: string;
+  /** Scheduled actions of all apps that start then. */
+  count: number;
+}
+
 export interface Week {
   from: string;
   to: string;
+  /** Next ticks of the app's actions that are crowded, earliest first. */
+  crowded: CrowdedTick[];
   /** By their next tick. */
   scheduled: ScheduledAction[];
   /** Whether the app has more scheduled actions than these. */
@@ -53,6 +65,7 @@ const ACTIONS_LISTED = 200;
 const TICKS_IN_ALL = 4_000;
 const TICKS_EACH = { least: 8, most: 170 };
 const MISSED_LISTED = 200;
+const CROWDED_LISTED = 10;
 /** Missed runs that are looked at, the newest. */
 const MISSED_LOOKED_AT = 5_000;
 
@@ -60,6 +73,12 @@ const SCHEDULED = `
   SELECT action.id AS "actionId", action.master_id AS "masterId", action.name, schedule.frequency, schedule.timezone
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
+
+/* $2 how many are too many. Actions with a jitter start at moments of their own. */
+const CROWDED = `
+  SELECT next_tick AS tick, count(*)::int AS count FROM schedule
+   WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
+   GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${CROWDED_LISTED}`;
 
 /* By the day of the server's default zone, $3. */
 const MISSED = `
@@ -107,12 +126,15 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
       await breathe();
     }
     const since = new Date(from.getTime() - WEEK_MS);
+    const tooMany = SCHEDULED_RUNS_PER_CORE * availableParallelism();
+    const crowded = await rows<{ tick: Date; count: number }>(db, CROWDED, [appId, tooMany]);
     const missed = await rows<MissedRow>(db, MISSED, [appId, since, defaultTimezone]);
     return {
       from: from.toISOString(),
       to: to.toISOString(),
       scheduled,
       hasMore: found.length > listed.length,
+      crowded: crowded.map(({ tick, count }) => ({ tick: tick.toISOString(), count })),
       missed: missed.map((row) => ({ ...row, from: row.from.toISOString(), to: row.to.toISOString() })),
     };
   };

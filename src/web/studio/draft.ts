@@ -32,6 +32,7 @@ export interface Draft {
   /** Without a delay there is none. */
   debounce: { delayMs: string; maxWaitMs: string; manual: boolean };
   timeoutMs: string;
+  jitterSeconds: string;
   integrationOrigins: string[];
 }
 
@@ -76,6 +77,7 @@ export function newDraft(): Draft {
     concurrency: { policy: "", limit: "", key: "" },
     debounce: { delayMs: "", maxWaitMs: "", manual: false },
     timeoutMs: "",
+    jitterSeconds: "",
     integrationOrigins: [],
   };
 }
@@ -101,7 +103,9 @@ function accessDraft(access: ActionAccess | null): Draft["access"] {
 const typed = (value: number | null | undefined): string =>
   value === null || value === undefined ? "" : String(value);
 
-function limitsOf({ concurrency, debounce, timeoutMs }: Action): Pick<Draft, "concurrency" | "debounce" | "timeoutMs"> {
+type LimitDraft = Pick<Draft, "concurrency" | "debounce" | "timeoutMs" | "jitterSeconds">;
+
+function limitsOf({ concurrency, debounce, timeoutMs, jitterSeconds }: Action): LimitDraft {
   return {
     concurrency: {
       policy: concurrency?.policy ?? "",
@@ -114,6 +118,7 @@ function limitsOf({ concurrency, debounce, timeoutMs }: Action): Pick<Draft, "co
       manual: debounce?.manual ?? false,
     },
     timeoutMs: typed(timeoutMs),
+    jitterSeconds: typed(jitterSeconds),
   };
 }
 
@@ -137,22 +142,23 @@ function triggerOf({ trigger, type, dataSourceId, data, http }: TriggerDraft): T
 
 const numberOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));
 
-function limitInputs({ concurrency, debounce, timeoutMs }: Pick<Draft, "concurrency" | "debounce" | "timeoutMs">) {
+function limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }: LimitDraft) {
   const { policy, limit, key } = concurrency;
   const { delayMs, maxWaitMs, manual } = debounce;
   return {
     concurrency: policy === "" ? null : { policy, limit: numberOf(limit), key: key.trim() || null },
     debounce: delayMs.trim() === "" ? null : { delayMs: numberOf(delayMs), maxWaitMs: numberOf(maxWaitMs), manual },
     timeoutMs: numberOf(timeoutMs),
+    jitterSeconds: numberOf(jitterSeconds),
   };
 }
 
 export function dataOf(draft: Draft): CreateActionInput {
-  const { triggers, frequency, timezone, access, concurrency, debounce, timeoutMs, ...same } = draft;
+  const { triggers, frequency, timezone, access, concurrency, debounce, timeoutMs, jitterSeconds, ...same } = draft;
   return {
     ...same,
     access: access.who === "user" ? { user: lenient(access.user) } : access.who,
-    ...limitInputs({ concurrency, debounce, timeoutMs }),
+    ...limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }),
     triggers: triggers.map(triggerOf),
     frequency: frequency.trim() || null,
     timezone: timezone.trim() || null,

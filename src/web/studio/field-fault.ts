@@ -27,7 +27,7 @@ const FIELDS: [prefix: string, field: Field][] = [
 ];
 
 /** Fields without a status of their own: their refusals begin with their names. */
-const NAMED: readonly Field[] = ["concurrency", "debounce", "timeoutMs"];
+const NAMED: readonly Field[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
 export function fieldFault({ status, message }: ApiError): FieldFault {
   const field =

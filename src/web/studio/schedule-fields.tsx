@@ -55,10 +55,10 @@ function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview
 }
 
 export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps) {
-  const { frequency, timezone, triggers } = draft;
+  const { frequency, timezone, triggers, jitterSeconds } = draft;
   const scheduled = triggers.some(({ trigger }) => trigger === "schedule");
   const { preview, fault: typed } = usePreview(api, appId, frequency, timezone);
-  if (!scheduled && frequency === "" && timezone === "") return null;
+  if (!scheduled && frequency === "" && timezone === "" && jitterSeconds === "") return null;
   const missing = scheduled && frequency.trim() === "";
   const shownFault = typed?.field === "frequency" || typed?.field === "timezone" ? typed : fault;
   return (
@@ -103,6 +103,25 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
               ))}
             </datalist>
           </>
+        )}
+      </Field>
+      <Field
+        name="jitterSeconds"
+        label="Spread over, seconds"
+        fault={fault}
+        hint="Runs start at a fixed offset of up to so many seconds, so that not all actions start in the same second."
+      >
+        {(tied) => (
+          <input
+            {...tied}
+            type="number"
+            min={0}
+            max={300}
+            step={1}
+            placeholder="0, at the tick"
+            value={jitterSeconds}
+            onChange={(event) => change({ jitterSeconds: event.target.value })}
+          />
         )}
       </Field>
     </div>

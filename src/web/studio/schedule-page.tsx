@@ -140,6 +140,19 @@ function Past({ week, appId }: { week: Week; appId: number }) {
   );
 }
 
+/** Says so before ticks are skipped, and how to avoid it. */
+function Crowded({ week: { crowded } }: { week: Week }) {
+  const [first] = crowded;
+  if (!first) return null;
+  const at = new Date(first.tick).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return (
+    <p className="banner" role="status">
+      {first.count} scheduled runs start in the same second, {at}. Runs that do not begin within a minute are skipped.
+      Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator for more runners.
+    </p>
+  );
+}
+
 export function SchedulePage({ api, app, appId, actions }: PageProps) {
   const { week, fault } = useWeek(api, appId, actions.tail);
   return (
@@ -159,6 +172,7 @@ export function SchedulePage({ api, app, appId, actions }: PageProps) {
       {week && week.scheduled.length === 0 && (
         <p className="hint">Nothing is scheduled. An action runs by itself once it has a schedule and is published.</p>
       )}
+      {week && <Crowded week={week} />}
       {week && week.scheduled.length > 0 && <Coming week={week} appId={appId} />}
       {week && <Past week={week} appId={appId} />}
     </div>

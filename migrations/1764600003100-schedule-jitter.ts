@@ -1,0 +1,22 @@
+import type { MigrationInterface, QueryRunner } from "typeorm";
+
+/** Schedules whose runs start some milliseconds after their tick: `next_tick` includes them. */
+export class ScheduleJitter1764600003100 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(`
+      ALTER TABLE action ADD COLUMN jitter_seconds integer;
+      ALTER TABLE schedule ADD COLUMN offset_ms integer;
+      -- For processes of the release before a wider check would be a new demand.
+      ALTER TABLE run DROP CONSTRAINT run_trigger_check;
+    `);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(`
+      ALTER TABLE run ADD CONSTRAINT run_trigger_check
+        CHECK (trigger IN ('manual', 'schedule', 'log', 'analytics', 'http')) NOT VALID;
+      ALTER TABLE schedule DROP COLUMN offset_ms;
+      ALTER TABLE action DROP COLUMN jitter_seconds;
+    `);
+  }
+}
