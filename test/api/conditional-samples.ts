@@ -57,6 +57,14 @@ const published: Make = async (service) => {
   return sample;
 };
 
+/** With a secret in its address. */
+const withSecret: Make = async (service) => {
+  const name = nextName();
+  const triggers = [{ trigger: "http", where: { path: name, auth: { type: "secret" } } }];
+  const { body } = await ask(service, "POST", ACTIONS, { name, code: CODE, triggers });
+  return { ids: { id: body.action.id }, updatedAt: body.action.updatedAt };
+};
+
 const preset: Make = async (service) => {
   const { ids } = await action(service);
   const { presets } = (await ask(service, "PUT", `${ACTIONS}/${ids["id"]}/presets/kept`, {})).body;
@@ -127,6 +135,7 @@ export const REST_CHANGES: Record<string, RestChange> = {
   [`DELETE ${V3}/:id`]: { make: action },
   [`POST ${V3}/:id/publish`]: { make: publishable },
   [`POST ${V3}/:id/unpublish`]: { make: published },
+  [`POST ${V3}/:id/rotate-secret`]: { make: withSecret },
   [`POST ${V3}/:actionId/versions/:versionId/restore`]: { make: action },
   [`PUT ${V3}/:actionId/presets/:name`]: { make: preset, body: { a: 1 } },
   [`DELETE ${V3}/:actionId/presets/:name`]: { make: preset },
@@ -164,6 +173,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   removeAction: { make: action, call: "id: $id" },
   publishAction: { make: publishable, call: "id: $id", selection: " { action { id } }" },
   unpublishAction: { make: published, call: "id: $id" },
+  rotateTriggerSecret: { make: withSecret, call: "id: $id", selection: ID },
   restoreActionVersion: {
     make: action,
     call: "actionId: $id, versionId: $versionId",
