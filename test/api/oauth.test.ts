@@ -6,6 +6,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { OAuthClientInformationMixed, OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, watchPage } from "../web/chromium.js";
 
 const REDIRECT = "http://127.0.0.1:7777/callback";
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
@@ -189,6 +190,36 @@ describe("Programs that people let in", () => {
       const { headers } = await service.rest("GET", path, { as: "editor" });
       expect(headers.get("content-security-policy")).to.contain("frame-ancestors 'none'");
       expect(headers.get("x-frame-options")).to.equal("DENY");
+    }
+  });
+
+  it("are let in, listed and ended by a person in a browser", async () => {
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      const { errors } = watchPage(page, service.url);
+      await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1", path: "/" });
+      const back = `${service.url}/docs/`;
+      const clientId = await newClient({ client_name: "<b>Browser</b> test", redirect_uris: [back] });
+      await page.goto(`${service.url}/oauth/authorize?${newRequest(clientId, { redirect_uri: back }).query}`);
+      await page.waitForSelector("form");
+      expect(await page.$eval("#consent", (root) => root.textContent)).to.contain("<b>Browser</b> test wants to work");
+      await page.click("input[value=manage]");
+      await Promise.all([page.waitForNavigation(), page.click("button.primary")]);
+      const address = new URL(page.url());
+      expect(address.origin + address.pathname).to.equal(back);
+      expect(address.searchParams.get("code")).to.match(/^svc_code_/);
+      await page.goto(`${service.url}/oauth/programs`);
+      const item = await page.waitForSelector("li");
+      expect(await item!.evaluate((element) => element.textContent)).to.match(
+        /Browser.* on app \d+: read, run; never used/,
+      );
+      const { grants } = (await service.rest("GET", "/oauth/grants")).body;
+      await page.click("li button");
+      await page.waitForFunction(`document.querySelectorAll("li").length < ${grants.length}`);
+      expect(errors).to.deep.equal([]);
+    } finally {
+      await browser.close();
     }
   });
 

@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
 
@@ -193,6 +194,29 @@ describe("The command line", () => {
     expect((await svc(folder, ["settings"], { env: elsewhere })).err).to.contain("not signed in");
     expect((await svc(folder, ["logout"], { env: noToken })).code).to.equal(0);
     expect((await svc(folder, ["settings"], { env: noToken })).err).to.contain("not signed in");
+  });
+
+  it("signs in by a code that a person confirms, and ends that at the service when it signs out", async () => {
+    const { folder } = await newProject();
+    const env = { PATH: process.env["PATH"] ?? "", SVC_CONFIG_DIR: join(folder, ".config") };
+    const child = spawn(process.execPath, [SVC, "login"], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    const closed = once(child, "close");
+    let printed = "";
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+      printed += chunk;
+    });
+    await until(() => Promise.resolve(/code [B-Z]{4}-[B-Z]{4}/.test(printed)));
+    const code = /code ([B-Z]{4}-[B-Z]{4})/.exec(printed)![1]!;
+    const asked = await service.rest("GET", `/oauth/devices/${code}`);
+    const body = { allow: true, appId: asked.body.appId, scopes: ["settings"] };
+    expect((await service.rest("POST", `/oauth/devices/${code}`, { body })).http).to.equal(200);
+    expect(await closed).to.deep.equal([0, null]);
+    const signedIn = { env: { SVC_TOKEN: "" } };
+    expect((await svc(folder, ["settings"], signedIn)).code).to.equal(0);
+    expect((await svc(folder, ["push", "--yes"], signedIn)).err).to.contain("FORBIDDEN");
+    const before = (await service.rest("GET", "/oauth/grants")).body.grants.length;
+    expect((await svc(folder, ["logout"], signedIn)).code).to.equal(0);
+    expect((await service.rest("GET", "/oauth/grants")).body.grants).to.have.length(before - 1);
   });
 
   it("prints completions that the shells accept", async () => {
