@@ -519,6 +519,17 @@ CREATE TABLE instance (
   CONSTRAINT instance_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE integration_token (
+  app_id bigint NOT NULL,
+  key text NOT NULL,
+  origin text NOT NULL,
+  basis text NOT NULL,
+  sealed bytea,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT integration_token_pkey PRIMARY KEY (app_id, key, origin),
+  CONSTRAINT integration_token_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
 CREATE TABLE invitation (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   link_id bigint NOT NULL,
@@ -1058,6 +1069,7 @@ CREATE TABLE run (
   waits_for text,
   ready_at timestamp with time zone,
   sandbox text,
+  requests json,
   CONSTRAINT run_pkey PRIMARY KEY (id),
   CONSTRAINT run_check CHECK (((state = 'running'::text) = (holder IS NOT NULL))),
   CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),
@@ -1148,6 +1160,21 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_app ON public.schedule USING btree (app_id);
 CREATE INDEX schedule_next_tick ON public.schedule USING btree (next_tick);
+
+CREATE TABLE sealed_setting (
+  app_id bigint NOT NULL,
+  key text NOT NULL,
+  CONSTRAINT sealed_setting_pkey PRIMARY KEY (app_id, key),
+  CONSTRAINT sealed_setting_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE TABLE secret_bindings (
+  app_id bigint NOT NULL,
+  bindings json NOT NULL,
+  updated_at timestamp with time zone DEFAULT date_trunc('milliseconds'::text, clock_timestamp()) NOT NULL,
+  CONSTRAINT secret_bindings_pkey PRIMARY KEY (app_id),
+  CONSTRAINT secret_bindings_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
 
 CREATE TABLE setting (
   app_id bigint NOT NULL,

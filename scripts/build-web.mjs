@@ -110,10 +110,10 @@ const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
 /** The files of types as one, so that whoever loads it needs no other. */
 async function joinTypes(runtime) {
-  const names = ["public-types", "message-types", "tool-types"];
+  const names = ["public-types", "message-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
   const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
-  const all = texts.join("").replaceAll(/^import type [^;]*"\.\.\/\.\.\/data\/[a-z]+-types\.js";\n/gm, "");
+  const all = texts.join("").replaceAll(/^import type [^;]*"(?:\.\.\/\.\.\/data|\.)\/[a-z]+-types\.js";\n/gm, "");
   if (/^import /m.test(all)) throw new Error("svc.d.ts must be whole: it may import nothing");
   await writeFile(join(OUT, "client/svc.d.ts"), all);
 }
@@ -124,6 +124,7 @@ async function buildClient() {
     svc: `${runtime}/entry-script.ts`,
     "svc-run": `${runtime}/entry-run.ts`,
     "svc-response": `${runtime}/entry-response.ts`,
+    "svc-requests": `${runtime}/entry-requests.ts`,
     debug: `${runtime}/entry-debug.ts`,
     "app-page": "src/web/app-page/entry.ts",
     "push-worker": `${runtime}/entry-push-worker.ts`,

@@ -125,6 +125,9 @@ export const TIMEOUT_MIN_MS = 100;
 /** Origins that one action may send requests to. */
 export const INTEGRATION_ORIGINS_MAX = 20;
 
+/** Secret bindings of one app. */
+export const SECRET_BINDINGS_MAX = 100;
+
 /** Outgoing requests (contract, section 9): bodies, and what one run may send and receive. */
 export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
 export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;

@@ -109,6 +109,7 @@ async function startParts(
   });
   plan.releases.add("data sources", operations.store.stop);
   plan.releases.add("packages", operations.packages.stop);
+  plan.releases.add("outgoing requests", () => operations.outgoing.close());
   await starting.instance(operations);
   await starting.media(operations);
   const openDoor = await starting.api(operations, tracing, baseUrl);

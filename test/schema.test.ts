@@ -48,6 +48,7 @@ const JSON_INPUTS = [
   "NotificationInput.scope",
   "PushWishInput.payload",
   "ReplayInput.payload",
+  "SecretBindingInput.value",
   "Subscription.dataSourceChanged(where)",
   "TriggerWhereInput.data",
 ];

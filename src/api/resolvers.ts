@@ -6,6 +6,7 @@ import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { AuthResolver } from "./graphql/auth-resolver.js";
+import { BindingResolver } from "./graphql/binding-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
 import { DataSourceResolver } from "./graphql/data-source-resolver.js";
 import { DraftResolver } from "./graphql/draft-resolver.js";
@@ -41,6 +42,7 @@ export function createResolvers(operations: Operations): Resolvers {
     actionWarnings: new ActionWarningResolver(),
     actions: new ActionResolver(gate, actions, operations.endpoints, operations.authoring.rotateSecret),
     alerts: new AlertResolver(gate, operations.alerts.rules),
+    bindings: new BindingResolver(gate, operations.bindings),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
     auth: new AuthResolver(gate, operations.accounts),

@@ -74,6 +74,8 @@ import { TokenUses1764500000000 } from "../../migrations/1764500000000-token-use
 import { OauthGrants1764600000000 } from "../../migrations/1764600000000-oauth-grants.js";
 import { GrantsOfCredentials1764600000100 } from "../../migrations/1764600000100-grants-of-credentials.js";
 import { ScheduleJitter1764600003100 } from "../../migrations/1764600003100-schedule-jitter.js";
+import { RunRequests1764700000000 } from "../../migrations/1764700000000-run-requests.js";
+import { SecretBindings1764700100000 } from "../../migrations/1764700100000-secret-bindings.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -152,6 +154,8 @@ export const MIGRATIONS = [
   OauthGrants1764600000000,
   GrantsOfCredentials1764600000100,
   ScheduleJitter1764600003100,
+  RunRequests1764700000000,
+  SecretBindings1764700100000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

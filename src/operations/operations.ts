@@ -39,6 +39,7 @@ import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createQueueRoom, type QueueBounds, type QueueRoom } from "./records/queue-room.js";
 import type { RunWords } from "./records/run-words.js";
+import { createRequestParts } from "./requests/requests.js";
 import { createRunning } from "./running.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
@@ -190,9 +191,8 @@ export async function createOperations(surroundings: Surroundings) {
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;
-  const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
-  const apps = createApps({ db, credentials, organizationOf, settings, logEvents, intake });
+  const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
   const appVersions = createAppVersions({ db, settings, logEvents, intake, lock: apps.lock });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
@@ -202,10 +202,10 @@ export async function createOperations(surroundings: Surroundings) {
   const ofAuthoring = { checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints };
   const authoring = createAuthoring({ db, ...ofAuthoring, log });
   const scans = createSecretScans();
-  const { scripts: keptScripts } = packages;
-  const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, userOf };
+  const integrations = createRequestParts({ db, config, settings, scans });
+  const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
   const onBeat = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
-  const running = createRunning(surroundings, { ...ofRuns, onBeat });
+  const running = createRunning(surroundings, { ...ofRuns, keptScripts: packages.scripts, queueRoom, intake, onBeat });
   const { ledger, instance, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
@@ -216,6 +216,7 @@ export async function createOperations(surroundings: Surroundings) {
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     ...running,
+    ...integrations,
     ...access,
     patience: createPatience(),
     settings,

@@ -10,6 +10,7 @@ import type { Intake } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueRoom } from "./records/queue-room.js";
 import { createRunWords } from "./records/run-words.js";
+import type { Requests } from "./requests/run-requests.js";
 import { createBacklogs } from "./runs/backlog.js";
 import { CLIENT_LATE_MS, overdueEnding } from "./runs/browser-endings.js";
 import { createRunConsole } from "./runs/console.js";
@@ -38,13 +39,26 @@ export function createRunning(
     sessionOf: SessionOf;
     userOf: UserOf;
     scans: SecretScans;
+    requests: Requests;
     /** Further work of each heartbeat. */
     onBeat: OnBeat;
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log, onDatabaseReached } =
     surroundings;
-  const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, userOf, scans, onBeat } = parts;
+  const {
+    credentials,
+    catalogue,
+    keptScripts,
+    queueRoom,
+    intake,
+    settings,
+    sessionOf,
+    userOf,
+    scans,
+    requests,
+    onBeat,
+  } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -84,6 +98,7 @@ export function createRunning(
     measures,
     traces,
     serviceRequests: createServiceRequests(apiUrl),
+    requests,
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;

@@ -194,6 +194,13 @@ function saysMore(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
+/** Functions of `Svc` that a small script provides, without a token. */
+const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
+
+/** True if the code names one of the functions that send requests or read settings. */
+export const namesRequests = (code: string): boolean =>
+  new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
+
 /**
  * Whether code may use the client library, beside the namespaces of packages that do without it: by the word alone, for without it there
  * is no way to the library.
@@ -201,16 +208,17 @@ function saysMore(code: string, members: readonly string[]): boolean {
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;
   const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
-  if (entries.length === 0 || entries.length < dependencies.length) return true;
+  if (entries.length < dependencies.length) return true;
   const own = entries.map(({ namespace, standalone }) =>
     Array.isArray(standalone) ? `${namespace}\\.(?:${standalone.join("|")})` : `${namespace}`,
   );
-  return saysMore(code, own);
+  return saysMore(code, [...REQUEST_FUNCTIONS, ...own]);
 }
 
 /** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */
 export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
-  const namespaces = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
+  const ofPackages = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
+  const namespaces = [...ofPackages, ...(namesRequests(code) ? REQUEST_FUNCTIONS : [])];
   return namespaces.length > 0 && !saysMore(code, namespaces) ? "network-isolate" : "document";
 }
 

@@ -138,6 +138,8 @@ export const SAMPLES: Record<Operation, Sample> = {
   sendMessage: rest("POST", "/v1/apps/:app/communicate/email", {}),
   readMessages: rest("GET", "/v1/apps/:app/communicate/messages"),
   decideMessage: rest("POST", `/v1/apps/:app/communicate/messages/${NOTHING}/decide`, { decision: "sent" }),
+  readSecretBindings: rest("GET", "/v1/apps/:app/secret-bindings"),
+  writeSecretBindings: rest("PUT", "/v1/apps/:app/secret-bindings", {}),
   readAlerts: rest("GET", "/v1/apps/:app/alerts"),
   manageAlerts: rest("POST", "/v1/apps/:app/alerts", {}),
   removeAlerts: rest("DELETE", `/v1/apps/:app/alerts/${NOTHING}`),

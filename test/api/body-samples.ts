@@ -123,6 +123,10 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${APP}/settings`]: FREE,
   [`DELETE ${APP}/settings`]: { body: { keys: ["a"] } },
   [`POST ${APP}/settings/secure`]: { body: { settingKey: "a", value: {} }, free: ["value"] },
+  [`PUT ${APP}/secret-bindings`]: {
+    body: { bindings: [{ key: "_a", origin: "https://a.example", in: "header", value: {} }] },
+    free: ["bindings[0].value"],
+  },
   [`PUT ${APP}/settings/secrecy`]: { body: { keys: ["_a"], secret: false } },
   [`PUT ${APP}`]: { body: { name: "App", hooks: [], dependencies: [] }, free: ["hooks", "settings"] },
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },

@@ -125,6 +125,12 @@ const settings: Make = async (service) => {
   return { ids: {}, updatedAt: headers.get("etag")!.slice(1, -1) };
 };
 
+const bindings: Make = async (service) => {
+  const list = [{ key: "_b", origin: "https://a.example", in: "header" }];
+  const { headers } = await ask(service, "PUT", `${APP}/secret-bindings`, { bindings: list });
+  return { ids: {}, updatedAt: headers.get("etag")!.slice(1, -1) };
+};
+
 const V1 = "/v1/apps/:appId";
 const V3 = "/v3/apps/:appId/actions";
 const SOURCE = `${V1}/data-sources/:ds`;
@@ -162,6 +168,7 @@ export const REST_CHANGES: Record<string, RestChange> = {
   [`POST ${V1}/settings`]: { make: settings, body: { a: "changed" } },
   [`DELETE ${V1}/settings`]: { make: settings, body: { keys: ["a"] } },
   [`POST ${V1}/settings/secure`]: { make: settings, body: { settingKey: "c", value: "kept" } },
+  [`PUT ${V1}/secret-bindings`]: { make: bindings, body: { bindings: [] } },
   [`PUT ${V1}/settings/secrecy`]: { make: settings, body: { keys: ["_b"], secret: true } },
 };
 
@@ -169,6 +176,7 @@ const ID = " { id }";
 
 /** By mutation. */
 export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
+  setSecretBindings: { make: bindings, call: "bindings: []", selection: " { updatedAt }" },
   updateAction: { make: action, call: 'id: $id, data: { description: "b" }', selection: ID },
   removeAction: { make: action, call: "id: $id" },
   publishAction: { make: publishable, call: "id: $id", selection: " { action { id } }" },

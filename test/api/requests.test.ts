@@ -1,5 +1,10 @@
 /** Requests of server actions to other services, from end to end: the origins of an action, and what its code may send. */
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
+import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ECHO = "async function execute({ payload }) { return payload; }";
@@ -8,19 +13,218 @@ const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 describe("requests of server actions", () => {
   let service: TestService;
   let actions: string;
+  let undoTrust: () => void;
+  let origin: string;
+  let answer: RequestListener;
+  let received: (IncomingMessage & { text: string })[];
+
+  const server = tlsServer(async (request, response) => {
+    let text = "";
+    for await (const part of request.setEncoding("utf8")) text += part;
+    received.push(Object.assign(request, { text }));
+    answer(request, response);
+  });
 
   before(async () => {
+    undoTrust = trustLocalhost();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    origin = `https://localhost:${(server.address() as AddressInfo).port}`;
     service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
     actions = `/v3/apps/${service.appId}/actions`;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });
-  after(() => service.stop());
+  after(async () => {
+    await service.stop();
+    server.closeAllConnections();
+    server.close();
+    undoTrust();
+  });
+  beforeEach(() => {
+    received = [];
+    answer = (request, response) => response.setHeader("x-path", request.url!).end("fine");
+  });
 
   async function create(name: string, fields: object = {}): Promise<number> {
     const { http, body } = await service.rest("POST", actions, { body: { name, code: ECHO, ...MANUAL, ...fields } });
     expect([http, body.status], JSON.stringify(body)).to.deep.equal([201, "ACTION_CREATED"]);
     return body.action.id;
   }
+
+  let made = 0;
+  /** Runs the body of `execute` once. */
+  async function run(body: string, fields: object = {}, payload: object = {}) {
+    made += 1;
+    const name = `request-${made}`;
+    await create(name, {
+      code: `async function execute({ payload, settings }) { ${body} }`,
+      integrationOrigins: [origin],
+      ...fields,
+    });
+    const { body: result } = await service.rest("POST", `${actions}/${name}/runWithResult`, {
+      body: { origin, ...payload },
+    });
+    return result;
+  }
+  const details = async (runId: number) =>
+    (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}`)).body.run;
+  const code = async (options: string, fields: object = {}) =>
+    (
+      await run(
+        `try { await Svc.App.V3.Actions.request(${options}); } catch (error) {
+           return [error instanceof Error, error.code, error.message]; }`,
+        fields,
+      )
+    ).result;
+
+  // The globals of an isolate and of a document make the mode.
+  for (const [mode, also] of [
+    ["network-isolate", ""],
+    ["document", "document.title;"],
+    ["document", "void Svc.configure;"],
+  ] as const) {
+    describe(`request() in the sandbox ${mode} (${also})`, () => {
+      it("resolves with status, headers, body, ok and json() for every status", async () => {
+        answer = (_request, response) =>
+          response.writeHead(404, { "content-type": "application/json", "set-cookie": "a=1" }).end('{"a":"ü"}');
+        const { result, runId, ...rest } = await run(`${also}
+          const response = await Svc.App.V3.Actions.request({ url: payload.origin + "/p", query: { q: "x y" } });
+          return { ...response, json: response.json(), keys: Object.keys(response.headers) }`);
+        expect(result, JSON.stringify(rest)).to.deep.include({
+          status: 404,
+          ok: false,
+          body: '{"a":"ü"}',
+          json: { a: "ü" },
+        });
+        expect(result.keys).to.include("content-type").and.not.include("set-cookie");
+        expect(received[0]!.url).to.equal("/p?q=x+y");
+        expect(received[0]!.headers).to.not.have.any.keys("origin", "cookie", "referer", "auth-token");
+        const found = await details(runId);
+        expect(found.sandbox).to.equal(mode);
+        expect(found.hosts).to.include(new URL(origin).host);
+        const [{ durationMs, ...request }] = found.requests;
+        expect(durationMs).to.be.a("number");
+        const host = new URL(origin).host;
+        const sizes = { sentBytes: 0, receivedBytes: 10 };
+        expect(request).to.deep.equal({ host, method: "GET", status: 404, ...sizes, code: null });
+      });
+
+      it("sends text, bytes, JSON and forms, and returns JSON and bytes of any size", async () => {
+        answer = (request, response) =>
+          response.setHeader("content-encoding", "gzip").end(gzipSync(`"${request.method}"`));
+        const { result, error } = await run(`${also}
+          const { request } = Svc.App.V3.Actions;
+          const send = (options) => request({ url: payload.origin, method: "POST", responseType: "json", ...options });
+          const text = await send({ body: "grüße" });
+          await send({ body: new Uint8Array([0, 255, 10]).subarray(1) });
+          await send({ method: "PUT", json: { a: [1] } });
+          await send({ form: new URLSearchParams("a=1&a=2&b=3") });
+          await send({ body: "x".repeat(1024 * 1024) });
+          return text.body;`);
+        expect(result, error).to.equal("POST");
+        expect(received.map(({ text }) => text.slice(0, 10))).to.deep.equal([
+          ...["grüße", "\ufffd\n", '{"a":[1]}', "a=1&a=2&b=", "xxxxxxxxxx"],
+        ]);
+        expect(received[4]!.text).to.have.length(1024 * 1024);
+        expect(received[2]!.headers["content-type"]).to.equal("application/json");
+        const bytes = Buffer.alloc(5 * 1024 * 1024, "grüße\u{1f600}");
+        answer = (_request, response) => response.end(bytes);
+        const long = await run(`${also}
+          const { request } = Svc.App.V3.Actions;
+          const { body } = await request({ url: payload.origin, responseType: "bytes" });
+          const text = (await request({ url: payload.origin })).body;
+          return [body instanceof Uint8Array, body.length, text === new TextDecoder().decode(body)];`);
+        expect(long.result, long.error).to.deep.equal([true, bytes.length, true]);
+      });
+
+      it("sends eight at once and lets more wait, and ends with the run", async () => {
+        const held: (() => void)[] = [];
+        let isReleased = false;
+        answer = (_request, response) => {
+          if (isReleased) return response.end("x");
+          held.push(() => response.end("x"));
+          if (held.length < 8) return;
+          // A ninth one would come in this time.
+          setTimeout(() => {
+            isReleased = true;
+            for (const end of held) end();
+          }, 100);
+        };
+        const all = `${also} const { request } = Svc.App.V3.Actions;
+          const all = Array.from({ length: 30 }, () => request({ url: payload.origin }));`;
+        const { result } = await run(`${all} return (await Promise.all(all)).length;`);
+        expect([result, held.length]).to.deep.equal([30, 8]);
+        const closed = new Promise<void>((resolve) => {
+          answer = (request) => request.socket.once("close", resolve);
+        });
+        const ended = await run(
+          `${all} while (!all.begun) all.begun = await new Promise((r) => setTimeout(r, 300, true)); return 1;`,
+        );
+        expect(ended.result).to.equal(1);
+        await closed;
+      });
+
+      it("rejects with an Error and its code, and runs nothing without a listed origin", async () => {
+        const policy = await run(
+          `${also} try { await Svc.App.V3.Actions.request({ url: payload.origin }); } catch (error) {
+             return [error instanceof Error, error.code, error.message]; }`,
+          { integrationOrigins: [] },
+        );
+        const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
+        expect(policy.result).to.deep.equal([true, "POLICY", message]);
+        expect(received).to.deep.equal([]);
+      });
+
+      it("reads settings by Svc.App.Settings.get", async () => {
+        await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _list: { a: [1] } } });
+        const { result, error } = await run(`${also}
+          const { Settings } = Svc.App; return [Svc.App.Settings.get("_list"), Settings.get("_none") === undefined, Settings.get("toString") === undefined]`);
+        expect(result, error).to.deep.equal([{ a: [1] }, true, true]);
+      });
+    });
+  }
+
+  it("fail with the code that the contract names", async () => {
+    expect((await code('{ url: payload.origin, headers: { Cookie: "a=1" } }'))[1]).to.equal("POLICY");
+    expect((await code("undefined"))[1]).to.equal("POLICY");
+    expect((await code('{ url: "https://localhost:1", method: "POST", body: "x".repeat(2 ** 20 + 1) }'))[1]).to.equal(
+      "LIMIT",
+    );
+    answer = () => undefined;
+    expect((await code("{ url: payload.origin, timeoutMs: 100 }"))[1]).to.equal("TIMEOUT");
+    answer = (_request, response) => response.setHeader("content-type", "text/plain; charset=none-such").end("x");
+    expect((await code("{ url: payload.origin }"))[1]).to.equal("UNSUPPORTED");
+    answer = (_request, response) => response.destroy();
+    expect((await code("{ url: payload.origin }"))[1]).to.equal("TRANSPORT");
+    const any = await code("{ url: payload.origin }", { environment: "any", integrationOrigins: [] });
+    expect(any[1]).to.equal("INTEGRATION_UNAVAILABLE");
+  });
+
+  it("keep the values of private settings out of URLs, and let headers and bodies have them", async () => {
+    const value = "a private value of some length";
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __key: value } });
+    const [, refused, message] = await code("{ url: payload.origin, query: { k: settings.__key } }");
+    expect(refused).to.equal("POLICY");
+    expect(message).to.include("__key").and.not.include(value);
+    expect(received).to.have.length(0);
+    await run(
+      `await Svc.App.V3.Actions.request({ url: payload.origin, method: "POST", body: settings.__key, headers: { "x-key": settings.__key } });`,
+    );
+    expect([received[0]!.text, received[0]!.headers["x-key"]]).to.deep.equal([value, value]);
+  });
+
+  it("use the origins of the copy that runs", async () => {
+    const id = await create("copies", {
+      code: "async function execute({ payload }) { return (await Svc.App.V3.Actions.request({ url: payload.origin })).status; }",
+      integrationOrigins: [origin],
+    });
+    await service.rest("POST", `${actions}/${id}/publish`);
+    await service.rest("PUT", `${actions}/${id}`, { body: { integrationOrigins: [] } });
+    const by = (as: "editor" | "api") =>
+      service.rest("POST", `${actions}/copies/runWithResult`, { as, body: { origin } });
+    expect((await by("api")).body.result).to.equal(200);
+    expect((await by("editor")).body.error).to.include("integrationOrigins");
+  });
 
   describe("integrationOrigins", () => {
     it("is [] unless set, stored in normal form, published, exported, versioned and compared", async () => {

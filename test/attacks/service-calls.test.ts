@@ -51,7 +51,7 @@ describe("forged calls of the service", () => {
   })) {
     it(`are answered that there is no answer: ${what}`, async () => {
       const { calls, way, sent, replies } = underAttack();
-      calls.begin(way);
+      calls.begin({ service: way });
       await calls.take(payload);
       expect(sent).to.deep.equal([]);
       expect(replies).to.deep.equal([[1, null, null, true]]);
@@ -61,7 +61,7 @@ describe("forged calls of the service", () => {
   for (const payload of ["", "x", ":[]", "-1:[]", "1e3:[]", "99999999999999999:[]"]) {
     it(`are not heard without a number: ${JSON.stringify(payload)}`, async () => {
       const { calls, way, sent, replies } = underAttack();
-      calls.begin(way);
+      calls.begin({ service: way });
       await calls.take(payload);
       expect([sent, replies]).to.deep.equal([[], []]);
     });
@@ -69,7 +69,7 @@ describe("forged calls of the service", () => {
 
   it("have six places, however many come, and those again when they are free", async () => {
     const { calls, way, sent, replies, answers } = underAttack();
-    calls.begin(way);
+    calls.begin({ service: way });
     const taken = Array.from({ length: 1_000 }, (_, n) => calls.take(call(n, "GET", `${BASE}${n}`)));
     await Promise.all(taken.slice(6));
     expect(sent.length).to.equal(6);
@@ -84,13 +84,13 @@ describe("forged calls of the service", () => {
   it("before a run, after it and of a run without a service are not heard", async () => {
     const { calls, way, sent, replies } = underAttack();
     await calls.take(call(1, "GET", `${BASE}before`));
-    calls.begin(way);
+    calls.begin({ service: way });
     const open = calls.take(call(2, "GET", `${BASE}during`));
     await new Promise((resolve) => setImmediate(resolve));
     calls.end();
     await open;
     await calls.take(call(3, "GET", `${BASE}after`));
-    calls.begin(undefined);
+    calls.begin({});
     await calls.take(call(4, "GET", `${BASE}without`));
     expect(sent.map(({ url }) => url)).to.deep.equal([`${BASE}during`]);
     expect(replies).to.deep.equal([]);
@@ -104,10 +104,10 @@ describe("forged calls of the service", () => {
         judged = () => resolve({ headers: {}, end: () => {} });
       });
     const calls = createServiceCalls(admit as never, async () => {});
-    calls.begin(way);
+    calls.begin({ service: way });
     const late = calls.take(call(1, "GET", `${BASE}x`));
     calls.end();
-    calls.begin(way);
+    calls.begin({ service: way });
     judged();
     await late;
     expect(sent).to.deep.equal([]);

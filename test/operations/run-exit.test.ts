@@ -5,6 +5,7 @@ import pino from "pino";
 import type { DataSource } from "typeorm";
 import { failed, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
 import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
+import type { Requests } from "../../src/operations/requests/run-requests.js";
 import type { RunConsole } from "../../src/operations/runs/console.js";
 import type { Ending } from "../../src/operations/runs/endings.js";
 import { Cancellation, createExecution } from "../../src/operations/runs/execution.js";
@@ -65,13 +66,20 @@ function createApp(onEnd: () => void = () => {}) {
       },
       secrecy: createSecrecy({ settings, scans }),
       scripts: {
-        prepare: async () => ({ packages: [], hasToken: true, responseMark: null, revoke: async () => {} }),
+        prepare: async () => ({
+          packages: [],
+          hasToken: true,
+          sendsRequests: false,
+          responseMark: null,
+          revoke: async () => {},
+        }),
       },
       console: { printer: () => printer } as unknown as RunConsole,
       timeoutMs: 1_000,
-      measures: { runEnded: () => {} },
-      traces: { begin: async () => ({ page: (run, request) => run(request), end: () => {} }) },
+      measures: { runEnded: () => {}, requestEnded: () => {} },
+      traces: { begin: async () => ({ page: (run, request) => run(request), request: () => () => {}, end: () => {} }) },
       serviceRequests: null,
+      requests: null as unknown as Requests,
       log: pino({ level: "silent" }),
     }).execute({ ...RUN, payload }, "holder", signal);
   return { app, perform };

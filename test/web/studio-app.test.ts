@@ -54,6 +54,26 @@ describe("Studio's pages of an app", () => {
     await page.waitForSelector(studio.withText("span", "not published", '//*[@class="top-bar"]'));
   });
 
+  it("adds and removes secret bindings, and lists the origins of actions", async () => {
+    const body = { name: "caller", code: READS_IT, integrationOrigins: ["https://api.example.com"] };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    await part("Connections");
+    await page.waitForSelector(studio.withText("span", "https://api.example.com"));
+    await studio.replace('[aria-label="Key of the setting"]', "__stripe");
+    await studio.replace('[aria-label="Origin"]', "https://api.stripe.com");
+    await studio.replace('[aria-label="New value"]', "sk_live_0123456789");
+    await page.click('input[type="checkbox"]');
+    await studio.button("Add the binding");
+    await page.waitForSelector(studio.withText("b", "__stripe"));
+    const { bindings } = (await service.rest("GET", app("/secret-bindings"))).body;
+    expect(bindings).to.have.length(1);
+    expect(bindings[0]).to.include({ key: "__stripe", origin: "https://api.stripe.com", in: "header", sealed: true });
+    await page.click('[aria-label="Remove __stripe for https://api.stripe.com"]');
+    await studio.button("Remove", "//dialog");
+    await page.waitForSelector(studio.withText("p", "No binding yet: code has no credential to name."));
+    expect((await service.rest("GET", app("/secret-bindings"))).body.bindings).to.deep.equal([]);
+  });
+
   it("makes a token whose secret is shown once, and ends it at once", async () => {
     await part("Tokens");
     await studio.replace('[aria-label="Name of the new token"]', "the till");

@@ -2,6 +2,7 @@
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { LogEntry, Logs } from "../../operations/records/execution-logs.js";
+import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
 import type { RunStatistics, Statistics } from "../../operations/runs/run-statistics.js";
 import type { RequestContext } from "../context.js";
@@ -10,6 +11,7 @@ import { AppId } from "./arguments.js";
 import {
   RunDetailsType,
   RunListType,
+  RunRequestType,
   RunStatisticsType,
   RunsArguments,
   RunType,
@@ -42,6 +44,14 @@ export class HistoryResolver {
   })
   async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
     return this.services.logs.ofRun(run.id, context.answer?.reserve);
+  }
+
+  @FieldResolver(() => [RunRequestType], {
+    description:
+      "Requests that the run sent to other services, in order of their ends, at most 100; empty until it has ended.",
+  })
+  async requests(@Root() run: RunSummary): Promise<RequestRecord[]> {
+    return this.services.history.requestsOf(run.id);
   }
 
   @FieldResolver(() => [RunType], { description: "Runs that this run started directly, oldest first, at most 100." })

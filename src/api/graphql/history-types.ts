@@ -1,6 +1,7 @@
 /** Shapes of the ledger in the GraphQL schema, and what a reader may ask of it. No behaviour. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
+import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunSummary } from "../../operations/runs/run-history.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
@@ -79,6 +80,22 @@ export class RunType {
       "Sandbox of a run on the server: isolate, network-isolate or document; null if the code did not run on the server.",
   })
   sandbox: string | null;
+}
+
+@ObjectType("RunRequest", { description: "Request that a run sent to another service, without its content." })
+export class RunRequestType implements RequestRecord {
+  @Field(() => String, { description: "Host that received it, as host:port." }) host: string;
+  @Field(() => String, { description: "HTTP method." }) method: string;
+  @Field(() => Int, { nullable: true, description: "HTTP status of the response; null if there was none." })
+  status: number | null;
+  @Field(() => Float, { description: "Duration in milliseconds." }) durationMs: number;
+  @Field(() => Int, { description: "Size of the request body in bytes." }) sentBytes: number;
+  @Field(() => Int, { description: "Size of the decoded response body in bytes." }) receivedBytes: number;
+  @Field(() => String, {
+    nullable: true,
+    description: "Error code such as TRANSPORT or TIMEOUT; null if the response was received.",
+  })
+  code: string | null;
 }
 
 @ObjectType("RunDetails", { description: "Run with its execution log entry and the runs that it started." })

@@ -15,6 +15,7 @@ import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
 import { AuthResolver } from "./auth-resolver.js";
+import { BindingResolver } from "./binding-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
 import { DataSourceResolver } from "./data-source-resolver.js";
 import { DraftResolver } from "./draft-resolver.js";
@@ -44,6 +45,7 @@ const CLASSES = {
   actions: ActionResolver,
   actionWarnings: ActionWarningResolver,
   alerts: AlertResolver,
+  bindings: BindingResolver,
   apps: AppResolver,
   auth: AuthResolver,
   clients: ClientResolver,

@@ -57,7 +57,8 @@ export const historyRoutes: readonly Route[] = [
     answer: async ({ history }, q) => {
       const run = await history.run(q.context, q.id("appId"), q.id("runId"));
       const [log, caused] = [await history.log(run, q.context), await history.caused(run, q.context)];
-      return { status: "RUN_RETRIEVED", run: { ...run, log, caused } };
+      const requests = await history.requests(run);
+      return { status: "RUN_RETRIEVED", run: { ...run, log, requests, caused } };
     },
   },
   {

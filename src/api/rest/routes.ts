@@ -3,6 +3,7 @@ import { actionRoutes } from "./action-routes.js";
 import { alertRoutes } from "./alert-routes.js";
 import { appRoutes } from "./app-routes.js";
 import { authRoutes } from "./auth-routes.js";
+import { bindingRoutes } from "./binding-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
 import { draftRoutes } from "./draft-routes.js";
@@ -42,4 +43,5 @@ export const ROUTES: readonly Route[] = [
   ...messageRoutes,
   ...notificationRoutes,
   ...alertRoutes,
+  ...bindingRoutes,
 ];

@@ -56,8 +56,21 @@ export interface ServiceAnswer {
   text: AsyncIterable<string>;
 }
 
+/**
+ * Result of a request that code sends to another service: `head` is JSON for the library in the run, `text` the body as text or base64.
+ */
+export interface OutgoingAnswer {
+  head: string;
+  text: string;
+}
+
+/** Sends a request to another service. `options` is JSON text from the run, unchecked. Rejects only when `signal` is aborted. */
+export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<OutgoingAnswer>;
+
 /** Where scripts find the way to the service, `{base, call}`, before the author's code: the first that knows it takes it away. */
 export const SERVICE_GLOBAL = "__svcService";
+/** Stands for the service's address where scripts reach other services only: no address begins with it. */
+export const NO_SERVICE = "-";
 
 /** The way to that service without the browser's network between. */
 export interface ServiceWay {
@@ -112,6 +125,8 @@ export interface PageRun {
   onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
   /** Given to the scripts of a network isolate, under SERVICE_GLOBAL: their requests are judged, followed and counted as any other. */
   service?: ServiceWay;
+  /** Given to the scripts of a network isolate and of a document, under SERVICE_GLOBAL, for requests to other services. */
+  outgoing?: SendOutgoing;
 }
 
 /**

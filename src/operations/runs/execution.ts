@@ -5,23 +5,23 @@ import type { DataSource } from "typeorm";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type Mode, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
-import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
-import { JSON_MAX_DEPTH } from "../../limits.js";
-import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
+import type { RequestRecord, Requests } from "../requests/run-requests.js";
 import type { Measures, RunOutcomeLabel } from "../watch/measures.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending } from "./endings.js";
 import type { Ledger } from "./ledger.js";
 import { throughOutage } from "./outage.js";
+import { createOutgoingWay } from "./outgoing-way.js";
+import { completed, failed } from "./results.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import { CHANGED_TOO_OFTEN, type RunExit, type RunSecrecy, type Secrecy } from "./secrecy.js";
 
-const LOAD_ACTION =
-  'SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs" FROM action WHERE id = $1';
+const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
+          integration_origins AS "integrationOrigins" FROM action WHERE id = $1`;
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 
@@ -29,10 +29,6 @@ const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 const OUTDATED_MAX = 20;
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
-
-function failed(name: string, message: string): RunOutcome {
-  return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
-}
 
 const EMPTY = "{}";
 
@@ -125,30 +121,6 @@ function judgeOf(secrecy: RunSecrecy, { print }: Printer, signal: AbortSignal): 
   };
 }
 
-/** A longer result is read in a thread: two million `{}` would hold up the process for a tenth of a second. */
-const READ_HERE_MAX_CHARACTERS = 256 * 1024;
-const faults = createThreads<string, ReturnType<typeof resultFault>>({
-  module: new URL("../../rules/json-scan.js", import.meta.url),
-  name: "resultFault",
-  memoryMb: 64,
-  timeoutMs: 10_000,
-});
-
-async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
-  if (data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
-  const called = await faults.call(data);
-  if (called.ok) return called.value;
-  throw new Error(`a result could not be read within its limit of ${called.limit}`);
-}
-
-/** The page's answer is a stranger's text: read here once as it lies, and refused where it could be neither stored nor sent. */
-async function completed(data: string | undefined): Promise<RunOutcome> {
-  const fault = data === undefined ? null : await faultOf(data);
-  if (fault === null) return { ok: true, data };
-  if (fault === "invalid") return failed("ResultError", "the result of execute is no JSON");
-  return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
-}
-
 /** What a run leaves to its log entry beside its outcome. */
 interface EntryDetails {
   hosts: Set<string>;
@@ -160,6 +132,8 @@ interface EntryDetails {
   begunAt: number;
   durationMs: number;
   trace: RunTrace;
+  /** To other services. */
+  requests: readonly RequestRecord[];
 }
 
 /** An outcome as the figures have it. */
@@ -209,12 +183,27 @@ export function createExecution(options: {
   scripts: RunScripts;
   console: RunConsole;
   timeoutMs: number;
-  measures: Pick<Measures, "runEnded">;
+  measures: Pick<Measures, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "begin">;
   serviceRequests: ServiceRequests;
+  requests: Requests;
   log: Logger;
 }) {
-  const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, measures, traces, serviceRequests, log } = options;
+  const {
+    db,
+    ledger,
+    runPage,
+    secrecy,
+    scripts,
+    console,
+    timeoutMs,
+    measures,
+    traces,
+    serviceRequests,
+    requests,
+    log,
+  } = options;
+  const outgoing = createOutgoingWay({ db, requests, measures });
 
   /** The library's way past the browser's network, for a page of that origin. */
   const serviceWay = (origin: string): Pick<PageRun, "service"> =>
@@ -254,9 +243,8 @@ export function createExecution(options: {
     details.payload = changedPayload(run, await kept.maskPayload(run.payload));
     const settings = kept.contextSettings(action.environment);
     const limitMs = timeLimitOf(action, timeoutMs);
-    const { packages, hasToken, responseMark, revoke } = await throughOutage(signal, () =>
-      scripts.prepare(run, action, limitMs),
-    );
+    const prepared = await throughOutage(signal, () => scripts.prepare(run, action, limitMs));
+    const { packages, hasToken, sendsRequests, responseMark, revoke } = prepared;
     const printer = console.printer(run.id, kept.mask);
     const origin = `https://app-${run.appId}.actions.internal`;
     // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
@@ -279,6 +267,7 @@ export function createExecution(options: {
       onHost: (host) => details.hosts.add(host),
       ...(isJudged && { mayRequest: judgeOf(kept, printer, signal) }),
       ...(hasToken && serviceWay(origin)),
+      ...(sendsRequests && outgoing.begin({ run, action, kept, printer, details })),
     };
     let came: PageOutcome;
     try {
@@ -370,9 +359,11 @@ export function createExecution(options: {
         begunAt: performance.now(),
         durationMs: 0,
         trace,
+        requests: [],
       };
       const result = await evaluate(run, signal, details).catch((error: unknown) => ours(failureOf(run, error)));
       details.durationMs = performance.now() - details.begunAt;
+      await afterwards(run, "keep its requests", () => outgoing.keep(run, details));
       const tell = (outcome: RunOutcome) => {
         const { appId, trigger } = run;
         const ended = { mode: details.mode ?? ("none" as const), outcome: labelOf(outcome) };

@@ -17,6 +17,8 @@ export const cancelNotice = (runId: number, displacedBy: number | null): [channe
 /** What a run evaluates. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
   timeoutMs?: number | null;
+  /** Absent in snapshots of releases without origins. */
+  integrationOrigins?: string[];
 };
 
 /** What a run is, from its acceptance on. `payload` is JSON text. */

@@ -8,6 +8,7 @@ import { type Caller, isPerson } from "../../rules/access.js";
 import { memberText } from "../../rules/json-scan.js";
 import type { ScriptError } from "../records/execution-logs.js";
 import type { RunWords } from "../records/run-words.js";
+import type { RequestRecord } from "../requests/run-requests.js";
 import { createReplay } from "./replay.js";
 import { type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
 import { newestRuns } from "./run-source.js";
@@ -193,6 +194,14 @@ export function createRunHistory({ db, runs, runWords }: { db: DataSource; runs:
         : [];
       if (!found) throw new ActionError("RUN_NOT_FOUND");
       return found;
+    },
+
+    /** Requests of a run to other services. */
+    async requestsOf(runId: number): Promise<RequestRecord[]> {
+      const found = await rows<{ requests: RequestRecord[] | null }>(db, "SELECT requests FROM run WHERE id = $1", [
+        runId,
+      ]);
+      return found[0]?.requests ?? [];
     },
 
     /** The runs that a run caused itself, oldest first, the first 100. */

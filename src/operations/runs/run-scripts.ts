@@ -13,6 +13,7 @@ import {
   type Catalogue,
   isKept,
   modeOfLibrary,
+  namesRequests,
   needOfPackage,
   needsLibrary,
   notBuilt,
@@ -29,6 +30,7 @@ const RESPONSE_LIBRARY = "/client/svc-response.js";
 /** A use of it alone needs no client library. */
 const RESPONSE_CALL = /\bSvc\.App\.V3\.Actions\.response\b/g;
 const RESPONSE_WORD = /\bresponse\b/;
+const REQUESTS_SCRIPT = "/client/svc-requests.js";
 const isAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
@@ -46,7 +48,7 @@ type Listing = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface RunScripts {
   /**
-   * The scripts in order, whether they hold a token, and what ends it.
+   * The scripts in order, whether they hold a token, what ends it, and whether they may send requests to other services.
    * @throws DEPENDENCY_UNRESOLVED naming the package that cannot be loaded
    */
   prepare(run: HeldRun, action: Listing, timeoutMs: number): Promise<PreparedScripts>;
@@ -57,6 +59,8 @@ export interface PreparedScripts {
   hasToken: boolean;
   /** Property by which the result of `Svc.App.V3.Actions.response` is recognized, random for each run: a payload cannot have it. */
   responseMark: string | null;
+  /** True if the scripts may send requests to other services. */
+  sendsRequests: boolean;
   revoke: () => Promise<void>;
 }
 
@@ -129,6 +133,12 @@ export function createRunScripts(options: {
     return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
   }
 
+  /** Its requests leave by the run's own way, not by the browser's network. */
+  async function requestsScript(): Promise<SourceScript> {
+    const script = await built(REQUESTS_SCRIPT, "svc-requests.js");
+    return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
+  }
+
   async function sessionScript(run: HeldRun): Promise<SourceScript> {
     const session = JSON.stringify(JSON.stringify(await sessionOf(run)));
     // In an object literal `__proto__` would be no property like any other.
@@ -168,7 +178,11 @@ export function createRunScripts(options: {
       const packages = await packageScripts(action);
       if (responseMark !== null) packages.unshift(...(await responseScripts(responseMark)));
       if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
-      if (!usesLibrary(action)) return { packages, hasToken: false, responseMark, revoke: async () => undefined };
+      if (!usesLibrary(action)) {
+        const sendsRequests = namesRequests(code);
+        if (sendsRequests) packages.unshift(await requestsScript());
+        return { packages, hasToken: false, sendsRequests, responseMark, revoke: async () => undefined };
+      }
       const { appId, id: runId, personId } = run;
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
@@ -176,7 +190,7 @@ export function createRunScripts(options: {
       const mode = modeOfLibrary(code, [...new Set(dependencies)], catalogue);
       const client = await built(CLIENT_LIBRARY, "svc.js");
       packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
-      return { packages, hasToken: true, responseMark, revoke: () => credentials.expire(id) };
+      return { packages, hasToken: true, sendsRequests: true, responseMark, revoke: () => credentials.expire(id) };
     },
   };
 }

@@ -5,6 +5,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRun } from "../../engine/browser/run.js";
+import type { ExchangeFacts } from "../../engine/outgoing.js";
 import type { Span, Tracing } from "../watch/tracing.js";
 import type { HeldRun } from "./run-facts.js";
 
@@ -19,6 +20,8 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 export interface RunTrace {
   /** Performs the run's page under its span. */
   page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
+  /** Begins the span of a request to another service; the function that it returns ends it. */
+  request(origin: string, method: string): (facts: ExchangeFacts) => void;
   end(values: { outcome: string; mode: string }): void;
 }
 
@@ -78,6 +81,20 @@ export function createRunTraces(options: { db: DataSource; tracing: Tracing; api
         browser.end(!outcome.ok);
         return outcome;
       },
+      request(origin, method) {
+        const { hostname, port, protocol } = new URL(origin);
+        const request = tracing.begin("request", "client", span.traceparent, {
+          "http.request.method": method,
+          "server.address": hostname,
+          "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
+        });
+        return ({ status, sentBytes, receivedBytes, code }) => {
+          request.set({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
+          if (status !== null) request.set({ "http.response.status_code": status });
+          if (code !== null) request.set({ "error.type": code });
+          request.end(code !== null || status === null || status >= 400);
+        };
+      },
       end({ outcome, mode }) {
         span.set({ "svc.outcome": outcome, "svc.mode": mode });
         span.end(outcome !== "completed");
@@ -85,7 +102,11 @@ export function createRunTraces(options: { db: DataSource; tracing: Tracing; api
     };
   }
 
-  const nothing: RunTrace = { page: (perform, request) => perform(request), end: () => undefined };
+  const nothing: RunTrace = {
+    page: (perform, request) => perform(request),
+    request: () => () => undefined,
+    end: () => undefined,
+  };
 
   return {
     /** The current trace, for a run that starts at once; null where none is. */

@@ -82,7 +82,8 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
     const known = prepared.get(appId);
     if (known?.version === version) return known;
     const { entries, underscore, ...read } = await settings.secretValues.read(appId);
-    const context = JSON.stringify(serverActionView(underscore));
+    const sealed = new Set(await settings.secretValues.sealedKeys(appId));
+    const context = JSON.stringify(serverActionView(underscore.filter(([key]) => !sealed.has(key))));
     const made = { version: read.version, entries, context, ...scanOf(appId, String(read.version), entries) };
     prepared.set(appId, made);
     return made;

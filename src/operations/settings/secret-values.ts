@@ -47,6 +47,17 @@ interface SecretRow extends StoredSetting {
   replaced: boolean;
 }
 
+const SEALED_KEYS = "SELECT key FROM sealed_setting WHERE app_id = $1";
+const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> ALL ($2::text[])";
+const SEAL = "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
+
+/** Makes these the sealed keys of the app, in the transaction of their bindings. */
+export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
+  const stored = keys.map(storedKey);
+  await rows(executor, UNSEAL_OTHERS, [appId, stored]);
+  await rows(executor, SEAL, [appId, stored]);
+}
+
 /** @throws SETTINGS_INVALID where one of `keys`, which are private, is not set */
 export async function markSecrets(
   executor: Executor,
@@ -83,6 +94,12 @@ export function createSecretValues(options: {
 
   return {
     read,
+
+    /** Keys of settings that code does not receive. */
+    async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
+      const found = await preparedRows<{ key: string }>(executor, "sealed-keys", SEALED_KEYS, [appId]);
+      return found.map(({ key }) => spokenKey(key));
+    },
 
     /** The number of the last change of a private or protected setting. */
     async version(appId: number): Promise<number> {

@@ -317,6 +317,12 @@ export function createSettings(options: {
 
     secretValues,
 
+    /** Writes new values of bound keys, in the transaction of their bindings. @throws SETTINGS_INVALID */
+    async writeBound(executor: Executor, caller: Caller, appId: number, values: object): Promise<void> {
+      await write(executor, caller, appId, checkSettingKeys(values));
+      if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
+    },
+
     /** A secret that the service keeps for the app elsewhere, sealed as its settings are. For a transaction that has locked the app. */
     async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
       return seal(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);

@@ -27,6 +27,13 @@ export interface EndedRunFacts {
   durationMs: number;
 }
 
+/** A request of a run to another service. */
+export interface RequestFacts {
+  status: number | null;
+  code: string | null;
+  durationMs: number;
+}
+
 /** Answers the label of an app: its id, for the first so many. */
 export function createAppLabels(most = APPS_MAX): (appId: number) => string {
   const known = new Set<number>();
@@ -35,6 +42,29 @@ export function createAppLabels(most = APPS_MAX): (appId: number) => string {
     if (known.size >= most) return OTHERS;
     known.add(appId);
     return String(appId);
+  };
+}
+
+/** Counts requests of runs to other services. */
+function createRequestCounter(register: Registry): (request: RequestFacts) => void {
+  const registers = [register];
+  const requests = new Counter({
+    name: "svc_requests_total",
+    help: "Requests of runs to other services that ended here, by the class of their status or their error code.",
+    labelNames: ["result"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "svc_request_seconds",
+    help: "Durations of requests of runs to other services.",
+    labelNames: ["result"],
+    buckets: BUCKETS,
+    registers,
+  });
+  return ({ status, code, durationMs }) => {
+    const result = code ?? `${String(status)[0]}xx`;
+    requests.inc({ result });
+    seconds.observe({ result }, durationMs / 1e3);
   };
 }
 
@@ -100,6 +130,7 @@ export function createMeasures() {
       for (const each of RUN_OUTCOMES) runs.inc({ app, trigger, mode, outcome: each }, each === outcome ? 1 : 0);
       seconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
     },
+    requestEnded: createRequestCounter(register),
     runsLost: (count: number): void => lost.inc(count),
     ticks: (fate: TickFateLabel, count = 1): void => ticks.inc({ fate }, count),
     browserLost: (kind: string): void => losses.inc({ kind }),

@@ -17,7 +17,7 @@ function query(options: { limit?: number; offset?: number } | null): string {
   return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, n]) => [name, String(n)]))}`;
 }
 
-export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Actions {
+export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
   const list = () => `/v3/apps/${appId()}/actions`;
   const one = (id: number, verb = "") => `${list()}/${segment(id)}${verb}`;
   /** A text is a name even where it consists of digits. */

@@ -6,6 +6,7 @@ import { createClientRuns } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import { CONNECTION, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
+import { createRequests, type OutgoingWay } from "./requests.js";
 import { scope } from "./scope.js";
 import { createScripts } from "./scripts.js";
 import type { SendToService } from "./service-way.js";
@@ -22,9 +23,11 @@ export interface Loading {
   nonce?: string;
   /** A way to the service that is no `fetch`. */
   send?: SendToService | undefined;
+  /** A way to other services. */
+  outgoing?: OutgoingWay | undefined;
 }
 
-export function createSvc({ from, nonce, send }: Loading): Client {
+export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
   const env = scope.ENV ?? {};
   const connection = createConnection(env, from, send);
   const scripts = createScripts(connection, nonce);
@@ -46,6 +49,7 @@ export function createSvc({ from, nonce, send }: Loading): Client {
     restart();
   }
   const visitor = createVisitor(connection, { changed, prolonged: socket.restart });
+  const requests = createRequests(outgoing);
   const client: Client = {
     configure(configuration) {
       visitor.stop();
@@ -54,7 +58,12 @@ export function createSvc({ from, nonce, send }: Loading): Client {
     },
     init: visitor.init,
     session,
-    App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
+    App: {
+      V3: { Actions: { ...createActions(connection), request: requests.request } },
+      Analytics: analytics,
+      Triggers: triggers,
+      Settings: requests.settings,
+    },
   };
   const { appId, request, exchange } = connection;
   const ofPackages: PackageConnection = { appId, request, exchange, follow: socket.follow, forgetSession: forget };

@@ -3,4 +3,4 @@ import { createSvc } from "./client.js";
 import { scope } from "./scope.js";
 import { takeServiceWay } from "./service-way.js";
 
-scope.Svc = Object.assign(scope.Svc ?? {}, createSvc({ send: takeServiceWay() }));
+scope.Svc = Object.assign(scope.Svc ?? {}, createSvc(takeServiceWay()));

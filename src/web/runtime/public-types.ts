@@ -9,6 +9,7 @@ import type {
   Trigger,
 } from "../../data/action-types.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
+import type { ResponseOptions, SendRequest, SettingsReader } from "./request-types.js";
 
 export interface Action extends RunLimits {
   id: number;
@@ -99,18 +100,6 @@ export interface SvcError extends Error {
   answered?: boolean;
 }
 
-/** Answer of an HTTP trigger. */
-export interface ResponseOptions {
-  /** 200 by default, 302 with `redirect`. */
-  status?: number;
-  /** Cookies, CORS, CSP and connection headers are dropped. */
-  headers?: Record<string, string | number>;
-  /** Text, bytes, or a value that is sent as JSON. */
-  body?: unknown;
-  /** URL for `Location`. */
-  redirect?: string;
-}
-
 export interface Actions {
   get(options?: {
     limit?: number;
@@ -129,6 +118,8 @@ export interface Actions {
   getLogs(options?: LogOptions): Promise<{ count: number; logs: LogEntry[] }>;
   /** Makes the value by which `execute` sets the answer of an HTTP trigger: `return Svc.App.V3.Actions.response({status: 201})`. */
   response(options?: ResponseOptions): object;
+  /** Sends a request to an origin of the action's `integrationOrigins`. In server actions only. */
+  request: SendRequest;
 }
 
 export interface AnalyticsEvent {
@@ -166,7 +157,7 @@ export interface Client {
   configure(configuration: Configuration): void;
   /** Who the page works for, as the service knows its credential; null for nobody. */
   session(): Promise<AppSession | null>;
-  App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers };
+  App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }
 
 /** What `/v1/apps/:id/env.js` leaves for the client library. */

@@ -1,6 +1,6 @@
 /** `Svc.App.V3.Actions.response`: an answer of an HTTP trigger, as a run returns it. Uses nothing but the language: it runs in an isolate. */
 import { responseFault } from "../../rules/http/response.js";
-import type { ResponseOptions } from "./public-types.js";
+import type { ResponseOptions } from "./request-types.js";
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

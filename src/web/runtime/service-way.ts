@@ -1,4 +1,5 @@
 /** The way of a server run's library to its service, past the browser's network: taken off the global scope before any author's code. */
+import type { OutgoingWay } from "./requests.js";
 import { scope } from "./scope.js";
 
 /** What the library reads of an answer, whichever way it came. */
@@ -23,7 +24,7 @@ interface Answer {
   text(): Promise<string>;
 }
 
-interface ServiceWay {
+interface ServiceWay extends OutgoingWay {
   base: string;
   call(method: string, url: string, headers: Record<string, string>, body: string | null): Promise<Answer> | null;
 }
@@ -37,14 +38,16 @@ const replyOf = ({ status, headers, text }: Answer): Reply => ({
   text,
 });
 
-/** undefined in a run that has no such way. */
-export function takeServiceWay(): SendToService | undefined {
+/** Takes the ways that a run has: to its own service, and to others. */
+export function takeServiceWay(): { send?: SendToService; outgoing?: OutgoingWay } {
   const holder = scope as unknown as Record<string, ServiceWay | undefined>;
   const way = holder[NAME];
   Reflect.deleteProperty(holder, NAME);
-  if (way === undefined) return undefined;
-  return ({ method, url, headers, body }) => {
-    if (!url.href.startsWith(way.base)) return null;
-    return way.call(method, url.href, headers, body)?.then(replyOf) ?? null;
+  if (way === undefined) return {};
+  const { base, call, request, settings } = way;
+  const send: SendToService = ({ method, url, headers, body }) => {
+    if (!url.href.startsWith(base)) return null;
+    return call(method, url.href, headers, body)?.then(replyOf) ?? null;
   };
+  return { send, outgoing: { request, settings } };
 }

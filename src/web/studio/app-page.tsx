@@ -4,6 +4,7 @@ import { APP_SENTENCE } from "./access-text.js";
 import { refusalText } from "./api.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
+import { ConnectionsPage } from "./connections-page.js";
 import { PublishApp, RenameApp, UnpublishApp } from "./documents.js";
 import { OriginsForm } from "./origins-form.js";
 import type { PageProps } from "./page-props.js";
@@ -71,6 +72,7 @@ const PARTS: Record<AppPart, ComponentType<PageProps>> = {
   general: AppFields,
   tokens: TokensPage,
   people: AppPeople,
+  connections: ConnectionsPage,
   audit: AuditPage,
   versions: AppVersionsPage,
   transfer: TransferPage,

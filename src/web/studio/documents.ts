@@ -32,7 +32,7 @@ export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
   "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
 
 export const ReadRun: Document<ReadRunQuery, ReadRunQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason waitsFor queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts sandbox log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason waitsFor queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts sandbox requests{host method status durationMs sentBytes receivedBytes code}log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
 
 export const FindRuns: Document<FindRunsQuery, FindRunsQueryVariables> =
   "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
@@ -321,6 +321,12 @@ export const CreateResetLink: Document<CreateResetLinkMutation, CreateResetLinkM
 
 export const ReadPublicSettings: Document<ReadPublicSettingsQuery, ReadPublicSettingsQueryVariables> =
   "query ReadPublicSettings($appId:Int!){settings(appId:$appId)}";
+
+export const ReadConnections: Document<ReadConnectionsQuery, ReadConnectionsQueryVariables> =
+  "query ReadConnections($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin in name format sealed tokenUrl clientId scopes grant}updatedAt}listed:actions(appId:$appId limit:100){actions{id name integrationOrigins}}}";
+
+export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBindingsMutationVariables> =
+  "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
 /** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
   /** Access rules to evaluate; the stored rules by default. */
@@ -801,6 +807,32 @@ export type RunWait =
   /** The run waits until no further start follows within the debounce delay. */
   | 'debounce';
 
+/** Rule that sends a setting to one origin as a credential. */
+export type SecretBindingInput = {
+  /** ID of the client; for oauth2 only. */
+  clientId?: string | null | undefined;
+  /** Text around the value, with {value} once; for `header` and `query`. */
+  format?: string | null | undefined;
+  /** Grant of the token: client_credentials or refresh_token; for oauth2 only. */
+  grant?: string | null | undefined;
+  /** Place in the request: header, query, basic, aws-sigv4 or oauth2. Required. */
+  in?: string | null | undefined;
+  /** Key of a private or protected setting; required. */
+  key?: string | null | undefined;
+  /** Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`. */
+  name?: string | null | undefined;
+  /** Origin that receives the value; required. */
+  origin?: string | null | undefined;
+  /** Scopes of the token; for oauth2 only. */
+  scopes?: Array<string | null | undefined> | null | undefined;
+  /** True to remove the setting from `context.settings`; for keys that start with __. False by default. */
+  sealed?: boolean | null | undefined;
+  /** URL of the token endpoint; for oauth2 only. */
+  tokenUrl?: string | null | undefined;
+  /** New value of the setting; required to unseal a sealed key or to add a destination to it. */
+  value?: unknown;
+};
+
 /** Kind of access token of an app. */
 export type TokenKind =
   /** Token for a backend, which runs live versions. */
@@ -1033,7 +1065,7 @@ export type ReadRunQueryVariables = Exact<{
 }>;
 
 
-export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, sandbox: string | null, person: { firstName: string, lastName: string } | null, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, sandbox: string | null, person: { firstName: string, lastName: string } | null, requests: Array<{ host: string, method: string, status: number | null, durationMs: number, sentBytes: number, receivedBytes: number, code: string | null }>, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
 export type FindRunsQueryVariables = Exact<{
   appId: number;
@@ -1876,4 +1908,20 @@ export type ReadPublicSettingsQueryVariables = Exact<{
 
 
 export type ReadPublicSettingsQuery = { settings: unknown };
+
+export type ReadConnectionsQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadConnectionsQuery = { connections: { updatedAt: string, bindings: Array<{ key: string, origin: string, in: string, name: string | null, format: string | null, sealed: boolean, tokenUrl: string | null, clientId: string | null, scopes: Array<string>, grant: string | null }> }, listed: { actions: Array<{ id: number, name: string, integrationOrigins: Array<string> }> } };
+
+export type SetSecretBindingsMutationVariables = Exact<{
+  appId: number;
+  bindings?: Array<SecretBindingInput | null | undefined> | SecretBindingInput | null | undefined;
+  ifUpdatedAt?: string | null | undefined;
+}>;
+
+
+export type SetSecretBindingsMutation = { saved: { updatedAt: string } };
 

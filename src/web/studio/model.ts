@@ -27,6 +27,7 @@ import type {
   ReadAlertDeliveriesQuery,
   ReadAuditQuery,
   ReadCallsQuery,
+  ReadConnectionsQuery,
   ReadRunQuery,
   ReadSettingsQuery,
   ReadWeekQuery,
@@ -50,6 +51,8 @@ export type PublishedCopy = PublishedCopyRowFragment;
 export type Calls = ReadCallsQuery;
 
 export type Endpoint = NonNullable<NonNullable<ReadCallsQuery["action"]>["endpoints"]>[number];
+
+export type SecretBinding = NonNullable<ReadConnectionsQuery["connections"]>["bindings"][number];
 
 export interface ActionList {
   actions: ActionSummary[];

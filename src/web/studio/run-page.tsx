@@ -1,7 +1,9 @@
 /** One run on a page of its own: when what happened, what went in and came out, what it caused, and running it again. */
 import type { ReactNode } from "react";
+import { AllowOrigin } from "./allow-origin.js";
+import type { Api } from "./api.js";
 import { ConsoleLines } from "./console-lines.js";
-import { exact, lasted } from "./format.js";
+import { exact, lasted, sized } from "./format.js";
 import type { RunDetails } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { hrefOf, type Place } from "./place.js";
@@ -142,7 +144,39 @@ function Head({ run, appId, cancel }: { run: RunDetails; appId: number; cancel: 
   );
 }
 
-function Outcome({ run, appId }: { run: RunDetails; appId: number }) {
+function Requests({ requests }: Pick<RunDetails, "requests">) {
+  if (requests.length === 0) return null;
+  return (
+    <Section title="Requests to other services">
+      <table>
+        <thead>
+          <tr>
+            {["Host", "Method", "Status", "Duration", "Sent", "Received"].map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {requests.map(({ host, method, status, code, durationMs, sentBytes, receivedBytes }, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the requests of an ended run never move
+            <tr key={at}>
+              <td>{host}</td>
+              <td>{method}</td>
+              <td>{code ?? status}</td>
+              <td>{durationMs} ms</td>
+              <td>{sized(sentBytes)}</td>
+              <td>{sized(receivedBytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Section>
+  );
+}
+
+function Outcome({ run, appId, api }: { run: RunDetails; appId: number; api: Api }) {
   const { log, masterId, actionName } = run;
   if (!log) return null;
   if (log.error) {
@@ -150,6 +184,7 @@ function Outcome({ run, appId }: { run: RunDetails; appId: number }) {
     return (
       <Section title="Error">
         <Stack error={log.error} appId={appId} action={action} />
+        {masterId !== null && <AllowOrigin {...{ api, appId, actionId: masterId, message: log.error.message }} />}
       </Section>
     );
   }
@@ -188,7 +223,8 @@ export function RunPage({ api, appId, runId, go, ask }: PageProps & { runId: num
       <Head {...{ run, appId, cancel }} />
       <div className="run-columns">
         <div>
-          <Outcome run={run} appId={appId} />
+          <Outcome run={run} appId={appId} api={api} />
+          <Requests requests={run.requests} />
           <Section title="Console">
             {lines.length === 0 ? (
               <p className="hint">{isUnfinished(run) ? "Nothing yet." : "It printed nothing."}</p>

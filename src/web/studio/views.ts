@@ -37,6 +37,7 @@ export const APP_PARTS = {
   general: "General",
   tokens: "Tokens",
   people: "People",
+  connections: "Connections",
   audit: "Audit trail",
   versions: "Versions",
   transfer: "Import and export",

@@ -2,7 +2,8 @@
  * The requests that the library of one page's run makes of the service that performs it: they come by a binding instead of the browser's
  * network, and their answers go back by parts. Trusts nothing in them: the page may have been taken over. Sends none itself.
  */
-import type { ServiceRequest, ServiceWay } from "../run.js";
+import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
+import type { SendOutgoing, ServiceRequest, ServiceWay } from "../run.js";
 import type { Admitted, RunRequests } from "./run-requests.js";
 
 /** A browser has as many connections to a host. */
@@ -11,6 +12,13 @@ export const AT_ONCE_MAX = 6;
 export const BODY_MAX_CHARACTERS = 128 * 1024;
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
+/** Requests to other services at once; the run's library has the others wait. */
+export const OUTGOING_AT_ONCE_MAX = RUN_REQUESTS_AT_ONCE;
+/** Of such a request's options: a body of 1 MB in base64, and little more. */
+const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
+const OUTGOING_MARK = "r";
+const PART_CHARACTERS = 256 * 1024;
+
 /**
  * To the page: a part of an answer, the first with its head, the JSON of its status and of the headers that a page may read; and whether it is
  * the last. No text: there is no answer, or no more of it.
@@ -18,8 +26,11 @@ export const CALL_MAX_CHARACTERS = 256 * 1024;
 export type Reply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
 export interface ServiceCalls {
-  begin(service: ServiceWay | undefined): void;
-  /** Takes what the page says: an id, a colon, and the JSON of method, address, headers and body. Never rejects. */
+  begin(ways: { service?: ServiceWay | undefined; outgoing?: SendOutgoing | undefined }): void;
+  /**
+   * Takes what the page says: an id, a colon, and the JSON of method, address, headers and body; or `r` and the JSON of the options of a
+   * request to another service. Never rejects.
+   */
   take(payload: string): Promise<void>;
   /** Ends what is under way; from here on nothing is taken. */
   end(): void;
@@ -47,10 +58,18 @@ function readRequest(json: string, base: string): ServiceRequest | null {
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
 
+/** Does not part the two halves of a character. */
+function endOfPart(text: string, at: number): number {
+  const code = text.charCodeAt(at - 1);
+  return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
+}
+
 export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): ServiceCalls {
   let service: ServiceWay | undefined;
+  let sendOutgoing: SendOutgoing | undefined;
   let run = new AbortController();
   let underWay = 0;
+  let outgoingUnderWay = 0;
 
   async function perform(id: number, request: ServiceRequest, way: ServiceWay, { signal }: AbortController) {
     let admitted: Admitted | null = null;
@@ -96,9 +115,35 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
     }
   }
 
+  async function performOutgoing(id: number, options: string, send: SendOutgoing, { signal }: AbortController) {
+    outgoingUnderWay += 1;
+    try {
+      const { head, text } = await send(options, signal);
+      let from = 0;
+      for (; text.length - from > PART_CHARACTERS; ) {
+        const to = endOfPart(text, from + PART_CHARACTERS);
+        await reply(id, from === 0 ? head : null, text.slice(from, to), false);
+        from = to;
+      }
+      if (!signal.aborted) outgoingUnderWay -= 1;
+      await reply(id, from === 0 ? head : null, text.slice(from), true);
+    } catch {
+      // The run has ended, or its page is gone.
+    }
+  }
+
+  function takeOutgoing(id: number, options: string): Promise<unknown> {
+    const send = sendOutgoing;
+    const isTooMuch = options.length > OUTGOING_MAX_CHARACTERS || outgoingUnderWay >= OUTGOING_AT_ONCE_MAX;
+    if (send === undefined || isTooMuch) return reply(id, null, null, true).catch(() => {});
+    return performOutgoing(id, options, send, run);
+  }
+
   return {
-    begin(next) {
+    begin({ service: next, outgoing }) {
       service = next;
+      sendOutgoing = outgoing;
+      outgoingUnderWay = 0;
       run = new AbortController();
       underWay = 0;
     },
@@ -106,7 +151,12 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
     async take(payload) {
       const way = service;
       const id = SAID.exec(payload);
-      if (way === undefined || id === null) return;
+      if (id === null) return;
+      if (payload[id[0].length] === OUTGOING_MARK) {
+        await takeOutgoing(Number(id[1]), payload.slice(id[0].length + 1));
+        return;
+      }
+      if (way === undefined) return;
       const request = readRequest(payload.slice(id[0].length), way.base);
       if (request === null || underWay >= AT_ONCE_MAX) {
         await reply(Number(id[1]), null, null, true).catch(() => {});
@@ -118,6 +168,7 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
 
     end() {
       service = undefined;
+      sendOutgoing = undefined;
       run.abort(ENDED);
     },
   };

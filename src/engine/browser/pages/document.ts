@@ -3,11 +3,21 @@
  * discards such a page.
  */
 import type { CDPSession } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import { createRunRequests } from "../network/run-requests.js";
-import { DEFAULT_SOURCE_NAME } from "../run.js";
+import { createServiceCalls } from "../network/service-calls.js";
+import { DEFAULT_SOURCE_NAME, NO_SERVICE } from "../run.js";
 import { functionOf } from "./action-script.js";
 import { createChildren } from "./children.js";
-import { answerDocument, CONSOLE_BINDING, callForText, installHarness, navigate } from "./fresh-document.js";
+import {
+  answerDocument,
+  CALL_MARK,
+  CONSOLE_BINDING,
+  callForText,
+  callHarness,
+  installHarness,
+  navigate,
+} from "./fresh-document.js";
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
 import { createPageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
@@ -24,7 +34,7 @@ function boundDocuments(session: CDPSession): Promise<unknown> {
 }
 
 export function createDocument(options: SandboxOptions): Sandbox {
-  const { session, origin, lane, lose, print } = options;
+  const { session, origin, lane, lose, print, onAsked } = options;
   const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
   const children = createChildren(session, (child, type) =>
     Promise.all([requests.guardChild(child), type === "worker" ? boundWorker(child) : boundDocuments(child)]),
@@ -32,6 +42,7 @@ export function createDocument(options: SandboxOptions): Sandbox {
   const requests = createRunRequests({ session, origin, lane, caughtUp: children.caughtUp });
   const pageWindow = createPageWindow(options);
   let harnessId = "";
+  const calls = createServiceCalls(requests.admit, (...part) => callHarness(session, harnessId, "answer", part));
   /** Whether the document asked for anything after its run. */
   let stirred = false;
   let running = false;
@@ -44,6 +55,12 @@ export function createDocument(options: SandboxOptions): Sandbox {
   });
   session.on("Network.webSocketCreated", stir);
   session.on("Network.webTransportCreated", stir);
+
+  session.on("Runtime.bindingCalled", ({ name, payload }) => {
+    if (name !== CONSOLE_BINDING || !payload.startsWith(CALL_MARK)) return;
+    onAsked();
+    runInBackground(calls.take(payload.slice(CALL_MARK.length)));
+  });
 
   session.on("Fetch.requestPaused", (event) => {
     const { requestId, request, resourceType } = event;
@@ -127,15 +144,29 @@ export function createDocument(options: SandboxOptions): Sandbox {
       const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
       scripts.push(name, functionOf({ name, source }));
       pageWindow.begin();
-      const answer = await callForText(session, harnessId, "run", [CONSOLE_BINDING, scripts, payload, settings]);
+      const { outgoing } = request;
+      calls.begin({ outgoing });
+      const answer = await callForText(session, harnessId, "run", [
+        CONSOLE_BINDING,
+        scripts,
+        payload,
+        settings,
+        outgoing ? NO_SERVICE : "",
+      ]);
       // What workers have printed comes on ways of their own, and may be behind the answer.
       if (children.any()) await children.caughtUp(LAST_LINES_MS).catch(() => {});
       return answer;
     },
 
     unreadyMs: () => 0,
-    end: pageWindow.end,
+    end() {
+      calls.end();
+      pageWindow.end();
+    },
     explain: async (outcome) => requests.explain(outcome),
-    stop: traces.stop,
+    stop() {
+      calls.end();
+      traces.stop();
+    },
   };
 }

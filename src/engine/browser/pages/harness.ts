@@ -8,7 +8,12 @@ import {
   NETWORK_ISOLATE_GLOBALS,
   NETWORK_ISOLATE_STAND_INS,
 } from "../globals.js";
-import { AT_ONCE_MAX, BODY_MAX_CHARACTERS, CALL_MAX_CHARACTERS } from "../network/service-calls.js";
+import {
+  AT_ONCE_MAX,
+  BODY_MAX_CHARACTERS,
+  CALL_MAX_CHARACTERS,
+  OUTGOING_AT_ONCE_MAX,
+} from "../network/service-calls.js";
 import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
@@ -86,12 +91,14 @@ const named = (source: string): string => `(() => { "use strict"; return ${sourc
 const SHOWN = calling(shownValues, String(TEXT_MAX_CHARACTERS));
 const CORE = `((shown) => ${calling(harnessCore, JSON.stringify(LIMITS), "shown", calling(harnessConsole, JSON.stringify(LIMITS), "shown"))})(${SHOWN})`;
 const TEXTS = calling(pageTexts);
-const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX));
+const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ONCE_MAX));
 const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
-export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
+export const DOCUMENT_HARNESS = named(
+  calling(documentHarness, CORE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
+);
 
 const BOUND_SCOPE = calling(
   boundScope,

@@ -5,10 +5,14 @@
 import { runInBackground } from "../../../background.js";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
+import { NO_SERVICE, type PageRun } from "../run.js";
 import { NETWORK_ISOLATE_THREAD } from "./harness.js";
 import { NETWORK_POLICY } from "./host-page.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { createThread } from "./thread.js";
+
+/** What the run's library is told of its ways: the service's address; a text that begins no address where it has none; "" for no way at all. */
+const baseOf = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
 
 /** Little: what the platform holds beside it is collected in steps, of which a realm's code must not see many (chromium-flags.ts). */
 const HELD_MAX_BYTES = 16 * 1024 * 1024;
@@ -47,8 +51,8 @@ export function createNetworkIsolate(options: SandboxOptions): Sandbox {
       asked = null;
       // What went before the guard may still be the way of the thread that waits.
       if (await requests.begin(request)) await thread.replace();
-      calls.begin(request.service);
-      const said = await thread.run(request, request.service?.base);
+      calls.begin(request);
+      const said = await thread.run(request, baseOf(request));
       if (typeof said !== "string") return said;
       const end = said.indexOf(" ");
       asked = Number(said.slice(0, end));

@@ -12,7 +12,7 @@ import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { createDocument } from "./document.js";
-import { CONSOLE_BINDING } from "./fresh-document.js";
+import { CALL_MARK, CONSOLE_BINDING } from "./fresh-document.js";
 import { createIsolate, createMissingIsolate } from "./isolate.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import { createNetworkIsolate } from "./network-isolate.js";
@@ -150,7 +150,7 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING) this.hear(payload);
+      if (name === CONSOLE_BINDING && !payload.startsWith(CALL_MARK)) this.hear(payload);
     });
   }
 

@@ -1,5 +1,6 @@
 /** Runs scripts and then `execute` in a document of their own. Runs inside the browser, before the author's code does. */
 import type { HarnessCore } from "./core.js";
+import type { HostCalls, RunCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -9,10 +10,15 @@ declare const self: Any;
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to; null where the document has something of the
  * one before it, whose place in the history it takes when both have one address.
  */
-export function documentHarness(core: HarnessCore): unknown {
+export function documentHarness(
+  core: HarnessCore,
+  hostCalls: HostCalls,
+  runCalls: RunCalls,
+  serviceGlobal: string,
+): unknown {
   const window = self;
   const { document } = window;
-  const { apply } = Reflect;
+  const { apply, defineProperty } = Reflect;
   const PagePromise = Promise;
   const OwnSyntaxError = SyntaxError;
   const { createElement } = document;
@@ -105,16 +111,28 @@ export function documentHarness(core: HarnessCore): unknown {
     return place;
   }
 
+  /** Gives the run's library its way to other services. Calls of the service itself take the network. */
+  function openService(base: string, settings: string, print: (text: string) => void): void {
+    const { call, open, request, take } = runCalls;
+    hostCalls.listen((text) => print(`s${text}`));
+    open((own, text) => hostCalls.take((head, part, last) => take(own, head, part, last), text));
+    const value = { __proto__: null, base, call, request, settings };
+    defineProperty(window, serviceGlobal, { value, configurable: true });
+  }
+
   return {
     __proto__: null,
+    /** A part of the answer to the request of that number. */
+    answer: hostCalls.answer,
     /**
      * Removes the binding for console lines from the page's global, so that the author cannot find it. `scripts`: name and source, or `""` and
      * address, in turn; the last is the author's function.
      */
-    run(bindingName: string, scripts: Any, payload: string, settings: string): Promise<string> {
+    run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
       const print = window[bindingName];
       delete window[bindingName];
       core.installConsole(print);
+      if (base !== "") openService(base, settings, print);
       return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll, placeOf));
     },
   };

@@ -56,11 +56,14 @@ export function realmHarness(
   }
 
   /** Gives the run's library its way to the service of that address. */
-  function openService(base: string, ask: Ask): void {
+  function openService(base: string, ask: Ask, settings: string): void {
     if (calls === null || base === "") return;
-    const { call, open, take } = calls;
+    const { call, open, request, take } = calls;
     open((own, text) => ask((head, part, last) => take(own, head, part, last), text));
-    defineProperty(globalThis, serviceGlobal, { value: { __proto__: null, base, call }, configurable: true });
+    defineProperty(globalThis, serviceGlobal, {
+      value: { __proto__: null, base, call, request, settings },
+      configurable: true,
+    });
   }
 
   /** `payload` null: the scripts are evaluated ahead, and `hear` told whether that is good. */
@@ -79,7 +82,7 @@ export function realmHarness(
     else {
       tell = hear;
       if (!isGood) needsMore();
-      openService(base, ask);
+      openService(base, ask, settings);
       void run(payload, settings, scripts);
     }
     return () => core.drop(globals);

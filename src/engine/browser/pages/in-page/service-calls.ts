@@ -12,24 +12,37 @@ export type RunCalls = ReturnType<typeof runCalls>;
 /** Hears a part of an answer, the first with its head, the JSON of status and headers. Without a text there is none, or no more of it. */
 type Hear = (head: string | null, text: string | null, last: boolean) => void;
 
-/** As `harnessCore`: evaluated by its source text, outside the run. So many calls are under way at once, the others wait here. */
-export function hostCalls(atOnceMax: number) {
-  const open = new Map<number, Hear>();
-  let waiting: { hear: Hear; text: string }[] = [];
-  let next = 0;
+/** Calls of one kind: so many are under way at once, the others wait. */
+interface CallQueue {
+  readonly max: number;
+  busy: number;
+  waiting: { hear: Hear; text: string }[];
+  next: number;
+}
+
+/**
+ * As `harnessCore`: evaluated by its source text, outside the run. `atOnceMax` and `outgoingMax`: calls of the service, and requests to other
+ * services, whose texts begin with `r`.
+ */
+export function hostCalls(atOnceMax: number, outgoingMax: number) {
+  const open = new Map<number, { hear: Hear; queue: CallQueue }>();
+  const queueOf = (max: number): CallQueue => ({ max, busy: 0, waiting: [], next: 0 });
+  let calls = queueOf(atOnceMax);
+  let outgoing = queueOf(outgoingMax);
   let count = 0;
   let tell: (text: string) => void = () => {};
 
-  function start(): void {
-    for (; open.size < atOnceMax && next < waiting.length; next += 1) {
-      const { hear, text } = waiting[next]!;
+  function start(queue: CallQueue): void {
+    for (; queue.busy < queue.max && queue.next < queue.waiting.length; queue.next += 1) {
+      const { hear, text } = queue.waiting[queue.next]!;
       count += 1;
-      open.set(count, hear);
+      queue.busy += 1;
+      open.set(count, { hear, queue });
       tell(`${count}:${text}`);
     }
-    if (next < waiting.length) return;
-    waiting = [];
-    next = 0;
+    if (queue.next < queue.waiting.length) return;
+    queue.waiting = [];
+    queue.next = 0;
   }
 
   return {
@@ -38,22 +51,26 @@ export function hostCalls(atOnceMax: number) {
     },
     /** A call, by the request's text. */
     take(hear: Hear, text: string): void {
-      waiting.push({ hear, text });
-      start();
+      const queue = text[0] === "r" ? outgoing : calls;
+      queue.waiting.push({ hear, text });
+      start(queue);
     },
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
-      const hear = open.get(id);
-      if (hear === undefined) return;
+      const call = open.get(id);
+      if (call === undefined) return;
+      // Not as a method: an object as `this` cannot cross into a realm.
+      const { hear } = call;
       hear(head, text, last);
       if (!last) return;
       open.delete(id);
-      start();
+      call.queue.busy -= 1;
+      start(call.queue);
     },
     /** What is under way and what waits is nobody's from here on. */
     drop(): void {
       open.clear();
-      waiting = [];
-      next = 0;
+      calls = queueOf(atOnceMax);
+      outgoing = queueOf(outgoingMax);
     },
   };
 }
@@ -85,13 +102,22 @@ export function runCalls(bodyMax: number, callMax: number) {
     return (head: string | null, part: string | null, last: boolean): void => {
       if (head !== null) {
         const said = parse(head);
-        resolve({ __proto__: null, status: said[0], headers: said[1], text });
+        resolve({ __proto__: null, status: said[0], headers: said[1], head: said, text });
       } else if (part === null) reject(fault());
       if (part !== null) said += part;
       if (!last) return;
       state = part === null ? 2 : 1;
       if (settle !== null) settle();
     };
+  }
+
+  function send(text: string): Promise<Any> {
+    return new OwnPromise((resolve, reject) => {
+      if (post === null) return reject(fault());
+      count += 1;
+      open[count] = createAnswer(resolve, reject);
+      post(count, text);
+    });
   }
 
   return {
@@ -111,12 +137,9 @@ export function runCalls(bodyMax: number, callMax: number) {
       if (body !== null && body.length > bodyMax) return null;
       const text = stringify([method, url, headers, body]);
       if (text.length > callMax) return null;
-      return new OwnPromise((resolve, reject) => {
-        if (post === null) return reject(fault());
-        count += 1;
-        open[count] = createAnswer(resolve, reject);
-        post(count, text);
-      });
+      return send(text);
     },
+    /** Sends a request to another service, by the JSON of its options. */
+    request: (options: string): Promise<Any> => send(`r${options}`),
   };
 }

@@ -1,0 +1,12 @@
+import type { MigrationInterface, QueryRunner } from "typeorm";
+
+/** A run stores facts of the requests that it sent to other services. */
+export class RunRequests1764700000000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query("ALTER TABLE run ADD COLUMN requests json");
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query("ALTER TABLE run DROP COLUMN requests");
+  }
+}

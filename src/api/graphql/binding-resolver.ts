@@ -1,0 +1,41 @@
+/** Secret bindings over GraphQL. Each method: the gate, then one call. */
+import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { BindingsAt, StoredBindings } from "../../operations/requests/secret-bindings.js";
+import type { RequestContext } from "../context.js";
+import { AppId } from "./arguments.js";
+import { SecretBindingInput, SecretBindingsType } from "./binding-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+
+@Resolver()
+export class BindingResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: StoredBindings,
+  ) {}
+
+  @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
+  async secretBindings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<BindingsAt> {
+    await this.gate.enter(context, "readSecretBindings", appId);
+    return this.service.list(appId);
+  }
+
+  @Mutation(() => SecretBindingsType, {
+    description: "Replaces the app's secret bindings. A sealed key that is missing in the list stays sealed.",
+  })
+  async setSecretBindings(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("bindings", () => [SecretBindingInput], {
+      nullable: "itemsAndList",
+      description: "All bindings, at most 100.",
+    })
+    bindings: unknown,
+    @IfUpdatedAt() state: StateGiven = null,
+  ): Promise<BindingsAt> {
+    const caller = await this.gate.enter(context, "writeSecretBindings", appId);
+    // REST gives its whole body, GraphQL the list.
+    const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
+    return this.service.set(caller, { appId, precondition: preconditionOf(state) }, body);
+  }
+}

@@ -1,0 +1,70 @@
+/** Shapes of secret bindings in the GraphQL schema. No behaviour. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Field, InputType, ObjectType } from "type-graphql";
+import type { SecretBinding } from "../../rules/secret-bindings.js";
+import { DateTime } from "./leaf-types.js";
+
+const PLACE = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
+const NAME =
+  "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
+const FORMAT = "Text around the value, with {value} once; for `header` and `query`.";
+
+@ObjectType("SecretBinding", {
+  description: "Rule that sends a setting to one origin as a credential, without its value.",
+})
+class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
+  @Field(() => String, { description: "Key of the setting." }) key: string;
+  @Field(() => String, { description: "Origin that receives the value." }) origin: string;
+  @Field(() => String, { description: PLACE }) in: string;
+  @Field(() => String, { nullable: true, description: `${NAME} Null for the default.` }) name: string | null;
+  @Field(() => String, { nullable: true, description: `${FORMAT} Null for the default.` }) format: string | null;
+  @Field(() => Boolean, { description: "True if code does not receive the setting." }) sealed: boolean;
+  @Field(() => String, { nullable: true, description: "URL of the token endpoint; null unless `in` is oauth2." })
+  tokenUrl: string | null;
+  @Field(() => String, { nullable: true, description: "ID of the client; null unless `in` is oauth2." })
+  clientId: string | null;
+  @Field(() => [String], { description: "Scopes that the token has; empty for the default of the endpoint." })
+  scopes: string[];
+  @Field(() => String, {
+    nullable: true,
+    description: "Grant of the token: client_credentials or refresh_token; null unless `in` is oauth2.",
+  })
+  grant: string | null;
+}
+
+@ObjectType("SecretBindings", { description: "Secret bindings of an app." })
+export class SecretBindingsType {
+  @Field(() => [SecretBindingType], { description: "Bindings in the order of the last change." })
+  bindings: SecretBindingType[];
+  @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
+}
+
+@InputType("SecretBindingInput", { description: "Rule that sends a setting to one origin as a credential." })
+export class SecretBindingInput {
+  @Field(() => String, { nullable: true, description: "Key of a private or protected setting; required." })
+  key?: unknown;
+  @Field(() => String, { nullable: true, description: "Origin that receives the value; required." }) origin?: unknown;
+  @Field(() => String, { nullable: true, description: `${PLACE} Required.` }) in?: unknown;
+  @Field(() => String, { nullable: true, description: NAME }) name?: unknown;
+  @Field(() => String, { nullable: true, description: FORMAT }) format?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True to remove the setting from `context.settings`; for keys that start with __. False by default.",
+  })
+  sealed?: unknown;
+  @Field(() => String, { nullable: true, description: "URL of the token endpoint; for oauth2 only." })
+  tokenUrl?: unknown;
+  @Field(() => String, { nullable: true, description: "ID of the client; for oauth2 only." }) clientId?: unknown;
+  @Field(() => [String], { nullable: "itemsAndList", description: "Scopes of the token; for oauth2 only." })
+  scopes?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Grant of the token: client_credentials or refresh_token; for oauth2 only.",
+  })
+  grant?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "New value of the setting; required to unseal a sealed key or to add a destination to it.",
+  })
+  value?: unknown;
+}

@@ -1,0 +1,22 @@
+/** Secret bindings over REST: rows of the facade's table. */
+import type { BindingsAt } from "../../operations/requests/secret-bindings.js";
+import type { RestRequest } from "./request.js";
+import type { Route } from "./route.js";
+
+const BINDINGS = "/v1/apps/:appId/secret-bindings";
+
+const shown = (q: RestRequest, at: BindingsAt) => q.at(at, { bindings: at.bindings });
+
+export const bindingRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: BINDINGS,
+    answer: async ({ bindings }, q) => shown(q, await bindings.secretBindings(q.context, q.id("appId"))),
+  },
+  {
+    method: "PUT",
+    path: BINDINGS,
+    answer: async ({ bindings }, q) =>
+      shown(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
+  },
+];

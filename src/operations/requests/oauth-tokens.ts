@@ -1,0 +1,218 @@
+/**
+ * Access tokens of `oauth2` bindings: fetched at the token URL, stored encrypted, renewed before they expire, and shared by all processes on
+ * the database. Knows no run.
+ */
+import { createHash } from "node:crypto";
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { createFairLine } from "../../engine/fair-line.js";
+import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
+import { isObject } from "../../rules/described.js";
+import { normalOrigin } from "../../rules/integration-origins.js";
+import type { SecretBinding } from "../../rules/secret-bindings.js";
+import type { Settings } from "../settings/settings.js";
+
+/** A token is renewed this long before it expires. */
+const RENEWED_BEFORE_MS = 30_000;
+/** Validity of a token whose endpoint names none. */
+const LIFETIME_MS = 300_000;
+const LIFETIME_MAX_MS = 24 * 3_600_000;
+const FETCH_LIMIT_MS = 10_000;
+/** Each holds a connection to the database while it waits for its endpoint. */
+const FETCHES_AT_ONCE = 2;
+const KNOWN_MAX = 10_000;
+
+interface Token {
+  accessToken: string;
+  /** Of the grant `refresh_token` where the endpoint replaced it. */
+  refreshToken: string | null;
+  /** Unix time in milliseconds. */
+  expiresAt: number;
+}
+
+interface TokenRow {
+  basis: string;
+  sealed: Buffer | null;
+}
+
+const MAKE =
+  "INSERT INTO integration_token (app_id, key, origin, basis) VALUES ($1, $2, $3, '') ON CONFLICT DO NOTHING";
+const LOCK = "SELECT basis, sealed FROM integration_token WHERE app_id = $1 AND key = $2 AND origin = $3 FOR UPDATE";
+const STORE =
+  "UPDATE integration_token SET basis = $4, sealed = $5, updated_at = now() WHERE app_id = $1 AND key = $2 AND origin = $3";
+
+const nameOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
+
+/** Identifies what a token was fetched with: a changed value or binding makes it invalid. */
+const basisOf = (binding: SecretBinding, value: unknown): string =>
+  createHash("sha256")
+    .update(JSON.stringify([binding, value]))
+    .digest("base64url");
+
+interface Secrets {
+  clientSecret: string | null;
+  refreshToken: string | null;
+}
+
+/** The setting's value: the client's secret, a refresh token, or an object with both. */
+function secretsOf({ key, origin, grant }: SecretBinding, value: unknown): Secrets {
+  const isRefresh = grant === "refresh_token";
+  if (typeof value === "string") {
+    return isRefresh ? { clientSecret: null, refreshToken: value } : { clientSecret: value, refreshToken: null };
+  }
+  const { clientSecret = null, refreshToken = null } = isObject(value) ? value : {};
+  const isText = (one: unknown) => one === null || typeof one === "string";
+  if (isText(clientSecret) && isText(refreshToken) && (isRefresh ? refreshToken : clientSecret) !== null) {
+    return { clientSecret, refreshToken } as Secrets;
+  }
+  const expected = isRefresh ? "a refresh token, or an object with refreshToken and clientSecret" : "the client secret";
+  throw new OutgoingError("POLICY", `the setting ${key}, which is bound to ${origin}, must be ${expected}`, origin);
+}
+
+function formOf(
+  { clientId, scopes, grant }: SecretBinding,
+  { clientSecret }: Secrets,
+  refreshToken: string | null,
+): string {
+  const form = new URLSearchParams({ grant_type: grant! });
+  if (refreshToken !== null) form.set("refresh_token", refreshToken);
+  if (scopes.length > 0) form.set("scope", scopes.join(" "));
+  // A client with a secret authenticates by the header (RFC 6749, 2.3.1).
+  if (clientSecret === null) form.set("client_id", clientId!);
+  return form.toString();
+}
+
+function tokenIn(body: Buffer, now: number): Token | null {
+  try {
+    const { access_token, refresh_token, expires_in } = JSON.parse(body.toString()) as Record<string, unknown>;
+    if (typeof access_token !== "string" || !/^[\x21-\x7e]{1,16384}$/.test(access_token)) return null;
+    const seconds = Number(expires_in);
+    const lifetime = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, LIFETIME_MAX_MS) : LIFETIME_MS;
+    const refreshToken = typeof refresh_token === "string" ? refresh_token : null;
+    return { accessToken: access_token, refreshToken, expiresAt: now + lifetime };
+  } catch {
+    return null;
+  }
+}
+
+export type OauthTokens = ReturnType<typeof createOauthTokens>;
+
+export function createOauthTokens(options: {
+  db: DataSource;
+  settings: Pick<Settings, "sealFor" | "unsealFor">;
+  sender: OutgoingSender;
+  now?: () => number;
+}) {
+  const { db, settings, sender, now = Date.now } = options;
+  /** Valid tokens that this process has used, by binding. */
+  const known = new Map<string, Token & { appId: number; key: string; basis: string }>();
+  const fetching = new Map<string, Promise<string>>();
+  const line = createFairLine(FETCHES_AT_ONCE, 1);
+  let generation = 0;
+
+  const isFresh = (token: Token): boolean => token.expiresAt - RENEWED_BEFORE_MS > now();
+
+  /** @throws OutgoingError */
+  async function request(
+    appId: number,
+    binding: SecretBinding,
+    secrets: Secrets,
+    refreshToken: string | null,
+  ): Promise<Token> {
+    const url = new URL(binding.tokenUrl!);
+    const origin = normalOrigin(url)!;
+    const pair = `${encodeURIComponent(binding.clientId!)}:${encodeURIComponent(secrets.clientSecret ?? "")}`;
+    const headers = {
+      accept: "application/json",
+      "content-type": "application/x-www-form-urlencoded",
+      ...(secrets.clientSecret !== null && { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }),
+    };
+    const body = Buffer.from(formOf(binding, secrets, refreshToken));
+    const response = await sender.send(
+      { url, method: "POST", headers, body, timeoutMs: FETCH_LIMIT_MS },
+      {
+        pool: `${appId} tokens`,
+        budget: new RunBudget(),
+        mayUse: (one) => one === origin,
+        originOf: normalOrigin,
+        hasCredential: true,
+        signal: AbortSignal.timeout(FETCH_LIMIT_MS),
+      },
+    );
+    const token = response.status === 200 ? tokenIn(response.body, now()) : null;
+    if (token !== null) return token;
+    const problem = response.status === 200 ? "no access token" : `the status ${response.status}`;
+    throw new OutgoingError(
+      "TRANSPORT",
+      `the token endpoint ${origin} of ${binding.key} answered with ${problem}`,
+      origin,
+    );
+  }
+
+  async function stored(
+    manager: EntityManager,
+    appId: number,
+    binding: SecretBinding,
+    basis: string,
+  ): Promise<Token | null> {
+    const place = [appId, binding.key, binding.origin];
+    await rows(manager, MAKE, place);
+    const [row] = await rows<TokenRow>(manager, LOCK, place);
+    if (!row?.sealed || row.basis !== basis) return null;
+    return JSON.parse(await settings.unsealFor(appId, nameOf(binding), row.sealed)) as Token;
+  }
+
+  /** The row's lock lets one process fetch; the others read what it stored. */
+  async function renew(appId: number, binding: SecretBinding, value: unknown, basis: string): Promise<Token> {
+    const secrets = secretsOf(binding, value);
+    return db.transaction(async (manager) => {
+      const before = await stored(manager, appId, binding, basis);
+      if (before && isFresh(before)) return before;
+      const refreshToken = binding.grant === "refresh_token" ? (before?.refreshToken ?? secrets.refreshToken) : null;
+      const fetched = await request(appId, binding, secrets, refreshToken);
+      const token = { ...fetched, refreshToken: fetched.refreshToken ?? refreshToken };
+      const sealed = await settings.sealFor(manager, appId, nameOf(binding), JSON.stringify(token));
+      await rows(manager, STORE, [appId, binding.key, binding.origin, basis, sealed]);
+      return token;
+    });
+  }
+
+  return {
+    /** A valid access token. @throws OutgoingError */
+    async of(appId: number, binding: SecretBinding, value: unknown): Promise<string> {
+      const id = `${appId} ${nameOf(binding)}`;
+      const basis = basisOf(binding, value);
+      const hit = known.get(id);
+      if (hit && hit.basis === basis && isFresh(hit)) return hit.accessToken;
+      const under = fetching.get(id);
+      if (under) return under;
+      const fetched = (async () => {
+        const free = await line.enter(appId);
+        try {
+          const token = await renew(appId, binding, value, basis);
+          if (known.size >= KNOWN_MAX) known.clear();
+          known.set(id, { ...token, appId, key: binding.key, basis });
+          generation += 1;
+          return token.accessToken;
+        } finally {
+          free();
+          fetching.delete(id);
+        }
+      })();
+      fetching.set(id, fetched);
+      return fetched;
+    },
+
+    /** Tokens of the app that a response could echo, each under the key of its binding. */
+    known(appId: number): [key: string, token: string][] {
+      const own = [...known.values()].filter((token) => token.appId === appId);
+      return own.flatMap(({ key, accessToken, refreshToken }) => [
+        [key, accessToken] as [string, string],
+        ...(refreshToken === null ? [] : [[key, refreshToken] as [string, string]]),
+      ]);
+    },
+
+    /** Changes whenever `known` does. */
+    generation: (_appId: number): number => generation,
+  };
+}

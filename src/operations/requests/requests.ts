@@ -1,0 +1,43 @@
+/** Requests of actions to other services, and the parts that they need, tied together. */
+import type { DataSource } from "typeorm";
+import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { isPublicAddress } from "../../engine/egress-proxy.js";
+import { OutgoingSender } from "../../engine/outgoing.js";
+import { lookupFor } from "../../engine/public-lookup.js";
+import type { SecretScans } from "../../engine/secret-scan.js";
+import type { Settings } from "../settings/settings.js";
+import { createOauthTokens } from "./oauth-tokens.js";
+import { createRequests } from "./run-requests.js";
+import { createSecretBindings } from "./secret-bindings.js";
+
+const WEB_PORTS: readonly number[] = [80, 443];
+
+interface OutgoingOptions {
+  allowPrivateNetwork: boolean;
+  egressAddress: string | null;
+}
+
+/** A sender that connects to the addresses and ports that the egress proxy of runs would connect to. */
+export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingSender {
+  const { connect } = createCheckedConnections({
+    mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
+    mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
+    resolve: lookupFor(allowPrivateNetwork),
+    localAddress: egressAddress,
+  });
+  return new OutgoingSender(connect);
+}
+
+export function createRequestParts(options: {
+  db: DataSource;
+  config: OutgoingOptions;
+  settings: Settings;
+  scans: SecretScans;
+}) {
+  const { db, config, settings, scans } = options;
+  const sender = createOutgoingSender(config);
+  const tokens = createOauthTokens({ db, settings, sender });
+  const { allowPrivateNetwork } = config;
+  const bindings = createSecretBindings({ db, settings, scans, tokens, allowPrivateNetwork });
+  return { outgoing: sender, bindings, requests: createRequests({ sender, bindings: bindings.ofRuns }) };
+}

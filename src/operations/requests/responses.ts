@@ -1,0 +1,95 @@
+/** Responses on their way to an author's code: decoded to text, and searched for bound secrets in every form that a body may have. */
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
+import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
+import type { Scan } from "../../engine/secret-scan.js";
+import { RESPONSE_MAX_BYTES } from "../../limits.js";
+
+/** Finds and masks the bound values of one app. */
+export type ResponseScan = Pick<Scan, "find" | "mask">;
+
+export interface MaskedResponse {
+  headers: Record<string, string>;
+  body: string | Buffer;
+  /** Keys of the settings whose values were masked. */
+  keys: string[];
+}
+
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
+const MASK = /«([^»]{1,512})»/g;
+/** A shorter body holds no compressed secret. */
+const COMPRESSED_MIN_BYTES = 12;
+
+const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecompress].map((one) =>
+  promisify(one as typeof gunzip),
+);
+
+/** The body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
+export function textOfResponse({ headers, body, origin }: OutgoingResponse): string {
+  const label = CHARSET.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  try {
+    return new TextDecoder(label).decode(body);
+  } catch {
+    const message = `the response of ${origin} has an unknown charset; use responseType: "bytes"`;
+    throw new OutgoingError("UNSUPPORTED", message, origin);
+  }
+}
+
+/** What code could make of the bytes beside the text that it gets: other charsets, and a compressed body without Content-Encoding. */
+async function otherReadings(body: Buffer): Promise<string[]> {
+  const plain = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
+  const wide = (bytes: Buffer) => {
+    const even = bytes.subarray(0, bytes.length & ~1);
+    return [even.toString("utf16le"), Buffer.from(even).swap16().toString("utf16le")];
+  };
+  const readings = [
+    ...plain(body),
+    ...wide(body),
+    ...wide(body.subarray(1)),
+    body.toString("latin1").replaceAll("\0", ""),
+  ];
+  if (body.length < COMPRESSED_MIN_BYTES) return readings;
+  for (const decompress of DECOMPRESSORS) {
+    const inner = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
+    if (inner !== null && inner.length > 0) readings.push(...plain(inner as Buffer));
+  }
+  return readings;
+}
+
+/** Keys that a mask names, where the text had no such mask before. */
+function keysIn(masked: string, before: string): string[] {
+  return masked === before ? [] : [...masked.matchAll(MASK)].map(([, key]) => key!);
+}
+
+/**
+ * The response without bound values. @param text the body as text; null if code asked for its bytes
+ * @returns null if nothing was found
+ */
+export async function maskResponse(
+  scan: ResponseScan,
+  response: OutgoingResponse,
+  text: string | null,
+): Promise<MaskedResponse | null> {
+  const keys = new Set<string>();
+  const mask = async (texts: string[]): Promise<string[]> => {
+    const masked = await scan.mask(texts.map((one) => ({ text: one })));
+    for (const [at, one] of masked.entries()) for (const key of keysIn(one, texts[at]!)) keys.add(key);
+    return masked;
+  };
+  const entries = Object.entries(response.headers);
+  const flat = await mask(entries.flat());
+  const headers = Object.fromEntries(entries.map((_, at) => [flat[2 * at]!, flat[2 * at + 1]!]));
+  let body: string | Buffer = text === null ? response.body : (await mask([text]))[0]!;
+  const isMasked = keys.size > 0;
+  for (const reading of await otherReadings(response.body)) {
+    const key = await scan.find([{ text: reading }]);
+    if (key === null) continue;
+    keys.add(key);
+    // A value that the text shows plainly is masked there; in any other form the whole body goes.
+    const isShown =
+      text !== null && isMasked && (await scan.find([{ text: String(body) }])) === null && reading === text;
+    if (!isShown) body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;
+    break;
+  }
+  return keys.size === 0 ? null : { headers, body, keys: [...keys] };
+}

@@ -1,0 +1,156 @@
+/**
+ * Requests of one run to other services (`Svc.App.V3.Actions.request`): options from the sandbox in, an answer for the sandbox out. Applies
+ * the action's origins, keeps secrets out of URLs, and masks bound secrets in responses.
+ */
+import type { Environment } from "../../data/action-types.js";
+import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/browser/run.js";
+import {
+  type ExchangeFacts,
+  OutgoingError,
+  type OutgoingResponse,
+  type OutgoingScope,
+  type OutgoingSender,
+  RunBudget,
+} from "../../engine/outgoing.js";
+import { normalOrigin } from "../../rules/integration-origins.js";
+import { type RequestDescription, RequestOptionsError, readRequestOptions } from "../../rules/request-options.js";
+import { maskResponse, type ResponseScan, textOfResponse } from "./responses.js";
+
+/** Facts of one request as the run's page shows them. */
+export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
+  /** `host:port`. */
+  host: string;
+}
+
+/** A credential for one origin, and the values that no response may carry back. */
+export interface Credential {
+  authorize: NonNullable<OutgoingScope["authorize"]>;
+}
+
+/** What the requests of a run need of it. */
+export interface RequestingRun {
+  appId: number;
+  environment: Environment;
+  origins: readonly string[];
+  /** The key of the setting whose value a URL holds, or null. */
+  findInUrl(url: string): Promise<string | null>;
+  print(line: ConsoleLine): void;
+  onHost(host: string): void;
+  /** Begins a span; the function that it returns ends it. */
+  onHop(origin: string, method: string): (facts: ExchangeFacts) => void;
+}
+
+export interface SecretBindings {
+  /** @throws OutgoingError POLICY if the app has no such binding for that origin */
+  credentialFor(appId: number, key: string, origin: string): Promise<Credential>;
+  /** Finds and masks the app's bound values in responses; null if it has none. */
+  scanFor(appId: number): Promise<ResponseScan | null>;
+}
+
+const HTTPS_PORT = "443";
+const HTTP_PORT = "80";
+
+function hostOf(origin: string): string {
+  const { hostname, port, protocol } = new URL(origin);
+  return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
+}
+
+const failure = (code: string, message: string): OutgoingAnswer => ({
+  head: JSON.stringify([0, code, message]),
+  text: "",
+});
+
+export function createRequests({ sender, bindings }: { sender: OutgoingSender; bindings: SecretBindings }) {
+  async function refuseSecretsInUrl(run: RequestingRun, url: URL, origin: string): Promise<void> {
+    const key = await run.findInUrl(url.href);
+    if (key === null) return;
+    const message = `the URL of a request to ${origin} holds the value of the setting ${key}: use a header or the body`;
+    throw new OutgoingError("POLICY", message, origin);
+  }
+
+  /** The response as code may have it. */
+  async function shown(
+    run: RequestingRun,
+    response: OutgoingResponse,
+    type: RequestDescription["responseType"],
+  ): Promise<OutgoingAnswer> {
+    const scan = await bindings.scanFor(run.appId);
+    const text = type === "bytes" ? null : textOfResponse(response);
+    const masked = scan && (await maskResponse(scan, response, text));
+    for (const key of masked?.keys ?? []) {
+      const said = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
+      run.print({ level: "warn", at: Date.now(), text: said });
+    }
+    const { headers } = masked ?? response;
+    const body = masked ? masked.body : (text ?? response.body);
+    const isBytes = type === "bytes";
+    return {
+      head: JSON.stringify([response.status, headers, isBytes ? "bytes" : "text"]),
+      text: isBytes ? Buffer.from(body).toString("base64") : String(body),
+    };
+  }
+
+  async function perform(
+    run: RequestingRun,
+    scope: Pick<OutgoingScope, "budget" | "signal" | "onHop">,
+    description: RequestDescription,
+  ): Promise<OutgoingAnswer> {
+    const { url, auth, headers, responseType, ...request } = description;
+    const origin = normalOrigin(url)!;
+    if (!run.origins.includes(origin)) {
+      const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
+      throw new OutgoingError("POLICY", message, origin);
+    }
+    await refuseSecretsInUrl(run, url, origin);
+    const credential = auth === null ? null : await bindings.credentialFor(run.appId, auth, origin);
+    const response = await sender.send(
+      { ...request, url, headers },
+      {
+        ...scope,
+        pool: String(run.appId),
+        mayUse: (one) => run.origins.includes(one),
+        originOf: normalOrigin,
+        judgeRedirect: (next) => refuseSecretsInUrl(run, next, origin),
+        ...(credential && { authorize: credential.authorize }),
+        hasCredential: credential !== null || headers["authorization"] !== undefined,
+      },
+    );
+    return shown(run, response, responseType);
+  }
+
+  return {
+    /** The way of one run to other services, and what it has sent. */
+    begin(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
+      const budget = new RunBudget();
+      const records: RequestRecord[] = [];
+      const onHop = (origin: string, method: string) => {
+        const host = hostOf(origin);
+        run.onHost(host);
+        const end = run.onHop(origin, method);
+        return (facts: ExchangeFacts) => {
+          const { origin: _, durationMs, ...rest } = facts;
+          records.push({ host, ...rest, durationMs: Math.round(durationMs) });
+          end(facts);
+        };
+      };
+      const send: SendOutgoing = async (options, signal) => {
+        if (run.environment !== "server") {
+          return failure("INTEGRATION_UNAVAILABLE", "Svc.App.V3.Actions.request is available in server actions only");
+        }
+        try {
+          const description = readRequestOptions(JSON.parse(options));
+          return await perform(run, { budget, signal, onHop }, description);
+        } catch (error) {
+          signal.throwIfAborted();
+          if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
+            return failure(error.code, error.message);
+          }
+          return failure("TRANSPORT", "the service could not send this request");
+        }
+      };
+      return { send, records };
+    },
+  };
+}
+
+export type Requests = ReturnType<typeof createRequests>;

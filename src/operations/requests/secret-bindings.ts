@@ -1,0 +1,152 @@
+/**
+ * The secret bindings of apps: stored, changed under the rules of sealed keys, and turned into credentials and response scans for runs.
+ * Values leave this module only inside a request to their origin.
+ */
+import { LRUCache } from "lru-cache";
+import type { DataSource, EntityManager } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { OutgoingError } from "../../engine/outgoing.js";
+import type { Scan, SecretScans } from "../../engine/secret-scan.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { echoForms } from "../../rules/echo-forms.js";
+import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+import { keyWithoutValue, readSecretBindings, type SecretBinding, sealedAfter } from "../../rules/secret-bindings.js";
+import { secretsOfSetting } from "../../rules/secrets.js";
+import { audit } from "../records/audit.js";
+import { sealKeys } from "../settings/secret-values.js";
+import { lockApp, type Settings } from "../settings/settings.js";
+import { createCredential } from "./credentials.js";
+import type { OauthTokens } from "./oauth-tokens.js";
+import type { Credential, SecretBindings } from "./run-requests.js";
+
+export interface BindingsAt {
+  bindings: SecretBinding[];
+  /** ISO 8601. */
+  updatedAt: string;
+}
+
+interface Prepared {
+  version: number;
+  bindings: SecretBinding[];
+  values: ReadonlyMap<string, unknown>;
+}
+
+const READ = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
+const WRITE = `
+  INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
+  ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
+    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
+/* What runs may read has changed: those that start from here on see it. */
+const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
+const CREATED_AT = 'SELECT created_at AS "createdAt" FROM app WHERE id = $1';
+const PREPARED_MAX = 1_000;
+
+export type StoredBindings = ReturnType<typeof createSecretBindings>;
+
+export function createSecretBindings(options: {
+  db: DataSource;
+  settings: Settings;
+  scans: SecretScans;
+  tokens: OauthTokens;
+  allowPrivateNetwork: boolean;
+}) {
+  const { db, settings, scans, tokens, allowPrivateNetwork } = options;
+  const prepared = new LRUCache<number, Prepared>({ max: PREPARED_MAX });
+
+  async function read(appId: number, executor: Executor = db): Promise<BindingsAt> {
+    const [found] = await preparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(
+      executor,
+      "secret-bindings",
+      READ,
+      [appId],
+    );
+    if (found) return { bindings: found.bindings, updatedAt: found.updatedAt.toISOString() };
+    const [app] = await rows<{ createdAt: Date }>(executor, CREATED_AT, [appId]);
+    return { bindings: [], updatedAt: app!.createdAt.toISOString() };
+  }
+
+  async function write(
+    manager: EntityManager,
+    caller: Caller,
+    target: { appId: number; precondition?: Precondition },
+    body: unknown,
+  ) {
+    const { appId, precondition } = target;
+    await lockApp(manager, appId);
+    const before = await read(appId, manager);
+    if (precondition) mustBeAt(before, precondition);
+    const given = readSecretBindings(body, allowPrivateNetwork);
+    const sealed = await settings.secretValues.sealedKeys(appId, manager);
+    const key = keyWithoutValue(before.bindings, sealed, given);
+    if (key !== null) {
+      const message = `${key} is sealed: unsealing it, or a new destination, requires its value in "value"`;
+      throw new ActionError("FORBIDDEN", message);
+    }
+    const bindings = given.map(({ value: _, ...binding }) => binding);
+    await rows(manager, WRITE, [appId, JSON.stringify(bindings)]);
+    await sealKeys(manager, appId, sealedAfter(sealed, given));
+    await rows(manager, TOUCH_SECRETS, [appId]);
+    const values = new Map(given.filter(({ value }) => value !== undefined).map((one) => [one.key, one.value]));
+    await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
+    const said = bindings.map(({ key: name, origin, in: place }) => ({ key: name, origin, in: place }));
+    await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: said } });
+  }
+
+  /** Bindings and values at the app's current state; one query while nothing changes. */
+  async function current(appId: number): Promise<Prepared> {
+    const version = await settings.secretValues.version(appId);
+    const known = prepared.get(appId);
+    if (known?.version === version) return known;
+    const { bindings } = await read(appId);
+    const bound = new Set(bindings.map(({ key }) => key));
+    const values = bound.size === 0 ? null : await settings.secretValues.read(appId);
+    const entries = values?.underscore.filter(([key]) => bound.has(key)) ?? [];
+    const made = { version: values?.version ?? version, bindings, values: new Map(entries) };
+    prepared.set(appId, made);
+    return made;
+  }
+
+  function scanOf(appId: number, { version, values }: Prepared): Scan | null {
+    const secrets = [...values, ...tokens.known(appId)].flatMap(([key, value]) => secretsOfSetting(key, value));
+    if (secrets.length === 0) return null;
+    const forms = secrets.flatMap(({ name, value, whole }) =>
+      whole ? [] : echoForms(value).map((form) => ({ name, value: form, whole: false })),
+    );
+    return scans.of(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [...secrets, ...forms]);
+  }
+
+  const ofRuns: SecretBindings = {
+    async credentialFor(appId, key, origin): Promise<Credential> {
+      const { bindings, values } = await current(appId);
+      const binding = bindings.find((one) => one.key === key && one.origin === origin);
+      const refuse = (problem: string) => new OutgoingError("POLICY", problem, origin);
+      if (!binding) throw refuse(`the app has no secret binding ${key} for ${origin}`);
+      const value = values.get(key);
+      if (value === undefined) throw refuse(`the setting ${key}, which is bound to ${origin}, is not set`);
+      return createCredential(binding, value, () => tokens.of(appId, binding, value));
+    },
+    async scanFor(appId) {
+      const state = await current(appId);
+      return state.bindings.length === 0 ? null : scanOf(appId, state);
+    },
+  };
+
+  return {
+    ofRuns,
+    list: (appId: number): Promise<BindingsAt> => read(appId),
+
+    /**
+     * Replaces the app's bindings.
+     * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed key without its value; RESOURCE_CHANGED; SETTINGS_INVALID for a value
+     */
+    async set(
+      caller: Caller,
+      target: { appId: number; precondition?: Precondition },
+      body: unknown,
+    ): Promise<BindingsAt> {
+      await db.transaction((manager) => write(manager, caller, target, body));
+      return read(target.appId);
+    },
+  };
+}

@@ -1,0 +1,202 @@
+/**
+ * Secret bindings (contract, section 9): which setting is sent to which origin, and where in a request. Validates the list that an editor
+ * stores, and decides which changes of a sealed key require its value. Knows no value.
+ */
+import { ActionError } from "../errors.js";
+import { SECRET_BINDINGS_MAX } from "../limits.js";
+import { described, isObject, kindOf } from "./described.js";
+import { integrationOriginsFault, normalOrigin } from "./integration-origins.js";
+import { isHeaderName, isHeaderValue } from "./request-options.js";
+import { refuseUnknownFields, type Shape } from "./unknown-fields.js";
+
+export const BINDING_PLACES = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
+export type BindingPlace = (typeof BINDING_PLACES)[number];
+const GRANTS = ["client_credentials", "refresh_token"] as const;
+type Grant = (typeof GRANTS)[number];
+
+export interface SecretBinding {
+  /** Key of a private or protected setting. */
+  key: string;
+  /** In normal form. */
+  origin: string;
+  in: BindingPlace;
+  /** Header or parameter; for `basic` the user, for `aws-sigv4` service and region as `s3/eu-west-1`. */
+  name: string | null;
+  /** Text around the value, with `{value}` once. */
+  format: string | null;
+  /** True if the key is not in `context.settings`. */
+  sealed: boolean;
+  tokenUrl: string | null;
+  clientId: string | null;
+  scopes: string[];
+  grant: Grant | null;
+}
+
+/** A binding as it is stored, with the new value of its key where one was given. */
+export type GivenBinding = SecretBinding & { value?: unknown };
+
+const FIELDS = ["key", "origin", "in", "name", "format", "sealed", "tokenUrl", "clientId", "scopes", "grant", "value"];
+const SHAPE: Shape = {
+  fields: { bindings: [{ fields: Object.fromEntries(FIELDS.map((name) => [name, null])) }] },
+  readOnly: ["updatedAt"],
+};
+const TEXT_MAX_CHARACTERS = 500;
+const KEY_MAX_CHARACTERS = 512;
+const SCOPES_MAX = 50;
+const PLACEHOLDER = "{value}";
+/** Decided by the service or by the connection, never by a binding. */
+const FIXED_HEADER =
+  /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|http2-settings|:.*)$/i;
+const AWS_NAME = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
+
+function fault(message: string): never {
+  throw new ActionError("REQUEST_INVALID", message);
+}
+
+function text(value: unknown, path: string): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" && value !== "" && value.length <= TEXT_MAX_CHARACTERS) return value;
+  return fault(`${path} must be a string of 1 to ${TEXT_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
+}
+
+function oneOf<Value extends string>(value: unknown, values: readonly Value[], path: string): Value {
+  if (values.includes(value as Value)) return value as Value;
+  return fault(`${path} must be one of ${values.join(", ")} (got ${described(value)})`);
+}
+
+function readKey(key: unknown, path: string): string {
+  if (typeof key === "string" && /^_./.test(key) && key.length <= KEY_MAX_CHARACTERS) return key;
+  return fault(`${path} must be the key of a private or protected setting, such as "__stripe" (got ${described(key)})`);
+}
+
+function readOrigin(value: unknown, path: string, allowPrivateNetwork: boolean): string {
+  const problem = integrationOriginsFault([value], "server", { allowPrivateNetwork });
+  if (problem !== null) fault(problem.replace("integrationOrigins[0]", path));
+  return normalOrigin(new URL(value as string))!;
+}
+
+function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean): string {
+  const url = typeof value === "string" && value.length <= TEXT_MAX_CHARACTERS ? URL.parse(value) : null;
+  const isPlain = url !== null && url.username === "" && url.password === "" && url.hash === "";
+  if (!isPlain || integrationOriginsFault([url.origin], "server", { allowPrivateNetwork }) !== null) {
+    return fault(`${path} must be an https URL without credentials (got ${described(value)})`);
+  }
+  return url.href;
+}
+
+function readName(place: BindingPlace, value: unknown, path: string): string | null {
+  const name = text(value, path);
+  if (place === "query" && name === null) fault(`${path} is required where in is "query"`);
+  if (place === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
+    fault(`${path} must be the name of a header that a request may set (got ${described(name)})`);
+  }
+  if (place === "basic" && name?.includes(":"))
+    fault(`${path} must be a user without a colon (got ${described(name)})`);
+  if (place === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
+    fault(`${path} must be service and region, such as "s3/eu-west-1" (got ${described(name)})`);
+  }
+  return name;
+}
+
+function readFormat(place: BindingPlace, value: unknown, path: string): string | null {
+  const format = text(value, path);
+  if (format === null) return null;
+  if (place !== "header" && place !== "query") fault(`${path} is for in "header" and "query" only`);
+  if (format.split(PLACEHOLDER).length !== 2 || !isHeaderValue(format)) {
+    fault(`${path} must be printable text with ${PLACEHOLDER} once (got ${described(format)})`);
+  }
+  return format;
+}
+
+function readScopes(value: unknown, path: string): string[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > SCOPES_MAX) {
+    return fault(`${path} must be an array of at most ${SCOPES_MAX} scopes (got ${described(value)})`);
+  }
+  return value.map((scope, at) => text(scope, `${path}[${at}]`) ?? fault(`${path}[${at}] must be a string (got null)`));
+}
+
+function readOauth(given: Record<string, unknown>, place: BindingPlace, path: string, allowPrivateNetwork: boolean) {
+  const { tokenUrl, clientId, scopes, grant } = given;
+  if (place !== "oauth2") {
+    const extra = ["tokenUrl", "clientId", "scopes", "grant"].find(
+      (name) => given[name] !== undefined && given[name] !== null,
+    );
+    const isEmpty = extra === "scopes" && Array.isArray(scopes) && scopes.length === 0;
+    if (extra !== undefined && !isEmpty) fault(`${path}.${extra} is for in "oauth2" only`);
+    return { tokenUrl: null, clientId: null, scopes: [], grant: null };
+  }
+  return {
+    tokenUrl: readTokenUrl(tokenUrl, `${path}.tokenUrl`, allowPrivateNetwork),
+    clientId: text(clientId, `${path}.clientId`) ?? fault(`${path}.clientId is required where in is "oauth2"`),
+    scopes: readScopes(scopes, `${path}.scopes`),
+    grant: oneOf(grant, GRANTS, `${path}.grant`),
+  };
+}
+
+function readBinding(given: unknown, path: string, allowPrivateNetwork: boolean): GivenBinding {
+  if (!isObject(given)) return fault(`${path} must be an object (got ${described(given)})`);
+  const key = readKey(given["key"], `${path}.key`);
+  const place = oneOf(given["in"], BINDING_PLACES, `${path}.in`);
+  const { sealed = false, value } = given;
+  if (typeof sealed !== "boolean") fault(`${path}.sealed must be true or false (got ${described(sealed)})`);
+  if (sealed && !key.startsWith("__")) fault(`${path}.sealed is for keys that start with __ (got ${described(key)})`);
+  return {
+    key,
+    origin: readOrigin(given["origin"], `${path}.origin`, allowPrivateNetwork),
+    in: place,
+    name: readName(place, given["name"], `${path}.name`),
+    format: readFormat(place, given["format"], `${path}.format`),
+    sealed: sealed as boolean,
+    ...readOauth(given, place, path, allowPrivateNetwork),
+    ...(value !== undefined && value !== null && { value }),
+  };
+}
+
+/** @throws REQUEST_INVALID, naming the field by its path */
+export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): GivenBinding[] {
+  const list = isObject(body) ? body["bindings"] : undefined;
+  if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
+    return fault(`bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${described(list)})`);
+  }
+  const bindings = list.map((one, at) => readBinding(one, `bindings[${at}]`, allowPrivateNetwork));
+  for (const [at, { key, origin, sealed }] of bindings.entries()) {
+    const before = bindings.slice(0, at).filter((other) => other.key === key);
+    if (before.some((other) => other.origin === origin))
+      fault(`bindings[${at}] repeats key and origin of another binding`);
+    if (before.some((other) => other.sealed !== sealed)) {
+      fault(`bindings[${at}].sealed must be the same in all bindings of ${described(key)}`);
+    }
+  }
+  refuseUnknownFields(body, SHAPE);
+  return bindings;
+}
+
+/** What a binding sends where: a change of any of it is another destination. */
+const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: GivenBinding): string =>
+  JSON.stringify(Object.entries(destination).sort());
+
+/**
+ * The first sealed key whose change requires its value, which the list does not carry; null if there is none. A key that is missing in the
+ * list stays sealed.
+ */
+export function keyWithoutValue(
+  before: readonly SecretBinding[],
+  sealedKeys: readonly string[],
+  after: readonly GivenBinding[],
+): string | null {
+  for (const key of sealedKeys) {
+    const own = after.filter((binding) => binding.key === key);
+    const known = new Set(before.filter((binding) => binding.key === key).map(destinationOf));
+    const isWider = own.some((binding) => !binding.sealed || !known.has(destinationOf(binding)));
+    if (isWider && !own.some(({ value }) => value !== undefined)) return key;
+  }
+  return null;
+}
+
+/** The keys that are sealed after the change. */
+export function sealedAfter(sealedKeys: readonly string[], after: readonly GivenBinding[]): string[] {
+  const unsealed = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
+  const kept = sealedKeys.filter((key) => !unsealed.has(key));
+  return [...new Set([...kept, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
+}

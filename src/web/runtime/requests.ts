@@ -1,0 +1,110 @@
+/** `Svc.App.V3.Actions.request` and `Svc.App.Settings.get`, over the way that a server run gives its library. Sends nothing itself. */
+import type { RequestError, RequestOptions, RequestResponse, SendRequest, SettingsReader } from "./request-types.js";
+
+/** What the harness of a server run provides. */
+export interface OutgoingWay {
+  /** Sends the JSON of a request's options; rejects where the run's page lost its service. */
+  request(options: string): Promise<{ head: unknown[]; text(): Promise<string> }>;
+  /** JSON text of `context.settings`. */
+  settings: string;
+}
+
+const UNAVAILABLE = "is available in server actions only";
+
+// Taken before the author's code, which may replace them.
+const { parse, stringify } = JSON;
+// biome-ignore lint/suspicious/noExplicitAny: newer than the library's types
+const Bytes = Uint8Array as any;
+
+const failed = (code: RequestError["code"], message: string): RequestError =>
+  Object.assign(new Error(message), { code });
+
+/** An object of names and values, from URLSearchParams, Headers and Map too; a repeated name has an array. */
+function plain(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const iterable = value as { [Symbol.iterator]?(): Iterator<[string, unknown]> };
+  if (typeof iterable[Symbol.iterator] !== "function" || Array.isArray(value)) return value;
+  const pairs = new Map<string, unknown>();
+  for (const [name, item] of iterable as Iterable<[string, unknown]>) {
+    pairs.set(name, pairs.has(name) ? [pairs.get(name), item].flat() : item);
+  }
+  return Object.fromEntries(pairs);
+}
+
+function bodyOf(body: unknown): unknown {
+  if (body instanceof ArrayBuffer) return { base64: new Bytes(body).toBase64() };
+  if (!ArrayBuffer.isView(body)) {
+    const isForm = typeof URLSearchParams === "function" && body instanceof URLSearchParams;
+    return isForm ? String(body) : body;
+  }
+  return { base64: new Bytes(body.buffer, body.byteOffset, body.byteLength).toBase64() };
+}
+
+/** The options as the service reads them. @throws RequestError POLICY for what JSON cannot hold */
+function textOf(options: unknown): string {
+  if (typeof options !== "object" || options === null) return stringify(options) ?? "null";
+  const { url, headers, query, form, body, json, ...rest } = options as RequestOptions;
+  try {
+    return stringify({
+      ...rest,
+      url: url === undefined || url === null ? url : String(url),
+      headers: plain(headers),
+      query: plain(query),
+      form: plain(form),
+      body: bodyOf(body),
+      // As text, so that the service sends the very JSON that it was given.
+      json: json === undefined ? undefined : stringify(json),
+    });
+  } catch (error) {
+    throw failed("POLICY", `the options cannot be written as JSON: ${(error as Error).message}`);
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parse(text);
+  } catch {
+    throw failed("TRANSPORT", "the body of the response is not JSON");
+  }
+}
+
+function responseOf(
+  status: number,
+  headers: Record<string, string>,
+  text: string,
+  isBytes: boolean,
+): RequestResponse<unknown> {
+  const body = isBytes ? Bytes.fromBase64(text) : text;
+  const ok = status >= 200 && status <= 299;
+  return { status, headers, body, ok, json: () => parsed(isBytes ? new TextDecoder().decode(body) : text) as never };
+}
+
+export function createRequests(way: OutgoingWay | undefined): { request: SendRequest; settings: SettingsReader } {
+  let settings: Record<string, unknown> | undefined;
+
+  async function request(options: RequestOptions): Promise<RequestResponse<unknown>> {
+    if (way === undefined) throw failed("INTEGRATION_UNAVAILABLE", `Svc.App.V3.Actions.request ${UNAVAILABLE}`);
+    const answer = await way.request(textOf(options)).catch(() => {
+      throw failed("TRANSPORT", "the service did not answer this request of the run");
+    });
+    const [status, second, third] = answer.head as [number, unknown, unknown];
+    if (status === 0) throw failed(second as RequestError["code"], String(third));
+    const text = await answer.text().catch(() => {
+      throw failed("TRANSPORT", "the service did not answer this request of the run");
+    });
+    const response = responseOf(status, second as Record<string, string>, text, third === "bytes");
+    if (options.responseType === "json") response.body = text === "" ? null : parsed(text);
+    return response;
+  }
+
+  return {
+    request: request as SendRequest,
+    settings: {
+      get(key) {
+        if (way === undefined) throw failed("INTEGRATION_UNAVAILABLE", `Svc.App.Settings.get ${UNAVAILABLE}`);
+        settings ??= parse(way.settings) as Record<string, unknown>;
+        return Object.hasOwn(settings, key) ? settings[key] : undefined;
+      },
+    },
+  };
+}

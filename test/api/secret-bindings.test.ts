@@ -1,0 +1,436 @@
+/** Secret bindings from end to end: credentials that code never receives, sealed keys, and responses that echo a value. */
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { expect } from "chai";
+import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc";
+const OTHER = "sk_live_another_value_0123456789";
+const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
+
+/** Ways in which a server may send a value back. */
+const ECHOES: [string, (secret: string) => { body: string | Buffer; headers?: Record<string, string> }][] = [
+  ["plain", (s) => ({ body: `key=${s}` })],
+  ["a JSON string", (s) => ({ body: JSON.stringify({ key: `a "${s}"` }) })],
+  ["base64", (s) => ({ body: Buffer.from(s).toString("base64") })],
+  ["base64 behind two bytes", (s) => ({ body: Buffer.from(`xy${s}`).toString("base64") })],
+  ["base64url", (s) => ({ body: Buffer.from(`?>${s}`).toString("base64url") })],
+  ["hex", (s) => ({ body: Buffer.from(s).toString("hex") })],
+  ["upper hex", (s) => ({ body: Buffer.from(s).toString("hex").toUpperCase() })],
+  ["percent encoding of every byte", (s) => ({ body: Buffer.from(s).toString("hex").replace(/../g, "%$&") })],
+  ["JSON escapes", (s) => ({ body: `"${[...s].map((c) => `\\u00${c.charCodeAt(0).toString(16)}`).join("")}"` })],
+  ["reversed", (s) => ({ body: [...s].reverse().join("") })],
+  ["lower case", (s) => ({ body: s.toLowerCase() })],
+  ["upper case", (s) => ({ body: s.toUpperCase() })],
+  ["decimal entities", (s) => ({ body: [...s].map((c) => `&#${c.charCodeAt(0)};`).join("") })],
+  ["hexadecimal entities", (s) => ({ body: [...s].map((c) => `&#x${c.charCodeAt(0).toString(16)};`).join("") })],
+  ["character codes", (s) => ({ body: JSON.stringify([...Buffer.from(s)]) })],
+  ["character codes with spaces", (s) => ({ body: [...Buffer.from(s)].join(" ") })],
+  ["binary", (s) => ({ body: [...Buffer.from(s)].map((b) => b.toString(2).padStart(8, "0")).join(" ") })],
+  [
+    "rot13",
+    (s) => ({
+      body: s.replace(/[a-z]/gi, (c) => String.fromCharCode(c.charCodeAt(0) + (c.toLowerCase() < "n" ? 13 : -13))),
+    }),
+  ],
+  ["quoted-printable", (s) => ({ body: [...Buffer.from(s)].map((b) => `=${b.toString(16).toUpperCase()}`).join("") })],
+  ["octal escapes", (s) => ({ body: [...Buffer.from(s)].map((b) => `\\${b.toString(8).padStart(3, "0")}`).join("") })],
+  ["hex escapes", (s) => ({ body: [...Buffer.from(s)].map((b) => `\\x${b.toString(16)}`).join("") })],
+  ["letters apart", (s) => ({ body: [...s].join("-") })],
+  ["line breaks", (s) => ({ body: Buffer.from(s).toString("base64").replace(/.{8}/g, "$&\r\n") })],
+  [
+    "UTF-16",
+    (s) => ({ body: Buffer.from(`x${s}`, "utf16le"), headers: { "content-type": "text/plain; charset=utf-16le" } }),
+  ],
+  ["UTF-16 without saying so", (s) => ({ body: Buffer.from(s, "utf16le") })],
+  ["UTF-16 big endian", (s) => ({ body: Buffer.from(s, "utf16le").swap16() })],
+  ["a misleading charset", (s) => ({ body: s, headers: { "content-type": "text/plain; charset=utf-16le" } })],
+  ["gzip", (s) => ({ body: gzipSync(s), headers: { "content-encoding": "gzip" } })],
+  ["br", (s) => ({ body: brotliCompressSync(s), headers: { "content-encoding": "br" } })],
+  ["zstd of base64", (s) => ({ body: zstdCompressSync(btoa(s)), headers: { "content-encoding": "zstd" } })],
+  ["gzip without saying so", (s) => ({ body: gzipSync(s) })],
+  ["raw deflate without saying so", (s) => ({ body: deflateRawSync(s) })],
+  ["zstd without saying so", (s) => ({ body: zstdCompressSync(s) })],
+  ["a header", (s) => ({ body: "", headers: { "x-key": `key ${s}` } })],
+  ["a header in base64", (s) => ({ body: "", headers: { "x-key": btoa(s) } })],
+  ["the name of a header", (s) => ({ body: "", headers: { [`x-${s}`]: "1" } })],
+  ["an error page", (s) => ({ body: `<h1>Invalid API key: ${s}</h1>` })],
+];
+
+describe("secret bindings", () => {
+  let service: TestService;
+  let path: string;
+  let undoTrust: () => void;
+  let origin: string;
+  let answer: RequestListener;
+  let received: IncomingMessage[] = [];
+  let made = 0;
+
+  const server = tlsServer((request, response) => {
+    received.push(request);
+    request.resume().once("end", () => answer(request, response));
+  });
+
+  before(async () => {
+    undoTrust = trustLocalhost();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    origin = `https://localhost:${(server.address() as AddressInfo).port}`;
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1", RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0" });
+    path = `/v1/apps/${service.appId}/secret-bindings`;
+  });
+  after(async () => {
+    await service.stop();
+    server.closeAllConnections();
+    server.close();
+    undoTrust();
+  });
+  beforeEach(() => {
+    received = [];
+    answer = (_request, response) => response.end("fine");
+  });
+
+  const put = (bindings: unknown, more: object = {}) => service.rest("PUT", path, { body: { bindings }, ...more });
+  const set = async (settings: object) => {
+    const { http, body } = await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: settings });
+    expect(http, JSON.stringify(body)).to.equal(200);
+  };
+  async function bind(bindings: unknown): Promise<void> {
+    const { http, body } = await put(bindings);
+    expect(http, JSON.stringify(body)).to.equal(200);
+  }
+  async function run(body: string, payload: object = {}, origins = [origin]) {
+    made += 1;
+    const name = `bound-${made}`;
+    const code = `async function execute({ payload, settings }) { const { request } = Svc.App.V3.Actions; ${body} }`;
+    const action = {
+      name,
+      code: code.replace(
+        "const { request } = Svc.App.V3.Actions;",
+        "const request = (options) => Svc.App.V3.Actions.request(options);",
+      ),
+      ...MANUAL,
+      integrationOrigins: origins,
+    };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+    const { body: result } = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, {
+      body: { origin, ...payload },
+    });
+    return result;
+  }
+  const call = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
+      return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
+
+  it("are listed without values, replaced whole, with a state, over REST and GraphQL", async () => {
+    const empty = await service.rest("GET", path);
+    expect(empty.body).to.deep.equal({ bindings: [] });
+    const given = {
+      key: "__stripe",
+      origin: "https://API.stripe.com:443/",
+      in: "header",
+      name: "Authorization",
+      format: "Bearer {value}",
+    };
+    const defaults = { sealed: false, tokenUrl: null, clientId: null, scopes: [], grant: null };
+    const { body, headers } = await put([{ ...given, value: SECRET }]);
+    expect(body.bindings).to.deep.equal([{ ...given, origin: "https://api.stripe.com", ...defaults }]);
+    const read = await service.rest("GET", path);
+    expect(read.body).to.deep.equal(body);
+    expect(JSON.stringify(read.body)).to.not.include(SECRET);
+    expect((await put([], { headers: { "if-match": empty.headers.get("etag")! } })).body.status).to.equal(
+      "RESOURCE_CHANGED",
+    );
+    expect((await put(body.bindings, { headers: { "if-match": headers.get("etag")! } })).http).to.equal(200);
+    const { data, errors } = await service.graphql(`mutation { setSecretBindings(appId: ${service.appId}, bindings: [
+      { key: "_token", origin: "https://a.example", in: "query", name: "k" }]) { bindings { key origin in name sealed } } }`);
+    expect(errors).to.equal(undefined);
+    expect(data.setSecretBindings.bindings).to.deep.equal([
+      { key: "_token", origin: "https://a.example", in: "query", name: "k", sealed: false },
+    ]);
+    const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit`)).body;
+    expect(JSON.stringify(entries)).to.include("app.secretBindings.update").and.not.include(SECRET);
+  });
+
+  it("are for editors only", async () => {
+    for (const as of ["api", "viewer", "live", null] as const) {
+      expect((await service.rest("GET", path, { as })).http).to.equal(as === null ? 401 : 403);
+      expect((await put([], { as })).http).to.equal(as === null ? 401 : 403);
+    }
+  });
+
+  for (const [field, binding] of [
+    ["bindings must", "x"],
+    ["bindings[0] must", [1]],
+    ["bindings[0].key", [{}]],
+    ["bindings[0].key", [{ key: "public" }]],
+    ["bindings[0].in", [{ in: "cookie" }]],
+    ["bindings[0].origin", [{ origin: "https://a.example/v1" }]],
+    ["bindings[0].origin", [{ origin: "ftp://a.example" }]],
+    ["bindings[0].name", [{ in: "query" }]],
+    ["bindings[0].name", [{ name: "Host" }]],
+    ["bindings[0].name", [{ name: "a\r\nb" }]],
+    ["bindings[0].format", [{ format: "Bearer" }]],
+    ["bindings[0].format", [{ format: "{value}{value}" }]],
+    ["bindings[0].format", [{ format: "{value}\r\nX: y" }]],
+    ["bindings[0].format", [{ in: "basic", format: "{value}" }]],
+    ["bindings[0].sealed", [{ sealed: "yes" }]],
+    ["bindings[0].sealed", [{ key: "_private", sealed: true }]],
+    ["bindings[0].tokenUrl", [{ tokenUrl: "https://a.example/token" }]],
+    ["bindings[0].tokenUrl", [{ in: "oauth2", clientId: "c", grant: "client_credentials" }]],
+    ["bindings[0].clientId", [{ in: "oauth2", tokenUrl: "https://a.example/t", grant: "client_credentials" }]],
+    ["bindings[0].grant", [{ in: "oauth2", tokenUrl: "https://a.example/t", clientId: "c", grant: "password" }]],
+    ["bindings[1] repeats", [{}, {}]],
+    [
+      "bindings[1].sealed",
+      [
+        { key: "__k", sealed: true },
+        { key: "__k", origin: "https://b.example" },
+      ],
+    ],
+    ["bindings[0].nme", [{ nme: "x" }]],
+  ] as const) {
+    it(`reject ${JSON.stringify(binding)} and name ${field}`, async () => {
+      const valid = { key: "_k", origin: "https://a.example", in: "header" };
+      const bindings = Array.isArray(binding)
+        ? binding.map((one) =>
+            typeof one === "object"
+              ? field === "bindings[0].key" && !("key" in one)
+                ? one
+                : { ...valid, ...one }
+              : one,
+          )
+        : binding;
+      const { http, body } = await put(bindings);
+      expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(body.error.startsWith(field), body.error).to.equal(true);
+    });
+  }
+
+  describe("as credentials", () => {
+    before(() => set({ __key: SECRET, __pair: `user:${SECRET}` }));
+
+    for (const [title, binding, check] of [
+      ["a header", { name: "X-Api-Key" }, (r: IncomingMessage) => r.headers["x-api-key"] === SECRET],
+      ["a header by default", {}, (r: IncomingMessage) => r.headers.authorization === `Bearer ${SECRET}`],
+      [
+        "a header with a format",
+        { name: "Authorization", format: "Token $& {value}" },
+        (r: IncomingMessage) => r.headers.authorization === `Token $& ${SECRET}`,
+      ],
+      ["a query parameter", { in: "query", name: "key" }, (r: IncomingMessage) => r.url === `/x?a=1&key=${SECRET}`],
+      [
+        "basic credentials",
+        { key: "__pair", in: "basic" },
+        (r: IncomingMessage) => r.headers.authorization === `Basic ${btoa(`user:${SECRET}`)}`,
+      ],
+      [
+        "a key as basic user",
+        { in: "basic" },
+        (r: IncomingMessage) => r.headers.authorization === `Basic ${btoa(`${SECRET}:`)}`,
+      ],
+      [
+        "a password of a user",
+        { in: "basic", name: "ann" },
+        (r: IncomingMessage) => r.headers.authorization === `Basic ${btoa(`ann:${SECRET}`)}`,
+      ],
+    ] as const) {
+      it(`are sent as ${title}`, async () => {
+        const key = "key" in binding ? binding.key : "__key";
+        await bind([{ key, origin, in: "header", ...binding }]);
+        const options = {
+          auth: key,
+          query: { a: 1 },
+          headers: { "x-api-key": "of the code", authorization: "of the code" },
+        };
+        const { result, error } = await run(call, { options });
+        expect(result, error).to.include({ status: 200, body: "fine" });
+        expect(check(received[0]!), JSON.stringify([received[0]!.url, received[0]!.headers])).to.equal(true);
+      });
+    }
+
+    it("sign requests by AWS Signature Version 4", async () => {
+      await set({ __aws: { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" } });
+      await bind([{ key: "__aws", origin, in: "aws-sigv4", name: "iam/us-east-1" }]);
+      const { result, error } = await run(call, { options: { auth: "__aws", method: "POST", body: "a=1" } });
+      expect(result, error).to.include({ status: 200 });
+      expect(received[0]!.headers.authorization).to.match(
+        /^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/us-east-1\/iam\/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$/,
+      );
+      expect(received[0]!.headers).to.have.any.keys("x-amz-date", "x-amz-content-sha256");
+    });
+
+    it("fetch OAuth 2 tokens once, renew them, and store them encrypted", async () => {
+      let tokens = 0;
+      let seconds = 3_600;
+      answer = (request, response) => {
+        if (request.url !== "/token") return response.end(request.headers.authorization);
+        tokens += 1;
+        response.end(JSON.stringify({ access_token: `token-${tokens}-${"a".repeat(20)}`, expires_in: seconds }));
+      };
+      await set({ __oauth: SECRET });
+      const oauth = {
+        tokenUrl: `${origin}/token`,
+        clientId: "client",
+        scopes: ["a", "b"],
+        grant: "client_credentials",
+      };
+      await bind([{ key: "__oauth", origin, in: "oauth2", ...oauth }]);
+      const options = { auth: "__oauth" };
+      const first = await run(call, { options });
+      expect(first.result, first.error).to.deep.include({ status: 200, body: "Bearer «__oauth»" });
+      await run("await Promise.all([1, 2, 3].map(() => request({ url: payload.origin, auth: '__oauth' })));");
+      expect(tokens).to.equal(1);
+      expect(received[0]!.headers.authorization).to.equal(`Basic ${btoa(`client:${SECRET}`)}`);
+      const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
+      expect(stored).to.have.length(1);
+      expect(stored[0].sealed).to.not.include("token-1");
+      // A changed value makes the token invalid.
+      seconds = 20;
+      await set({ __oauth: OTHER });
+      await run(call, { options });
+      await run(call, { options });
+      expect(tokens).to.equal(3);
+      answer = (_request, response) => response.writeHead(400).end(SECRET);
+      const { result } = await run(call, { options });
+      expect(result.code).to.equal("TRANSPORT");
+      expect(result.message).to.include("400").and.not.include(SECRET);
+    });
+
+    it("are refused for other keys and origins, and where the setting is not set", async () => {
+      await bind([
+        { key: "__key", origin: "https://a.example", in: "header" },
+        { key: "__unset", origin, in: "header" },
+      ]);
+      for (const auth of ["__key", "__none", "__unset", "constructor"]) {
+        const { result } = await run(call, { options: { auth } });
+        expect(result.code, auth).to.equal("POLICY");
+        expect(result.message).to.include(origin).and.not.include(SECRET);
+      }
+      expect(received).to.have.length(0);
+    });
+
+    it("stay on their origin when a redirect leads elsewhere", async () => {
+      await bind([{ key: "__key", origin, in: "header" }]);
+      const second = tlsServer((request, response) => {
+        received.push(request);
+        response.end("there");
+      });
+      second.listen(0, "127.0.0.1");
+      await once(second, "listening");
+      const other = `https://localhost:${(second.address() as AddressInfo).port}`;
+      answer = (_request, response) => response.writeHead(302, { location: `${other}/` }).end();
+      const { result } = await run(call, { options: { auth: "__key" } }, [origin, other]);
+      second.closeAllConnections();
+      second.close();
+      expect(result.code).to.equal("POLICY");
+      expect(received).to.have.length(1);
+    });
+  });
+
+  describe("and responses that echo the value", () => {
+    before(async () => {
+      await set({ __key: SECRET });
+      await bind([{ key: "__key", origin, in: "header", sealed: true }]);
+    });
+
+    it("never give it to code, in any of these forms, as text, JSON and bytes", async () => {
+      let echo = ECHOES[0]![1];
+      answer = (_request, response) => {
+        const { body, headers = {} } = echo(SECRET);
+        response.writeHead(200, headers).end(body);
+      };
+      for (const [title, next] of ECHOES) {
+        echo = next;
+        for (const responseType of ["text", "bytes"]) {
+          const { result, error } = await run(call, { options: { auth: "__key", responseType } });
+          const { body } = next(SECRET);
+          const isCompressed = next(SECRET).headers?.["content-encoding"] !== undefined;
+          const seen = responseType === "bytes" ? Buffer.from(result?.body ?? []).toString() : result?.body;
+          const got = JSON.stringify([result?.headers, seen]);
+          expect(result?.status, `${title} ${error}`).to.equal(200);
+          expect(got, title).to.include("__key").and.not.include(SECRET);
+          if (typeof body === "string" && body !== "" && !isCompressed) expect(result.body, title).to.not.equal(body);
+          if (Buffer.isBuffer(body)) expect(result.body, title).to.not.deep.equal([...body]);
+        }
+      }
+      const { runId } = await run(call, { options: { auth: "__key" } });
+      const { lines } = (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}/console`)).body;
+      expect(JSON.stringify(lines)).to.include("held the value of the setting __key").and.not.include(SECRET);
+    });
+
+    it("leave honest responses as they are", async () => {
+      const honest = { body: "sk_live is how keys begin; dGVzdA== 00ff «not a key»", headers: { "x-a": "b" } };
+      answer = (_request, response) => response.writeHead(200, honest.headers).end(honest.body);
+      const { result } = await run(call, { options: { auth: "__key" } });
+      expect(result.body).to.equal(honest.body);
+    });
+  });
+
+  describe("that are sealed", () => {
+    const destination = () => ({ key: "__sealed", origin, in: "header", name: "X-Key" });
+    const isVisible = async () =>
+      (await run("return [settings.__sealed !== undefined, Svc.App.Settings.get('__sealed') !== undefined];")).result;
+
+    beforeEach(async () => {
+      await service.db.query("DELETE FROM sealed_setting; DELETE FROM secret_bindings");
+      await set({ __sealed: SECRET });
+      expect(await isVisible()).to.deep.equal([true, true]);
+      await bind([{ ...destination(), sealed: true }]);
+    });
+
+    it("take the key out of context.settings, and still send it", async () => {
+      expect(await isVisible()).to.deep.equal([false, false]);
+      await run(call, { options: { auth: "__sealed" } });
+      expect(received[0]!.headers["x-key"]).to.equal(SECRET);
+    });
+
+    for (const [title, change] of [
+      ["unsealing", [{ sealed: false }]],
+      ["another origin", [{ sealed: true, origin: "https://evil.example" }]],
+      ["a second origin", [{ sealed: true }, { sealed: true, origin: "https://evil.example" }]],
+      ["another header", [{ sealed: true, name: "X-Echo" }]],
+      ["another place", [{ sealed: true, in: "query" }]],
+      ["another format", [{ sealed: true, format: "x{value}" }]],
+      [
+        "oauth2",
+        [
+          {
+            sealed: true,
+            in: "oauth2",
+            name: null,
+            tokenUrl: "https://evil.example/t",
+            clientId: "c",
+            grant: "client_credentials",
+          },
+        ],
+      ],
+    ] as const) {
+      it(`require the value for ${title}`, async () => {
+        const bindings = change.map((one) => ({ ...destination(), ...one }));
+        const refused = await put(bindings);
+        expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
+        // By a detour over an empty list, it is sealed all the same.
+        await bind([]);
+        expect(await isVisible()).to.deep.equal([false, false]);
+        expect((await put(bindings)).http).to.equal(403);
+        expect((await put([{ ...destination(), sealed: true }])).http).to.equal(403);
+        expect((await put(bindings.map((one) => ({ ...one, value: OTHER })))).http).to.equal(200);
+      });
+    }
+
+    it("may be sent back as they were read, and keep the seal when the setting is replaced or deleted", async () => {
+      const { bindings } = (await service.rest("GET", path)).body;
+      await bind(bindings);
+      await set({ __sealed: OTHER });
+      expect(await isVisible()).to.deep.equal([false, false]);
+      await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__sealed"] } });
+      await set({ __sealed: SECRET });
+      expect(await isVisible()).to.deep.equal([false, false]);
+      await bind([{ ...destination(), sealed: false, value: OTHER }]);
+      expect(await isVisible()).to.deep.equal([true, true]);
+    });
+  });
+});
