@@ -19,7 +19,10 @@ const READS = ROUTES.filter(({ method }) => method === "GET");
 
 /** The status of a stale change (contract, section 3). */
 const changedStatus = (path: string): string => {
-  if (/^(?:[A-Z]+ )?\/v3\/apps\/:appId\/actions(?!.*\/presets)/.test(path) || /(?:Action|ActionVersion)$/.test(path))
+  if (
+    /^(?:[A-Z]+ )?\/v3\/apps\/:appId\/actions(?!.*\/presets)/.test(path) ||
+    /(?:Action|ActionVersion|TriggerSecret)$/.test(path)
+  )
     return "ACTION_CHANGED";
   return /entries\/:entryId|Entry$/.test(path) ? "ENTRY_CHANGED" : "RESOURCE_CHANGED";
 };
