@@ -71,6 +71,15 @@ CREATE TABLE action_version (
 
 CREATE INDEX action_version_action ON public.action_version USING btree (action_id, id DESC);
 
+CREATE TABLE ai_usage (
+  app_id bigint NOT NULL,
+  day date NOT NULL,
+  requests bigint DEFAULT 0 NOT NULL,
+  tokens bigint DEFAULT 0 NOT NULL,
+  CONSTRAINT ai_usage_pkey PRIMARY KEY (app_id, day),
+  CONSTRAINT ai_usage_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
 CREATE TABLE alert_cursor (
   one boolean DEFAULT true NOT NULL,
   looked_until timestamp with time zone NOT NULL,

@@ -101,7 +101,17 @@ const strictWithin = {
 /** Addresses that others write into their pages: fixed names, told apart by ETag. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
 const PLAIN = { ...CLIENT, format: "iife", plugins: [strictWithin] };
-const PACKAGES = ["datasources", "session", "csv", "encryption", "audio", "media", "communicate", "notifications"];
+const PACKAGES = [
+  "datasources",
+  "session",
+  "csv",
+  "encryption",
+  "audio",
+  "media",
+  "communicate",
+  "notifications",
+  "ai",
+];
 /** A library of theirs decodes texts as it is loaded, also where no name is but those of the language. */
 const DECODING = ["barcode"];
 
@@ -110,7 +120,7 @@ const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
 /** The files of types as one, so that whoever loads it needs no other. */
 async function joinTypes(runtime) {
-  const names = ["public-types", "message-types", "tool-types", "request-types"];
+  const names = ["public-types", "message-types", "ai-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
   const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
   const all = texts.join("").replaceAll(/^import type [^;]*"(?:\.\.\/\.\.\/data|\.)\/[a-z]+-types\.js";\n/gm, "");

@@ -88,7 +88,7 @@ export interface Config {
   mediaQuotaMb: number;
   /** IANA name; the zone of actions that name none. The same in every process, whatever zone its machine is in. */
   defaultTimezone: string;
-  /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
+  /** JSON array of further packages for the catalogue; null: the built-in ones alone. */
   packagesFile: string | null;
   /**
    * The registry from which dependencies are fetched, without a closing slash, its token and the licences that are allowed (SPDX; null:

@@ -175,6 +175,10 @@ export const VISIT_RENEWALS_MS = 30 * 24 * 60 * 60 * 1000;
 export const VISITORS_PER_ADDRESS = 1_000;
 export const VISITORS_PER_APP = 100_000;
 
+/** Milliseconds that a call of a language model may take, and bytes of its options. */
+export const AI_TIMEOUT_MS = 110_000;
+export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
+
 /** Origins of pages that one app may list. */
 export const PAGE_ORIGINS_MAX = 50;
 

@@ -2,6 +2,7 @@
 import type { Operations } from "../operations/operations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
 import { ActionWarningResolver } from "./graphql/action-warning-resolver.js";
+import { AiResolver } from "./graphql/ai-resolver.js";
 import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
@@ -41,6 +42,7 @@ export function createResolvers(operations: Operations): Resolvers {
   return {
     actionWarnings: new ActionWarningResolver(),
     actions: new ActionResolver(gate, actions, operations.endpoints, operations.authoring.rotateSecret),
+    ai: new AiResolver(gate, operations.ai),
     alerts: new AlertResolver(gate, operations.alerts.rules),
     bindings: new BindingResolver(gate, operations.bindings),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),

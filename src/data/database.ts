@@ -76,6 +76,7 @@ import { GrantsOfCredentials1764600000100 } from "../../migrations/1764600000100
 import { ScheduleJitter1764600003100 } from "../../migrations/1764600003100-schedule-jitter.js";
 import { RunRequests1764700000000 } from "../../migrations/1764700000000-run-requests.js";
 import { SecretBindings1764700100000 } from "../../migrations/1764700100000-secret-bindings.js";
+import { AiUsage1764900000000 } from "../../migrations/1764900000000-ai-usage.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -156,6 +157,7 @@ export const MIGRATIONS = [
   ScheduleJitter1764600003100,
   RunRequests1764700000000,
   SecretBindings1764700100000,
+  AiUsage1764900000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -18,6 +18,7 @@ import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createServiceMail, invitationMail } from "./accounts/service-mail.js";
 import { createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
+import { createAi } from "./ai/ai.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
@@ -173,6 +174,15 @@ const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorPa
   oauth: new Oauth(parts),
 });
 
+/** Requests to other services, and the language models that are asked through them. */
+function integrationsOf(
+  { db, config }: Surroundings,
+  parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
+) {
+  const integrations = createRequestParts({ db, config, ...parts });
+  return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
   const access = accessOf(surroundings);
@@ -202,7 +212,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ofAuthoring = { checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints };
   const authoring = createAuthoring({ db, ...ofAuthoring, log });
   const scans = createSecretScans();
-  const integrations = createRequestParts({ db, config, settings, scans });
+  const integrations = integrationsOf(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
   const onBeat = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
   const running = createRunning(surroundings, { ...ofRuns, keptScripts: packages.scripts, queueRoom, intake, onBeat });

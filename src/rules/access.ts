@@ -150,6 +150,7 @@ export const ACCESS = {
   readMedia: { who: BACKEND_READERS, scopes: ["read", "data"] },
   writeMedia: { who: BACKENDS, scopes: ["data"] },
   removeMedia: { who: BACKENDS, scopes: ["data"] },
+  useAi: { who: ["task"] },
   sendMessage: { who: BACKENDS, scopes: ["data"], rate: "communicate" },
   // Messages hold sign-in codes of app users: readers do not see them.
   readMessages: { who: BACKENDS, scopes: ["data"] },
@@ -245,6 +246,7 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   readMedia: "nothing",
   writeMedia: "rows",
   removeMedia: "nothing",
+  useAi: "rows",
   sendMessage: "rows",
   readMessages: "nothing",
   decideMessage: "nothing",

@@ -34,7 +34,7 @@ export interface PackageEntry {
 
 export type Catalogue = ReadonlyMap<string, PackageEntry>;
 
-/** The nine packages of the specification (Code rules 3). */
+/** The nine packages of the specification (Code rules 3), and svc-ai. */
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
@@ -43,7 +43,7 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * The nine packages and an operator's own, where a later entry replaces an earlier one of the same name.
+ * The built-in packages and an operator's own, where a later entry replaces an earlier one of the same name.
  * @param extra the parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error one that names the faulty entry
  */

@@ -8,7 +8,8 @@
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
-import { characters } from "./described.js";
+import { AI_SETTING } from "./ai/setting.js";
+import { characters, isObject } from "./described.js";
 import { type Tier, tierOf } from "./setting-tiers.js";
 
 /** Structurally the engine's Secret: rules and engine know nothing of each other. */
@@ -107,8 +108,12 @@ function* secretsIn(setting: unknown, tier: Tier): Generator<string> {
   }
 }
 
-/** The secrets of one setting, each once. */
-export function secretsOfSetting(name: string, setting: unknown): NamedSecret[] {
+/**
+ * The secrets of one setting, each once. Of the setting of language models only its key is one: code never gets that setting, and names
+ * of models and the provider's address stand in answers, errors and log events.
+ */
+export function secretsOfSetting(name: string, given: unknown): NamedSecret[] {
+  const setting = name === AI_SETTING && isObject(given) ? given["key"] : given;
   const found: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
     name,
     value,

@@ -1,4 +1,5 @@
 /** Who may see which setting, by its key's prefix, and which keys exist at all. Knows no storage and no credential. */
+
 import { ActionError } from "../errors.js";
 import {
   JSON_MAX_DEPTH,
@@ -6,6 +7,7 @@ import {
   SETTINGS_KEYS_PER_REQUEST,
   UNDERSCORE_SETTINGS_MAX_BYTES,
 } from "../limits.js";
+import { AI_SETTING } from "./ai/setting.js";
 import { characters, described, holdsInfinity, isObject, kindOf, nestsDeeperThan } from "./described.js";
 
 export type Tier = "public" | "private" | "protected";
@@ -59,8 +61,15 @@ export const runtimeView = (settings: SettingEntries): SettingsView => view(sett
 /** What GET settings answers: no protected key, for nobody. */
 export const httpView = (settings: SettingEntries): SettingsView => view(settings, "http");
 
+/** Settings that the service itself uses for code, which never gets them: the key of language models. */
+const KEPT_FROM_CODE: readonly string[] = [AI_SETTING];
+
 /** `context.settings` of a `server` action: the underscore keys, protected ones included. */
-export const serverActionView = (settings: SettingEntries): SettingsView => view(settings, "serverAction");
+export const serverActionView = (settings: SettingEntries): SettingsView =>
+  view(
+    [...settings].filter(([key]) => !KEPT_FROM_CODE.includes(key)),
+    "serverAction",
+  );
 
 /**
  * The underscore settings of one app fit in 100 KB of JSON in UTF-8 (specification, Limits and Other rules 3).

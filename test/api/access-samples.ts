@@ -135,6 +135,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   readMedia: rest("GET", `/v1/apps/:app/media/files/${NOTHING}`),
   writeMedia: rest("PUT", `/v1/apps/:app/media/folders/${NOTHING}`, {}),
   removeMedia: rest("DELETE", `/v1/apps/:app/media/files/${NOTHING}`),
+  useAi: rest("POST", "/v1/apps/:app/ai/completions", {}),
   sendMessage: rest("POST", "/v1/apps/:app/communicate/email", {}),
   readMessages: rest("GET", "/v1/apps/:app/communicate/messages"),
   decideMessage: rest("POST", `/v1/apps/:app/communicate/messages/${NOTHING}/decide`, { decision: "sent" }),

@@ -1,4 +1,5 @@
 /** A body without a fault for each route that reads one. The test of unknown fields fails for a route without a sample. */
+import { AI_CALLS } from "../../src/rules/ai/options.js";
 import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
@@ -132,6 +133,8 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "ab@example.com" } },
+  // Options of a model are judged by the operation, whose answer names the field.
+  ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
   [`DELETE ${APP}/editors`]: { body: { userId: 1 } },

@@ -131,7 +131,7 @@ describe("the catalogue", () => {
       kind: "served",
       "asset.path": "/client/packages/csv-2.js",
     });
-    expect(extended.size).to.equal(11);
+    expect(extended.size).to.equal(12);
   });
 
   it("names the entry and the field that is at fault", () => {
@@ -257,6 +257,7 @@ describe("the catalogue", () => {
       "svc-barcode": ["document"],
       "svc-csv": ["FileReader", "XMLHttpRequest", "self", "window"],
       "svc-encryption": [],
+      "svc-ai": [],
       "svc-notifications": ["Notification", "location", "navigator", "navigator.serviceWorker"],
     });
   });

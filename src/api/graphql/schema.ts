@@ -11,6 +11,7 @@ import { buildSchema, type NonEmptyArray } from "type-graphql";
 import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
 import { ActionWarningResolver } from "./action-warning-resolver.js";
+import { AiResolver } from "./ai-resolver.js";
 import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
@@ -44,6 +45,7 @@ import { VisitorResolver } from "./visitor-resolver.js";
 const CLASSES = {
   actions: ActionResolver,
   actionWarnings: ActionWarningResolver,
+  ai: AiResolver,
   alerts: AlertResolver,
   bindings: BindingResolver,
   apps: AppResolver,

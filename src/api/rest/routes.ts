@@ -1,5 +1,6 @@
 /** The REST facade as one table, resource by resource. */
 import { actionRoutes } from "./action-routes.js";
+import { aiRoutes } from "./ai-routes.js";
 import { alertRoutes } from "./alert-routes.js";
 import { appRoutes } from "./app-routes.js";
 import { authRoutes } from "./auth-routes.js";
@@ -44,4 +45,5 @@ export const ROUTES: readonly Route[] = [
   ...notificationRoutes,
   ...alertRoutes,
   ...bindingRoutes,
+  ...aiRoutes,
 ];

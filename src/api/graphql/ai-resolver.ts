@@ -1,0 +1,19 @@
+/** Language models for server actions. By REST only: their answers have the shape of the call, and code asks through the package svc-ai. */
+import { Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Ai, AiReply } from "../../operations/ai/ai.js";
+import type { AiCall } from "../../rules/ai/options.js";
+import type { RequestContext } from "../context.js";
+
+@Resolver()
+export class AiResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Ai,
+  ) {}
+
+  async ask(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply> {
+    const caller = await this.gate.enter(context, "useAi", appId);
+    return this.service.ask(caller, { appId, call, options, gone: context.gone });
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * `Svc.AI` for server actions: asks the provider of the app's `__ai` setting, within its daily limits, and logs what was asked. Code gives
+ * options and gets the answer; the key stays here.
+ */
+import { LRUCache } from "lru-cache";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { OutgoingError, type OutgoingResponse, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
+import type { SecretScans } from "../../engine/secret-scan.js";
+import { AI_TIMEOUT_MS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { type AiAnswer, at, type Usage } from "../../rules/ai/answer.js";
+import { ANTHROPIC } from "../../rules/ai/anthropic.js";
+import { type AiCode, AiError } from "../../rules/ai/failure.js";
+import { OPENAI } from "../../rules/ai/openai.js";
+import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
+import { AI_SETTING, type AiSetting, modelOf, readAiSetting } from "../../rules/ai/setting.js";
+import { normalOrigin } from "../../rules/integration-origins.js";
+import { secretsOfSetting } from "../../rules/secrets.js";
+import type { LogEvents } from "../records/log-events.js";
+import type { Settings } from "../settings/settings.js";
+import { createAiUsage } from "./usage.js";
+
+/** The answer to a package's request: what code gets, or the error that its promise is rejected with. */
+export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
+
+export interface AiRequest {
+  appId: number;
+  call: AiCall;
+  options: unknown;
+  gone?: (() => AbortSignal) | undefined;
+}
+
+const EVENT: Record<AiCall, string> = {
+  completions: "ai.completions",
+  embeddings: "ai.embeddings",
+  image: "ai.image",
+  transcribe: "ai.audio",
+};
+
+const APIS = { openai: OPENAI, anthropic: ANTHROPIC };
+
+/** Runs whose requests are counted together (contract, section 9: at once, in all, and bytes). */
+const RUNS_MAX = 2_000;
+const RUN_LASTS_MS = 10 * 60 * 1000;
+
+const CHARACTERS_PER_TOKEN = 4;
+const ANSWER_TOKENS = 1_024;
+/** Words of an error that a provider may send along: names, no sentences, which could repeat the request. */
+const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
+
+/* A run of another environment sees no settings either (specification, Execution context). */
+const ENVIRONMENT = `
+  SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
+
+/** Tokens that a call may take, as far as can be told before. */
+function expectedTokens(options: AiOptions): number {
+  if (options.call === "image" || options.call === "transcribe") return 0;
+  const texts = options.call === "embeddings" ? options.input : options.messages.map(({ content }) => content);
+  const characters = texts.reduce((sum, text) => sum + text.length, 0);
+  const output = options.call === "embeddings" ? 0 : (options.maxTokens ?? ANSWER_TOKENS);
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN) + output;
+}
+
+function usageOf(answer: AiAnswer): Usage | null {
+  if ("completion" in answer) return answer.completion.usage;
+  return "usage" in answer ? answer.usage : null;
+}
+
+/** Tokens that count to the day's limit: what the provider says, else what was expected. */
+function usedTokens(answer: AiAnswer, expected: number): number {
+  const { inputTokens = 0, outputTokens = 0 } = usageOf(answer) ?? {};
+  return inputTokens + outputTokens || expected;
+}
+
+/** Texts of a call as a log event may hold them, where the app asks for that. */
+function textsOf(options: AiOptions, answer: AiAnswer): object {
+  if (options.call === "completions") {
+    const completion = "completion" in answer ? answer.completion : answer;
+    return { messages: options.messages, answer: "message" in completion ? completion.message.content : "" };
+  }
+  if (options.call === "embeddings") return { input: options.input };
+  if (options.call === "image") return { prompt: options.prompt };
+  return { answer: "text" in answer ? answer.text : "" };
+}
+
+function refusedBy(response: OutgoingResponse): AiError {
+  let name: unknown;
+  try {
+    const body: unknown = JSON.parse(response.body.toString("utf8"));
+    name = [at(body, "error", "type"), at(body, "error", "code")].find(
+      (one) => typeof one === "string" && ERROR_NAME.test(one),
+    );
+  } catch {
+    // The status says enough.
+  }
+  const said = `${response.origin} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
+  return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", said);
+}
+
+export type Ai = ReturnType<typeof createAi>;
+
+export function createAi(options: {
+  db: DataSource;
+  settings: Settings;
+  scans: SecretScans;
+  outgoing: OutgoingSender;
+  logEvents: LogEvents;
+  /** True if providers may be asked by http (ALLOW_PRIVATE_NETWORK). */
+  allowHttp: boolean;
+}) {
+  const { db, settings, scans, outgoing: sender, logEvents, allowHttp } = options;
+  const usage = createAiUsage({ db });
+  const budgets = new LRUCache<number, RunBudget>({ max: RUNS_MAX, ttl: RUN_LASTS_MS });
+
+  function budgetOf(runId: number): RunBudget {
+    const known = budgets.get(runId) ?? new RunBudget();
+    budgets.set(runId, known);
+    return known;
+  }
+
+  /** The run of a server action. @throws AiError INTEGRATION_UNAVAILABLE */
+  async function runOf({ runId }: Caller, appId: number): Promise<number> {
+    const found = runId === null ? [] : await rows<{ environment: string }>(db, ENVIRONMENT, [runId, appId]);
+    if (runId !== null && found[0]?.environment === "server") return runId;
+    throw new AiError("INTEGRATION_UNAVAILABLE", "Svc.AI is available in server actions only");
+  }
+
+  async function send(
+    appId: number,
+    runId: number,
+    setting: AiSetting,
+    asked: AiOptions,
+    model: string,
+    signal: AbortSignal,
+  ) {
+    const { path, headers, body } = APIS[setting.provider].request(asked, model, setting.key);
+    const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
+    const origin = normalOrigin(url);
+    const response = await sender.send(
+      { url, method: "POST", headers, body, timeoutMs: AI_TIMEOUT_MS },
+      {
+        pool: `${appId} ai`,
+        budget: budgetOf(runId),
+        mayUse: (one) => one === origin,
+        originOf: normalOrigin,
+        hasCredential: true,
+        signal,
+      },
+    );
+    if (response.status < 200 || response.status > 299) throw refusedBy(response);
+    return APIS[setting.provider].read(asked, model, response.body);
+  }
+
+  /** The answer without any secret of the app: a provider, or whoever stands in its place, may send the key back. */
+  async function withoutSecrets(appId: number, answer: AiAnswer): Promise<AiAnswer> {
+    const { version, entries } = await settings.secretValues.read(appId);
+    const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
+    if (secrets.length === 0) return answer;
+    const json = JSON.stringify(answer);
+    const masked = await scans.of(String(appId), `${appId}:${version}`, secrets).maskJson(json);
+    return masked === json ? answer : (JSON.parse(masked) as AiAnswer);
+  }
+
+  async function perform(caller: Caller, { appId, call, options: given, gone }: AiRequest): Promise<AiAnswer> {
+    const runId = await runOf(caller, appId);
+    const asked = readAiOptions(call, given);
+    const setting = readAiSetting((await settings.backend(appId)).get(AI_SETTING), allowHttp);
+    const model = modelOf(setting, asked.model);
+    const expected = expectedTokens(asked);
+    const settle = await usage.reserve(appId, expected, setting);
+    const begun = performance.now();
+    let used = 0;
+    try {
+      const signal = gone?.() ?? new AbortController().signal;
+      const answer = await withoutSecrets(appId, await send(appId, runId, setting, asked, model, signal));
+      used = usedTokens(answer, expected);
+      const facts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - begun) };
+      const data = { ...facts, ...(setting.logTexts && textsOf(asked, answer)) };
+      await logEvents.emit(db, caller, appId, { type: EVENT[call], data });
+      return answer;
+    } finally {
+      await settle(used);
+    }
+  }
+
+  return {
+    /** Never rejects for what a provider, the setting or the options are at fault for: code gets the code and the message. */
+    async ask(caller: Caller, request: AiRequest): Promise<AiReply> {
+      try {
+        return { answer: await perform(caller, request) };
+      } catch (error) {
+        if (!(error instanceof AiError || error instanceof OutgoingError)) throw error;
+        return { failure: { code: error.code, message: error.message } };
+      }
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** What an app has asked of language models today, counted in the database so that the daily limits hold over all processes. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { AiError } from "../../rules/ai/failure.js";
+import { AI_SETTING, type AiSetting } from "../../rules/ai/setting.js";
+
+const TODAY = "(now() AT TIME ZONE 'UTC')::date";
+const DAYS_KEPT = 31;
+
+/*
+ * $1 app, $2 tokens that the call may take, $3 requests a day or null, $4 tokens a day or null. One statement, so that calls at the same
+ * moment are counted one after the other. No row: a limit is reached. The day's first call removes old days.
+ */
+const RESERVE = `
+  WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${TODAY} - ${DAYS_KEPT})
+  INSERT INTO ai_usage AS known (app_id, day, requests, tokens)
+  SELECT $1, ${TODAY}, 1, $2 WHERE coalesce($3::bigint, 1) > 0 AND coalesce($4::bigint, 1) > 0
+  ON CONFLICT (app_id, day) DO UPDATE SET requests = known.requests + 1, tokens = known.tokens + $2
+   WHERE ($3::bigint IS NULL OR known.requests < $3) AND ($4::bigint IS NULL OR known.tokens < $4)
+  RETURNING day::text AS day`;
+
+const SETTLE =
+  "UPDATE ai_usage SET tokens = greatest(0, tokens + $3) WHERE app_id = $1 AND day = $2::date RETURNING day";
+
+export function createAiUsage({ db }: { db: DataSource }) {
+  return {
+    /**
+     * Counts a call before it is sent. Returns a function that replaces the expected tokens by the used ones.
+     * @throws AiError LIMIT
+     */
+    async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
+      const { dailyRequests, dailyTokens } = limits;
+      const [counted] = await rows<{ day: string }>(db, RESERVE, [appId, expected, dailyRequests, dailyTokens]);
+      if (!counted) {
+        const bounds = [
+          dailyRequests !== null && `${dailyRequests} requests`,
+          dailyTokens !== null && `${dailyTokens} tokens`,
+        ];
+        const most = bounds.filter(Boolean).join(" and ");
+        throw new AiError("LIMIT", `the app has reached its daily limit of ${most} (setting ${AI_SETTING})`);
+      }
+      return async (used: number): Promise<void> => {
+        if (used !== expected) await rows(db, SETTLE, [appId, counted.day, used - expected]);
+      };
+    },
+  };
+}

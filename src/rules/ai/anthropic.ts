@@ -1,0 +1,130 @@
+/** Anthropic's Messages API: requests made, answers and streams read. Sends nothing. */
+import {
+  argumentsOf,
+  at,
+  type Completion,
+  countOf,
+  eventsOf,
+  jsonRequest,
+  malformed,
+  objectOf,
+  type ProviderApi,
+  textOf,
+} from "./answer.js";
+import { policy } from "./failure.js";
+import type { AiOptions, CompletionOptions, Message } from "./options.js";
+
+const VERSION = "2023-06-01";
+/** The API demands a bound. */
+const MAX_TOKENS = 1_024;
+
+/** Results of tools are blocks of a user's message there. */
+function messageFor({ role, content, toolCalls, toolCallId }: Message) {
+  if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
+  if (toolCalls.length === 0) return { role, content };
+  const uses = toolCalls.map(({ id, name, arguments: input }) => ({ type: "tool_use", id, name, input }));
+  return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...uses] };
+}
+
+/** The API refuses two messages of one role in a row: results of several tools go together. */
+function messagesFor(messages: readonly Message[]): object[] {
+  const merged: { role: string; content: unknown }[] = [];
+  for (const message of messages.filter(({ role }) => role !== "system").map(messageFor)) {
+    const last = merged.at(-1);
+    if (last?.role === message.role && Array.isArray(last.content) && Array.isArray(message.content)) {
+      last.content.push(...message.content);
+    } else merged.push(message);
+  }
+  return merged;
+}
+
+function bodyOf(options: CompletionOptions, model: string): object {
+  const { messages, tools, maxTokens, temperature, stream } = options;
+  const system = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  return {
+    model,
+    max_tokens: maxTokens ?? MAX_TOKENS,
+    messages: messagesFor(messages),
+    ...(system.length > 0 && { system: system.join("\n\n") }),
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })),
+    }),
+    ...(temperature !== null && { temperature }),
+    ...(stream && { stream: true }),
+  };
+}
+
+function completionOf(body: Record<string, unknown>, model: string): Completion {
+  const content = at(body, "content");
+  if (!Array.isArray(content)) throw malformed("content");
+  const texts = content.filter((block) => at(block, "type") === "text").map((block) => textOf(at(block, "text")));
+  const uses = content.filter((block) => at(block, "type") === "tool_use");
+  return {
+    message: { role: "assistant", content: texts.join("") },
+    toolCalls: uses.map((use) => ({
+      id: textOf(at(use, "id")),
+      name: textOf(at(use, "name")),
+      arguments: at(use, "input") ?? {},
+    })),
+    usage: {
+      inputTokens: countOf(at(body, "usage", "input_tokens")),
+      outputTokens: countOf(at(body, "usage", "output_tokens")),
+    },
+    model: textOf(at(body, "model")) || model,
+    finishReason: textOf(at(body, "stop_reason")),
+  };
+}
+
+interface Block {
+  type: string;
+  id: string;
+  name: string;
+  text: string;
+}
+
+/** Blocks begin, grow by deltas and end; the usage comes in two parts. */
+function streamOf(events: readonly unknown[], model: string): { parts: string[]; completion: Completion } {
+  const parts: string[] = [];
+  const blocks: Block[] = [];
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  let [finishReason, answered, isWhole] = ["", model, false];
+  for (const event of events) {
+    const type = at(event, "type");
+    const index = countOf(at(event, "index"));
+    if (type === "message_start") {
+      answered = textOf(at(event, "message", "model")) || answered;
+      usage.inputTokens = countOf(at(event, "message", "usage", "input_tokens"));
+    } else if (type === "content_block_start") {
+      const block = at(event, "content_block");
+      const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(at(block, field)));
+      blocks[index] = { type: kind!, id: id!, name: name!, text: textOf(at(block, "text")) };
+    } else if (type === "content_block_delta") {
+      const text = textOf(at(event, "delta", "text"));
+      if (text !== "") parts.push(text);
+      if (blocks[index]) blocks[index].text += text + textOf(at(event, "delta", "partial_json"));
+    } else if (type === "message_delta") {
+      finishReason = textOf(at(event, "delta", "stop_reason")) || finishReason;
+      usage.outputTokens = countOf(at(event, "usage", "output_tokens")) || usage.outputTokens;
+    } else if (type === "message_stop") isWhole = true;
+    else if (type === "error") throw malformed("end: it broke off with an error");
+  }
+  if (!isWhole) throw malformed("end of its stream");
+  const uses = blocks.filter((block) => block?.type === "tool_use");
+  const toolCalls = uses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+  const message = { role: "assistant" as const, content: parts.join("") };
+  return { parts, completion: { message, toolCalls, usage, model: answered, finishReason } };
+}
+
+export const ANTHROPIC: ProviderApi = {
+  request(given, model, key) {
+    const options = given as AiOptions;
+    if (options.call !== "completions") throw policy(`the provider anthropic does not offer ${options.call}`);
+    if (options.responseFormat !== null) throw policy("the provider anthropic does not offer responseFormat");
+    const headers = { "x-api-key": key, "anthropic-version": VERSION };
+    return jsonRequest("/v1/messages", headers, bodyOf(options, model));
+  },
+  read(given, model, body) {
+    const isStream = (given as CompletionOptions).stream;
+    return isStream ? streamOf(eventsOf(body), model) : completionOf(objectOf(body), model);
+  },
+};

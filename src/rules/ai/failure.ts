@@ -1,0 +1,15 @@
+/** Failures of `Svc.AI`: the codes of `request()` (contract, section 9). */
+export type AiCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT" | "INTEGRATION_UNAVAILABLE";
+
+export class AiError extends Error {
+  override readonly name = "AiError";
+
+  constructor(
+    readonly code: AiCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export const policy = (message: string): AiError => new AiError("POLICY", message);

@@ -1,0 +1,166 @@
+/** OpenAI's HTTP API, and all that speak it: requests made, answers and streams read. Sends nothing. */
+import {
+  type AiAnswer,
+  argumentsOf,
+  at,
+  type Completion,
+  countOf,
+  eventsOf,
+  jsonRequest,
+  malformed,
+  objectOf,
+  type ProviderApi,
+  type ProviderRequest,
+  textOf,
+  type Usage,
+} from "./answer.js";
+import { AiError } from "./failure.js";
+import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+const toolCallFor = ({ id, name, arguments: given }: ToolCall) => ({
+  id,
+  type: "function",
+  function: { name, arguments: typeof given === "string" ? given : JSON.stringify(given) },
+});
+
+const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
+  role,
+  content,
+  ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(toolCallFor) }),
+  ...(toolCallId !== null && { tool_call_id: toolCallId }),
+});
+
+function completionBody(options: CompletionOptions, model: string): object {
+  const { messages, tools, maxTokens, temperature, responseFormat, stream } = options;
+  return {
+    model,
+    messages: messages.map(messageFor),
+    ...(tools.length > 0 && { tools: tools.map((one) => ({ type: "function", function: one })) }),
+    ...(maxTokens !== null && { max_tokens: maxTokens }),
+    ...(temperature !== null && { temperature }),
+    ...(responseFormat !== null && { response_format: responseFormat }),
+    ...(stream && { stream: true, stream_options: { include_usage: true } }),
+  };
+}
+
+/** RFC 7578, with a boundary that no bytes of the file hold. */
+function transcriptRequest({ file }: TranscribeOptions, model: string, key: string): ProviderRequest {
+  const bytes = Buffer.from(file.bytes);
+  let boundary = "svc-ai";
+  while (bytes.includes(boundary)) boundary += Math.random().toString(36).slice(2);
+  const { name, contentType } = file;
+  const head = [
+    `--${boundary}\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n`,
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n`,
+    `Content-Type: ${contentType}\r\n\r\n`,
+  ].join("");
+  const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]);
+  const headers = { ...bearer(key), "content-type": `multipart/form-data; boundary=${boundary}` };
+  return { path: "/audio/transcriptions", headers, body };
+}
+
+const usageOf = (usage: unknown): Usage => ({
+  inputTokens: countOf(at(usage, "prompt_tokens")),
+  outputTokens: countOf(at(usage, "completion_tokens")),
+});
+
+function completionOf(body: Record<string, unknown>, model: string): Completion {
+  const message = at(body, "choices", 0, "message");
+  if (message === undefined) throw malformed("choice");
+  const calls = at(message, "tool_calls");
+  return {
+    message: { role: "assistant", content: textOf(at(message, "content")) },
+    toolCalls: (Array.isArray(calls) ? calls : []).map((one) => ({
+      id: textOf(at(one, "id")),
+      name: textOf(at(one, "function", "name")),
+      arguments: argumentsOf(textOf(at(one, "function", "arguments"))),
+    })),
+    usage: usageOf(at(body, "usage")),
+    model: textOf(at(body, "model")) || model,
+    finishReason: textOf(at(body, "choices", 0, "finish_reason")),
+  };
+}
+
+/** A stream says each tool call once and its arguments in pieces, by its index. */
+function streamOf(events: readonly unknown[], model: string): { parts: string[]; completion: Completion } {
+  const parts: string[] = [];
+  const calls: { id: string; name: string; text: string }[] = [];
+  let usage: Usage = { inputTokens: 0, outputTokens: 0 };
+  let [finishReason, answered] = ["", model];
+  for (const event of events) {
+    answered = textOf(at(event, "model")) || answered;
+    if (at(event, "usage")) usage = usageOf(at(event, "usage"));
+    finishReason = textOf(at(event, "choices", 0, "finish_reason")) || finishReason;
+    const text = textOf(at(event, "choices", 0, "delta", "content"));
+    if (text !== "") parts.push(text);
+    const deltas = at(event, "choices", 0, "delta", "tool_calls");
+    for (const delta of Array.isArray(deltas) ? deltas : []) {
+      const index = countOf(at(delta, "index"));
+      calls[index] ??= { id: "", name: "", text: "" };
+      calls[index].id ||= textOf(at(delta, "id"));
+      calls[index].name ||= textOf(at(delta, "function", "name"));
+      calls[index].text += textOf(at(delta, "function", "arguments"));
+    }
+  }
+  if (finishReason === "") throw malformed("end of its stream");
+  const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+  const message = { role: "assistant" as const, content: parts.join("") };
+  return { parts, completion: { message, toolCalls, usage, model: answered, finishReason } };
+}
+
+function vectorsOf(body: Record<string, unknown>): AiAnswer {
+  const data = at(body, "data");
+  if (!Array.isArray(data)) throw malformed("vectors");
+  const vectors = data.map((one) => at(one, "embedding"));
+  const isVector = (one: unknown) => Array.isArray(one) && one.every((value) => typeof value === "number");
+  if (!vectors.every(isVector)) throw malformed("vectors of numbers");
+  return { vectors: vectors as number[][], usage: { ...usageOf(at(body, "usage")), outputTokens: 0 } };
+}
+
+const JPEG = "/9j/";
+const WEBP = "UklGR";
+
+function imagesOf(body: Record<string, unknown>): AiAnswer {
+  const data = at(body, "data");
+  if (!Array.isArray(data)) throw malformed("images");
+  const images = data.map((one) => {
+    const bytes = at(one, "b64_json");
+    if (typeof bytes !== "string")
+      throw new AiError("UNSUPPORTED", "the provider sent the address of an image, not its bytes");
+    const contentType = bytes.startsWith(JPEG) ? "image/jpeg" : bytes.startsWith(WEBP) ? "image/webp" : "image/png";
+    return { contentType, data: bytes };
+  });
+  return { images };
+}
+
+export const OPENAI: ProviderApi = {
+  request(given, model, key) {
+    const options = given as AiOptions;
+    switch (options.call) {
+      case "completions":
+        return jsonRequest("/chat/completions", bearer(key), completionBody(options, model));
+      case "embeddings":
+        return jsonRequest("/embeddings", bearer(key), { model, input: options.input });
+      case "image": {
+        const { prompt, size } = options;
+        // Newer models always send bytes, and refuse the field.
+        const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
+        return jsonRequest("/images/generations", bearer(key), { model, prompt, ...(size && { size }), ...asBytes });
+      }
+      default:
+        return transcriptRequest(options, model, key);
+    }
+  },
+  read(given, model, body) {
+    const options = given as AiOptions;
+    if (options.call === "completions" && options.stream) return streamOf(eventsOf(body), model);
+    const answer = objectOf(body);
+    if (options.call === "completions") return completionOf(answer, model);
+    if (options.call === "embeddings") return vectorsOf(answer);
+    if (options.call === "image") return imagesOf(answer);
+    if (typeof at(answer, "text") !== "string") throw malformed("text");
+    return { text: textOf(at(answer, "text")) };
+  },
+};

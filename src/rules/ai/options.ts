@@ -1,0 +1,180 @@
+/** Options of `Svc.AI` as code gives them: each judged by its path. Knows no provider. */
+import { described, isObject } from "../described.js";
+import { policy } from "./failure.js";
+
+export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;
+export type AiCall = (typeof AI_CALLS)[number];
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  arguments: unknown;
+}
+
+export interface Message {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+  toolCalls: readonly ToolCall[];
+  toolCallId: string | null;
+}
+
+export interface Tool {
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+}
+
+export interface CompletionOptions {
+  call: "completions";
+  model: string | null;
+  messages: readonly Message[];
+  tools: readonly Tool[];
+  maxTokens: number | null;
+  temperature: number | null;
+  responseFormat: Record<string, unknown> | null;
+  stream: boolean;
+}
+
+export interface EmbeddingOptions {
+  call: "embeddings";
+  model: string | null;
+  input: readonly string[];
+}
+
+export interface ImageOptions {
+  call: "image";
+  model: string | null;
+  prompt: string;
+  size: string | null;
+}
+
+export interface TranscribeOptions {
+  call: "transcribe";
+  model: string | null;
+  file: { name: string; contentType: string; bytes: Uint8Array };
+}
+
+export type AiOptions = CompletionOptions | EmbeddingOptions | ImageOptions | TranscribeOptions;
+
+const ITEMS_MAX = 1_000;
+const NAME = /^[\w.:/@-]{1,200}$/;
+const TOOL_NAME = /^[\w-]{1,64}$/;
+const ROLES: readonly unknown[] = ["system", "user", "assistant", "tool"];
+const CONTENT_TYPE = /^[\w.+-]+\/[\w.+-]+$/;
+
+const FIELDS: Record<AiCall, readonly string[]> = {
+  completions: ["model", "messages", "tools", "maxTokens", "temperature", "responseFormat", "stream"],
+  embeddings: ["model", "input"],
+  image: ["model", "prompt", "size"],
+  transcribe: ["model", "file"],
+};
+
+const refuse = (field: string, expected: string, value: unknown): never => {
+  throw policy(`${field} must be ${expected} (got ${described(value)})`);
+};
+
+const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
+
+function textIn(value: unknown, field: string): string {
+  return typeof value === "string" ? value : refuse(field, "a text", value);
+}
+
+function listIn(value: unknown, field: string): unknown[] {
+  return Array.isArray(value) && value.length <= ITEMS_MAX
+    ? value
+    : refuse(field, `a list of at most ${ITEMS_MAX}`, value);
+}
+
+function objectIn(value: unknown, field: string, fields: readonly string[]): Record<string, unknown> {
+  if (!isObject(value)) return refuse(field, "an object", value);
+  const unknown = Object.keys(value).find((name) => !fields.includes(name));
+  if (unknown !== undefined)
+    throw policy(`${field} has no field ${described(unknown)}; it may have ${fields.join(", ")}`);
+  return value;
+}
+
+function toolCallIn(value: unknown, field: string): ToolCall {
+  const { id, name, arguments: given } = objectIn(value, field, ["id", "name", "arguments"]);
+  return { id: textIn(id, `${field}.id`), name: textIn(name, `${field}.name`), arguments: given ?? {} };
+}
+
+function messageIn(value: unknown, field: string): Message {
+  const { role, content, toolCalls, toolCallId } = objectIn(value, field, [
+    "role",
+    "content",
+    "toolCalls",
+    "toolCallId",
+  ]);
+  if (!ROLES.includes(role)) refuse(`${field}.role`, "system, user, assistant or tool", role);
+  const calls = isAbsent(toolCalls) ? [] : listIn(toolCalls, `${field}.toolCalls`);
+  if (role === "tool" && isAbsent(toolCallId)) refuse(`${field}.toolCallId`, "the id of a tool call", toolCallId);
+  return {
+    role: role as Message["role"],
+    // An answer that only calls tools has no text.
+    content: calls.length > 0 && isAbsent(content) ? "" : textIn(content, `${field}.content`),
+    toolCalls: calls.map((one, at) => toolCallIn(one, `${field}.toolCalls[${at}]`)),
+    toolCallId: isAbsent(toolCallId) ? null : textIn(toolCallId, `${field}.toolCallId`),
+  };
+}
+
+function toolIn(value: unknown, field: string): Tool {
+  const { name, description = "", parameters } = objectIn(value, field, ["name", "description", "parameters"]);
+  if (typeof name !== "string" || !TOOL_NAME.test(name))
+    refuse(`${field}.name`, "1 to 64 letters, digits, _ and -", name);
+  if (!isAbsent(parameters) && !isObject(parameters)) refuse(`${field}.parameters`, "a JSON Schema", parameters);
+  const schema = (parameters ?? { type: "object", properties: {} }) as Record<string, unknown>;
+  return { name: name as string, description: textIn(description, `${field}.description`), parameters: schema };
+}
+
+function completionIn(options: Record<string, unknown>, model: string | null): CompletionOptions {
+  const { messages, tools, maxTokens = null, temperature = null, responseFormat = null, stream = false } = options;
+  const given = listIn(messages, "messages");
+  if (given.length === 0) refuse("messages", "a list of at least one message", messages);
+  const isCount = Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0 && (maxTokens as number) <= 1_000_000;
+  if (maxTokens !== null && !isCount) refuse("maxTokens", "a whole number from 1 to 1000000", maxTokens);
+  const isWarm = typeof temperature === "number" && temperature >= 0 && temperature <= 2;
+  if (temperature !== null && !isWarm) refuse("temperature", "a number from 0 to 2", temperature);
+  if (responseFormat !== null && !isObject(responseFormat)) refuse("responseFormat", "an object", responseFormat);
+  if (typeof stream !== "boolean") refuse("stream", "true or false", stream);
+  return {
+    call: "completions",
+    model,
+    messages: given.map((one, at) => messageIn(one, `messages[${at}]`)),
+    tools: isAbsent(tools) ? [] : listIn(tools, "tools").map((one, at) => toolIn(one, `tools[${at}]`)),
+    maxTokens: maxTokens as number | null,
+    temperature: temperature as number | null,
+    responseFormat: responseFormat as Record<string, unknown> | null,
+    stream: stream as boolean,
+  };
+}
+
+function transcriptIn(options: Record<string, unknown>, model: string | null): TranscribeOptions {
+  const { name = "audio", contentType, data } = objectIn(options["file"], "file", ["name", "contentType", "data"]);
+  const isType = typeof contentType === "string" && CONTENT_TYPE.test(contentType);
+  if (!isType) refuse("file.contentType", "a content type such as audio/mpeg", contentType);
+  const bytes = Buffer.from(textIn(data, "file.data"), "base64");
+  if (bytes.length === 0) refuse("file.data", "bytes in base64", data);
+  const plain = textIn(name, "file.name")
+    .replace(/[^\w.-]/g, "_")
+    .slice(0, 100);
+  return { call: "transcribe", model, file: { name: plain || "audio", contentType: contentType as string, bytes } };
+}
+
+/** @throws AiError POLICY naming the field */
+export function readAiOptions(call: AiCall, value: unknown): AiOptions {
+  const options = objectIn(value ?? {}, "options", FIELDS[call]);
+  const { model: asked = null } = options;
+  if (asked !== null && (typeof asked !== "string" || !NAME.test(asked))) refuse("model", "the name of a model", asked);
+  const model = asked as string | null;
+  if (call === "completions") return completionIn(options, model);
+  if (call === "transcribe") return transcriptIn(options, model);
+  if (call === "image") {
+    const { prompt, size = null } = options;
+    if (size !== null && !/^\d{2,5}x\d{2,5}$/.test(String(size))) refuse("size", "such as 1024x1024", size);
+    return { call, model, prompt: textIn(prompt, "prompt"), size: size as string | null };
+  }
+  const { input } = options;
+  const texts = typeof input === "string" ? [input] : listIn(input, "input");
+  if (texts.length === 0) refuse("input", "a text or a list of texts", input);
+  return { call, model, input: texts.map((one, at) => textIn(one, `input[${at}]`)) };
+}

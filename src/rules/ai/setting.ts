@@ -1,0 +1,71 @@
+/** The app's `__ai` setting: which provider, with which key, and how much a day. Judges its form. */
+import { described, isObject } from "../described.js";
+import { policy } from "./failure.js";
+
+export const AI_SETTING = "__ai";
+
+export type Provider = "openai" | "anthropic";
+
+export interface AiSetting {
+  provider: Provider;
+  /** Without a closing slash. */
+  baseUrl: URL;
+  key: string;
+  /** Models that code may name, the first one by default; null: any. */
+  models: readonly string[] | null;
+  dailyTokens: number | null;
+  dailyRequests: number | null;
+  /** True if log events hold the texts. */
+  logTexts: boolean;
+}
+
+const DEFAULT_URL: Record<Provider, string> = {
+  openai: "https://api.openai.com/v1",
+  anthropic: "https://api.anthropic.com",
+};
+
+const fault = (field: string, expected: string, value: unknown) =>
+  policy(`the setting ${AI_SETTING} is not valid: ${field} must be ${expected} (got ${described(value)})`);
+
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+
+function limitIn(setting: Record<string, unknown>, field: "dailyTokens" | "dailyRequests"): number | null {
+  const value = setting[field] ?? null;
+  if (value === null || (Number.isSafeInteger(value) && (value as number) >= 0)) return value as number | null;
+  throw fault(field, "a whole number from 0", value);
+}
+
+function modelsIn({ models = null }: Record<string, unknown>): readonly string[] | null {
+  if (models === null) return null;
+  if (Array.isArray(models) && models.length > 0 && models.every(isText)) return models;
+  throw fault("models", "a list of the names of models", models);
+}
+
+/** @param allowHttp true if the key may travel by http (ALLOW_PRIVATE_NETWORK) @throws AiError POLICY naming the field, and never the key */
+export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
+  if (value === undefined) throw policy(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
+  if (!isObject(value)) throw fault("it", "an object", typeof value === "string" ? "a string" : value);
+  const { provider = "openai", key, logTexts = false } = value;
+  if (provider !== "openai" && provider !== "anthropic") throw fault("provider", '"openai" or "anthropic"', provider);
+  if (!isText(key) || !/^[\x21-\x7e]+$/.test(key))
+    throw policy(`the setting ${AI_SETTING} is not valid: key is required`);
+  const { baseUrl: given = DEFAULT_URL[provider] } = value;
+  const url = typeof given === "string" ? URL.parse(given) : null;
+  const isUsable =
+    url !== null &&
+    (url.protocol === "https:" || (allowHttp && url.protocol === "http:")) &&
+    url.username === "" &&
+    url.search === "";
+  if (!isUsable) throw fault("baseUrl", "an https URL without credentials and query", given);
+  if (typeof logTexts !== "boolean") throw fault("logTexts", "true or false", logTexts);
+  const limits = { dailyTokens: limitIn(value, "dailyTokens"), dailyRequests: limitIn(value, "dailyRequests") };
+  return { provider, baseUrl: url, key, models: modelsIn(value), ...limits, logTexts };
+}
+
+/** The model of a call. @throws AiError POLICY for one that the setting does not list */
+export function modelOf({ models }: AiSetting, asked: string | null): string {
+  const model = asked ?? models?.[0];
+  if (model === undefined) throw policy(`model is required: the setting ${AI_SETTING} lists no models`);
+  if (models === null || models.includes(model)) return model;
+  throw policy(`model must be one of the setting ${AI_SETTING}: ${models.join(", ")} (got ${described(model)})`);
+}

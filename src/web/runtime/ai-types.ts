@@ -1,0 +1,67 @@
+/** The face of svc-ai; with public-types.ts served as svc.d.ts. Types alone. */
+
+export interface AiToolCall {
+  id: string;
+  name: string;
+  arguments: unknown;
+}
+
+export interface AiMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+  /** Of an assistant's message that calls tools. */
+  toolCalls?: AiToolCall[];
+  /** Of a tool's message: the call that it answers. */
+  toolCallId?: string;
+}
+
+export interface AiTool {
+  name: string;
+  description?: string;
+  /** JSON Schema of the arguments. */
+  parameters?: object;
+}
+
+export interface AiCompletionOptions {
+  /** The first one of the setting's `models` by default. */
+  model?: string;
+  messages: AiMessage[];
+  tools?: AiTool[];
+  maxTokens?: number;
+  temperature?: number;
+  /** As OpenAI's API has it. */
+  responseFormat?: object;
+  stream?: boolean;
+}
+
+export interface AiUsage {
+  inputTokens: number;
+  outputTokens: number;
+}
+
+export interface AiCompletion {
+  message: { role: "assistant"; content: string };
+  toolCalls: AiToolCall[];
+  usage: AiUsage;
+  model: string;
+  finishReason: string;
+}
+
+/** A part of a streamed answer; the last one has the whole. */
+export type AiPart = { type: "text"; text: string } | { type: "end"; completion: AiCompletion };
+
+/** A file, or its bytes in base64. */
+export type AiFile = Blob | { name: string; contentType: string; data: string };
+
+/** `Svc.AI`, of the package svc-ai, in server actions. Errors have a `code` as those of `Svc.App.V3.Actions.request`. */
+export interface AI {
+  completions(options: AiCompletionOptions & { stream: true }): AsyncIterableIterator<AiPart>;
+  completions(options: AiCompletionOptions & { stream?: false }): Promise<AiCompletion>;
+  embeddings(options: { model?: string; input: string | string[] }): Promise<{ vectors: number[][]; usage: AiUsage }>;
+  image(options: {
+    model?: string;
+    prompt: string;
+    size?: string;
+  }): Promise<{ images: { contentType: string; data: string }[] }>;
+  transcribe(options: { model?: string; file: AiFile }): Promise<{ text: string }>;
+}

@@ -1,0 +1,493 @@
+/** `Svc.AI` in server actions, against local servers that answer as OpenAI and Anthropic do. */
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { blocksOf, readPage } from "../docs/pages.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const KEY = "sk-canary-0123456789abcdefghijklmnop";
+const MANUAL = { active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-ai"] };
+const WEATHER = {
+  name: "weather",
+  description: "Of a place",
+  parameters: { type: "object", properties: { place: { type: "string" } } },
+};
+
+interface Asked {
+  path: string;
+  headers: IncomingMessage["headers"];
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a request has whatever shape the provider's API has
+  body: any;
+}
+
+const sse = (events: object[], names = false) =>
+  events
+    .map((event) => `${names ? `event: ${(event as { type: string }).type}\n` : ""}data: ${JSON.stringify(event)}\n\n`)
+    .join("");
+
+const OPENAI_ANSWER = {
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1,
+  model: "gpt-4o-mini-2024-07-18",
+  choices: [
+    {
+      index: 0,
+      message: { role: "assistant", content: "Hello there", refusal: null },
+      logprobs: null,
+      finish_reason: "stop",
+    },
+  ],
+  usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
+};
+const OPENAI_CALLS = {
+  ...OPENAI_ANSWER,
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: '{"place":"Bern"}' } }],
+      },
+      finish_reason: "tool_calls",
+    },
+  ],
+};
+const chunk = (delta: object, more: object = {}) => ({
+  id: "chatcmpl-1",
+  object: "chat.completion.chunk",
+  model: "gpt-4o-mini-2024-07-18",
+  choices: [{ index: 0, delta, finish_reason: null, ...more }],
+});
+const OPENAI_STREAM = `${sse([
+  chunk({ role: "assistant", content: "" }),
+  chunk({ content: "Hel" }),
+  chunk({ content: "lo" }),
+  chunk({ tool_calls: [{ index: 0, id: "call_1", type: "function", function: { name: "weather", arguments: "" } }] }),
+  chunk({ tool_calls: [{ index: 0, function: { arguments: '{"place":' } }] }),
+  chunk({ tool_calls: [{ index: 0, function: { arguments: '"Bern"}' } }] }),
+  chunk({}, { finish_reason: "tool_calls" }),
+  { id: "chatcmpl-1", object: "chat.completion.chunk", choices: [], usage: { prompt_tokens: 9, completion_tokens: 3 } },
+])}data: [DONE]\n\n`;
+const ANTHROPIC_ANSWER = {
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  model: "claude-sonnet-4-5",
+  content: [
+    { type: "text", text: "Hello there" },
+    { type: "tool_use", id: "toolu_1", name: "weather", input: { place: "Bern" } },
+  ],
+  stop_reason: "tool_use",
+  usage: { input_tokens: 9, output_tokens: 3 },
+};
+const ANTHROPIC_STREAM = sse(
+  [
+    {
+      type: "message_start",
+      message: { id: "msg_1", model: "claude-sonnet-4-5", usage: { input_tokens: 9, output_tokens: 1 } },
+    },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    { type: "ping" },
+    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hel" } },
+    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "lo" } },
+    { type: "content_block_stop", index: 0 },
+    {
+      type: "content_block_start",
+      index: 1,
+      content_block: { type: "tool_use", id: "toolu_1", name: "weather", input: {} },
+    },
+    { type: "content_block_delta", index: 1, delta: { type: "input_json_delta", partial_json: '{"place": "Be' } },
+    { type: "content_block_delta", index: 1, delta: { type: "input_json_delta", partial_json: 'rn"}' } },
+    { type: "content_block_stop", index: 1 },
+    { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 3 } },
+    { type: "message_stop" },
+  ],
+  true,
+);
+
+describe("Svc.AI", () => {
+  let service: TestService;
+  let provider: Server;
+  let url: string;
+  let asked: Asked[] = [];
+  /** Status, content type and body of the next answers. */
+  let answer: { status?: number; text: string } = { text: "{}" };
+  let names = 0;
+
+  before(async () => {
+    provider = createServer((request, response) => {
+      let text = "";
+      request.setEncoding("latin1").on("data", (part) => {
+        text += part;
+      });
+      request.on("end", () => {
+        const isJson = request.headers["content-type"] === "application/json";
+        asked.push({ path: request.url!, headers: request.headers, text, body: isJson ? JSON.parse(text) : null });
+        const type = answer.text.startsWith("{") ? "application/json" : "text/event-stream";
+        response.writeHead(answer.status ?? 200, { "content-type": type }).end(answer.text);
+      });
+    });
+    await new Promise<void>((listening) => provider.listen(0, "127.0.0.1", listening));
+    url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+  });
+  beforeEach(() => {
+    asked = [];
+  });
+  after(async () => {
+    await service?.stop();
+    provider?.close();
+  });
+
+  const setAi = (fields: object = {}) =>
+    service.rest("POST", `/v1/apps/${service.appId}/settings`, {
+      body: { __ai: { provider: "openai", baseUrl: `${url}/v1`, key: KEY, models: ["gpt-4o-mini"], ...fields } },
+    });
+  const anthropic = (fields: object = {}) =>
+    setAi({ provider: "anthropic", baseUrl: url, models: ["claude-sonnet-4-5"], ...fields });
+
+  /** Runs the body of a server action. */
+  async function run(code: string, fields: object = {}) {
+    names += 1;
+    const name = `ai-${names}`;
+    const body = { name, code: `async function execute({ payload, settings }) { ${code} }`, ...MANUAL, ...fields };
+    const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    expect(made.http, JSON.stringify(made.body)).to.equal(201);
+    const { body: ran } = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, {
+      body: {},
+    });
+    return ran.result ?? ran;
+  }
+  const failing = (call: string) =>
+    run(`return ${call}.then(() => "none", ({ code, message }) => ({ code, message }))`);
+  const ask = (options: object) => `Svc.AI.completions(${JSON.stringify(options)})`;
+  const HELLO = { messages: [{ role: "user" as const, content: "Hello" }] };
+  const eventsOf = async (type: string) =>
+    (await service.db.query("SELECT data FROM log_event WHERE type = $1 ORDER BY id DESC LIMIT 1", [type]))[0]?.data;
+
+  describe("with OpenAI's API", () => {
+    before(() => setAi());
+
+    it("completes, with the key in a header that code never gets", async () => {
+      answer = { text: JSON.stringify(OPENAI_ANSWER) };
+      const options = { ...HELLO, maxTokens: 50, temperature: 0.5, responseFormat: { type: "json_object" } };
+      expect(await run(`return { said: await ${ask(options)}, keys: Object.keys(settings) }`)).to.deep.equal({
+        said: {
+          message: { role: "assistant", content: "Hello there" },
+          toolCalls: [],
+          usage: { inputTokens: 9, outputTokens: 3 },
+          model: "gpt-4o-mini-2024-07-18",
+          finishReason: "stop",
+        },
+        keys: [],
+      });
+      const [{ path, headers, body }] = asked as [Asked];
+      expect([path, headers.authorization]).to.deep.equal(["/v1/chat/completions", `Bearer ${KEY}`]);
+      expect(body).to.deep.equal({
+        model: "gpt-4o-mini",
+        messages: HELLO.messages,
+        max_tokens: 50,
+        temperature: 0.5,
+        response_format: { type: "json_object" },
+      });
+      const event = await eventsOf("ai.completions");
+      expect(event).to.deep.include({ model: "gpt-4o-mini", inputTokens: 9, outputTokens: 3 });
+      expect(event.durationMs).to.be.a("number");
+      expect(JSON.stringify(event)).to.not.match(/Hello/);
+    });
+
+    it("calls tools, and takes their results", async () => {
+      answer = { text: JSON.stringify(OPENAI_CALLS) };
+      const { toolCalls, finishReason } = await run(`return ${ask({ ...HELLO, tools: [WEATHER] })}`);
+      expect([toolCalls, finishReason]).to.deep.equal([
+        [{ id: "call_1", name: "weather", arguments: { place: "Bern" } }],
+        "tool_calls",
+      ]);
+      expect(asked[0]!.body.tools).to.deep.equal([{ type: "function", function: WEATHER }]);
+      answer = { text: JSON.stringify(OPENAI_ANSWER) };
+      const messages = [
+        ...HELLO.messages,
+        { role: "assistant", content: "", toolCalls },
+        { role: "tool", toolCallId: "call_1", content: "sunny" },
+      ];
+      await run(`return ${ask({ messages })}`);
+      expect(asked[1]!.body.messages.slice(1)).to.deep.equal([
+        {
+          role: "assistant",
+          content: "",
+          tool_calls: [
+            { id: "call_1", type: "function", function: { name: "weather", arguments: '{"place":"Bern"}' } },
+          ],
+        },
+        { role: "tool", content: "sunny", tool_call_id: "call_1" },
+      ]);
+    });
+
+    it("streams text and tool calls", async () => {
+      answer = { text: OPENAI_STREAM };
+      const parts = await run(
+        `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
+      );
+      expect(parts.slice(0, 2)).to.deep.equal([
+        { type: "text", text: "Hel" },
+        { type: "text", text: "lo" },
+      ]);
+      expect(parts[2]).to.deep.equal({
+        type: "end",
+        completion: {
+          message: { role: "assistant", content: "Hello" },
+          toolCalls: [{ id: "call_1", name: "weather", arguments: { place: "Bern" } }],
+          usage: { inputTokens: 9, outputTokens: 3 },
+          model: "gpt-4o-mini-2024-07-18",
+          finishReason: "tool_calls",
+        },
+      });
+      expect(asked[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
+    });
+
+    it("embeds, draws and transcribes, each with its log event", async () => {
+      await setAi({ models: null });
+      answer = {
+        text: JSON.stringify({
+          object: "list",
+          data: [{ embedding: [0.5, -1] }, { embedding: [1, 2] }],
+          usage: { prompt_tokens: 4 },
+        }),
+      };
+      expect(
+        await run(`return Svc.AI.embeddings({ model: "text-embedding-3-small", input: ["a", "b"] })`),
+      ).to.deep.equal({
+        vectors: [
+          [0.5, -1],
+          [1, 2],
+        ],
+        usage: { inputTokens: 4, outputTokens: 0 },
+      });
+      expect(await eventsOf("ai.embeddings")).to.deep.include({ model: "text-embedding-3-small", inputTokens: 4 });
+      answer = { text: JSON.stringify({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }) };
+      expect(await run(`return Svc.AI.image({ model: "dall-e-3", prompt: "a cat", size: "1024x1024" })`)).to.deep.equal(
+        {
+          images: [{ contentType: "image/png", data: "iVBORw0KGgo=" }],
+        },
+      );
+      expect(asked[1]!.body).to.deep.equal({
+        model: "dall-e-3",
+        prompt: "a cat",
+        size: "1024x1024",
+        response_format: "b64_json",
+      });
+      answer = { text: JSON.stringify({ text: "spoken words" }) };
+      const file = `new Blob([new Uint8Array([1, 2, 255])], { type: "audio/mpeg" })`;
+      expect(await run(`return Svc.AI.transcribe({ model: "whisper-1", file: ${file} })`)).to.deep.equal({
+        text: "spoken words",
+      });
+      expect(asked[2]!.headers["content-type"]).to.match(/^multipart\/form-data; boundary=/);
+      expect(asked[2]!.text)
+        .to.include('name="model"\r\n\r\nwhisper-1\r\n')
+        .and.to.include("audio/mpeg\r\n\r\n\x01\x02\xff\r\n");
+      for (const type of ["ai.image", "ai.audio"]) expect((await eventsOf(type)).durationMs).to.be.a("number");
+      await setAi();
+    });
+
+    it("logs the texts if the app asks for that", async () => {
+      await setAi({ logTexts: true });
+      answer = { text: JSON.stringify(OPENAI_ANSWER) };
+      await run(`return ${ask(HELLO)}`);
+      const event = await eventsOf("ai.completions");
+      expect([event.messages[0].content, event.answer]).to.deep.equal(["Hello", "Hello there"]);
+      await setAi();
+    });
+  });
+
+  describe("with Anthropic's API", () => {
+    before(() => anthropic());
+
+    it("completes and calls tools", async () => {
+      answer = { text: JSON.stringify(ANTHROPIC_ANSWER) };
+      const messages = [
+        { role: "system", content: "Be brief." },
+        ...HELLO.messages,
+        {
+          role: "assistant",
+          content: "",
+          toolCalls: [{ id: "toolu_0", name: "weather", arguments: { place: "Bern" } }],
+        },
+        { role: "tool", toolCallId: "toolu_0", content: "sunny" },
+      ];
+      expect(await run(`return ${ask({ messages, tools: [WEATHER] })}`)).to.deep.equal({
+        message: { role: "assistant", content: "Hello there" },
+        toolCalls: [{ id: "toolu_1", name: "weather", arguments: { place: "Bern" } }],
+        usage: { inputTokens: 9, outputTokens: 3 },
+        model: "claude-sonnet-4-5",
+        finishReason: "tool_use",
+      });
+      const [{ path, headers, body }] = asked as [Asked];
+      expect([path, headers["x-api-key"], headers["anthropic-version"]]).to.deep.equal([
+        "/v1/messages",
+        KEY,
+        "2023-06-01",
+      ]);
+      expect(body).to.deep.equal({
+        model: "claude-sonnet-4-5",
+        max_tokens: 1024,
+        system: "Be brief.",
+        messages: [
+          { role: "user", content: "Hello" },
+          {
+            role: "assistant",
+            content: [{ type: "tool_use", id: "toolu_0", name: "weather", input: { place: "Bern" } }],
+          },
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_0", content: "sunny" }] },
+        ],
+        tools: [{ name: "weather", description: "Of a place", input_schema: WEATHER.parameters }],
+      });
+    });
+
+    it("streams", async () => {
+      answer = { text: ANTHROPIC_STREAM };
+      const parts = await run(
+        `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
+      );
+      expect(parts.map(({ text }: { text?: string }) => text)).to.deep.equal(["Hel", "lo", undefined]);
+      expect(parts[2].completion).to.deep.include({
+        toolCalls: [{ id: "toolu_1", name: "weather", arguments: { place: "Bern" } }],
+        usage: { inputTokens: 9, outputTokens: 3 },
+        finishReason: "tool_use",
+      });
+    });
+
+    it("refuses what that provider does not offer", async () => {
+      for (const call of [`Svc.AI.embeddings({ input: "a" })`, `Svc.AI.image({ prompt: "a" })`]) {
+        expect((await failing(call)).code).to.equal("POLICY");
+      }
+      expect(asked).to.deep.equal([]);
+    });
+  });
+
+  describe("fails with the codes of request()", () => {
+    before(() => setAi());
+
+    for (const [name, call] of [
+      ["messages", "Svc.AI.completions({})"],
+      ["messages", "Svc.AI.completions({ messages: [] })"],
+      ["messages[0].role", `Svc.AI.completions({ messages: [{ role: "robot", content: "a" }] })`],
+      ["messages[0].content", `Svc.AI.completions({ messages: [{ role: "user" }] })`],
+      ["tools[0].name", `Svc.AI.completions({ messages: [{ role: "user", content: "a" }], tools: [{ name: "a b" }] })`],
+      ["options has no field", `Svc.AI.completions({ messages: [], apiKey: "x" })`],
+      ["model must be one of", `Svc.AI.completions({ model: "other", messages: [{ role: "user", content: "a" }] })`],
+      ["maxTokens", `Svc.AI.completions({ maxTokens: 0, messages: [{ role: "user", content: "a" }] })`],
+      ["input", "Svc.AI.embeddings({})"],
+      ["prompt", "Svc.AI.image({})"],
+      ["file.data", `Svc.AI.transcribe({ file: { name: "a", contentType: "audio/mpeg", data: "" } })`],
+    ] as const) {
+      it(`POLICY, naming the option: ${call}`, async () => {
+        const { code, message } = await failing(call);
+        expect(code).to.equal("POLICY");
+        expect(message.startsWith(name), message).to.equal(true);
+        expect(asked).to.deep.equal([]);
+      });
+    }
+
+    it("POLICY without a setting, or with a faulty one, and never shows the key", async () => {
+      for (const fields of [
+        { key: "" },
+        { provider: "other" },
+        { baseUrl: "file:///etc/passwd" },
+        { models: [] },
+        { dailyTokens: -1 },
+      ]) {
+        await setAi(fields);
+        const { code, message } = await failing(ask(HELLO));
+        expect(code).to.equal("POLICY");
+        expect(message).to.include("__ai").and.not.include(KEY);
+      }
+      await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__ai"] } });
+      expect((await failing(ask(HELLO))).code).to.equal("POLICY");
+      expect(asked).to.deep.equal([]);
+      await setAi();
+    });
+
+    it("LIMIT for the provider's 429, TRANSPORT for its other refusals and for answers that make no sense", async () => {
+      const refusal = JSON.stringify({
+        error: { message: `bad key ${KEY}`, type: "invalid_request_error", code: "invalid_api_key" },
+      });
+      for (const [given, code] of [
+        [{ status: 429, text: refusal }, "LIMIT"],
+        [{ status: 401, text: refusal }, "TRANSPORT"],
+        [{ status: 500, text: "{}" }, "TRANSPORT"],
+        [{ text: "{}" }, "TRANSPORT"],
+        [{ text: "{ broken" }, "TRANSPORT"],
+      ] as const) {
+        answer = given;
+        const failure = await failing(ask(HELLO));
+        expect(failure.code).to.equal(code);
+        expect(failure.message).to.not.include(KEY);
+      }
+      await setAi({ baseUrl: "http://127.0.0.1:1/v1" });
+      expect((await failing(ask(HELLO))).code).to.equal("TRANSPORT");
+      await setAi();
+    });
+
+    it("INTEGRATION_UNAVAILABLE where the action is no server action", async () => {
+      names += 1;
+      const name = `any-${names}`;
+      const code = `async function execute() { return Svc.AI.completions({}).catch((error) => error.code) }`;
+      const body = { name, code, ...MANUAL, environment: "any" };
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+      const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, { body: {} });
+      expect(ran.body.result).to.equal("INTEGRATION_UNAVAILABLE");
+      for (const as of ["editor", "api", "live", "viewer"] as const) {
+        const direct = await service.rest("POST", `/v1/apps/${service.appId}/ai/completions`, { as, body: HELLO });
+        expect(direct.http, as).to.equal(403);
+      }
+    });
+  });
+
+  it("gives code no secret of the app that a provider sends back", async () => {
+    await setAi();
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
+      body: { __other: "another-secret-0123456789" },
+    });
+    const content = `The key is ${KEY}, and ${Buffer.from(KEY).toString("base64")}, and another-secret-0123456789.`;
+    const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
+    answer = { text: JSON.stringify({ ...OPENAI_ANSWER, choices }) };
+    const { content: seen } = (await run(`return (await ${ask(HELLO)}).message`)) as { content: string };
+    expect(seen).to.include("«__ai»").and.to.include("«__other»");
+    expect(seen).to.not.include("canary");
+    await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__other"] } });
+  });
+
+  it("holds the daily limits, also for calls at the same moment", async () => {
+    await service.db.query("DELETE FROM ai_usage");
+    await setAi({ dailyRequests: 3 });
+    answer = { text: JSON.stringify(OPENAI_ANSWER) };
+    const calls = `Promise.all(Array.from({ length: 6 }, () => ${ask(HELLO)}.then(() => "done", (error) => error.code)))`;
+    const outcomes: string[] = await run(`return ${calls}`);
+    expect(outcomes.sort()).to.deep.equal(["LIMIT", "LIMIT", "LIMIT", "done", "done", "done"]);
+    expect(asked).to.have.length(3);
+    await service.db.query("DELETE FROM ai_usage");
+    await setAi({ dailyTokens: 20 });
+    const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
+    // 12 tokens each: the second begins below the limit, the third does not.
+    expect([await one(), await one(), (await one()).code]).to.deep.equal(["none", "none", "LIMIT"]);
+    const [used] = await service.db.query("SELECT requests::int, tokens::int FROM ai_usage");
+    expect(used).to.deep.equal({ requests: 2, tokens: 24 });
+    await setAi();
+  });
+
+  it("does what the documents say", async () => {
+    await service.db.query("DELETE FROM ai_usage");
+    const [, block] = blocksOf(readPage("docs/ask-a-language-model.md")).filter(({ language }) => language === "sh");
+    const code = /<<'EOS'\n([\s\S]*?)\nEOS/.exec(block!.text)![1]!;
+    answer = { text: JSON.stringify(OPENAI_ANSWER) };
+    const body = { name: "summarize", code, ...MANUAL, access: "editors" };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/summarize/runWithResult`, {
+      body: { text: "a" },
+    });
+    expect(ran.body.result).to.deep.equal({ summary: "Hello there", usage: { inputTokens: 9, outputTokens: 3 } });
+  });
+});
