@@ -30,6 +30,26 @@ export interface Catalogue {
 
 export const catalogueOf = async (db: DataSource): Promise<Catalogue> => (await db.query(CATALOGUE))[0];
 
+interface ValueCheck {
+  frame: string;
+  values: Set<string>;
+}
+
+/** A check of the form `column = ANY (ARRAY['a'::text, …])`, as its values and the text around them. */
+function valueCheckOf({ table, says }: { table: string; says: string }): ValueCheck {
+  const values = new Set(says.match(/'(?:[^']|'')*'/g));
+  return { frame: `${table} ${says.replace(/ARRAY\[.*\]/, "ARRAY[]").replace(/ NOT VALID$/, "")}`, values };
+}
+
+/** True if a check of before allowed some of the values that this one allows, and no others: every statement that passed it passes. */
+function onlyAllowsMore(demand: { table: string; says: string }, before: Catalogue): boolean {
+  if (!demand.says.includes("ARRAY[")) return false;
+  const is = valueCheckOf(demand);
+  return before.demands
+    .map(valueCheckOf)
+    .some((was) => was.frame === is.frame && [...was.values].every((value) => is.values.has(value)));
+}
+
 /** Each thing that a statement for `before` would meet otherwise in `after`; in the order of tables, columns, demands, indexes, functions. */
 export function takenAway(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));
@@ -49,7 +69,7 @@ export function takenAway(before: Catalogue, after: Catalogue): string[] {
   const said = new Set(before.demands.map(({ table, says }) => `${table} ${says}`));
   const demands = after.demands
     .filter(({ table, says }) => tables.has(table) && !said.has(`${table} ${says}`))
-    .filter(({ kind }) => kind !== "f")
+    .filter((demand) => demand.kind !== "f" && !onlyAllowsMore(demand, before))
     .map(({ table, says }) => `${table} has a new demand: ${says}`);
   const keys = ({ table, says }: { table: string; says: string }) => `${table} ${says}`;
   const lost = (was: readonly string[], is: readonly string[]) => was.filter((one) => !is.includes(one));

@@ -71,6 +71,10 @@ describe("the schema beside the release before", () => {
       ["ALTER TABLE app ADD COLUMN more text NOT NULL", /^app\.more is new and must be given$/],
       ["ALTER TABLE app ALTER COLUMN created_at DROP DEFAULT", /^app\.created_at must now be given$/],
       ["ALTER TABLE app ADD CHECK (name <> '')", /^app has a new demand: CHECK/],
+      [
+        "ALTER TABLE run DROP CONSTRAINT run_trigger_check; ALTER TABLE run ADD CHECK (trigger IN ('manual', 'http')) NOT VALID",
+        /^run has a new demand: CHECK/,
+      ],
       ["CREATE UNIQUE INDEX ON app (name)", /^app USING btree \(name\) must now be unique$/],
       ["DROP INDEX person_email", /^the unique index of person USING .* is gone$/],
       ["DROP FUNCTION svc_wake(bigint)", /^the function svc_wake\(bigint\) -> void is gone$/],
@@ -91,7 +95,8 @@ describe("the schema beside the release before", () => {
     const harmless = `
       CREATE TABLE more (id bigint PRIMARY KEY); ALTER TABLE app ADD COLUMN more text, ADD COLUMN most int NOT NULL DEFAULT 1;
       ALTER TABLE app ALTER COLUMN name DROP NOT NULL; ALTER TABLE app DROP CONSTRAINT app_organization_id_fkey;
-      CREATE INDEX ON app (name)`;
+      CREATE INDEX ON app (name); ALTER TABLE run DROP CONSTRAINT run_trigger_check;
+      ALTER TABLE run ADD CHECK (trigger IN ('manual', 'schedule', 'log', 'analytics', 'more')) NOT VALID`;
     await db.query(harmless);
     expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
   });
