@@ -56,7 +56,7 @@ describe("Studio's pages of an app", () => {
 
   it("adds and removes secret bindings, and lists the origins of actions", async () => {
     const body = { name: "caller", code: READS_IT, integrationOrigins: ["https://api.example.com"] };
-    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
     await part("Connections");
     await page.waitForSelector(studio.withText("span", "https://api.example.com"));
     await studio.replace('[aria-label="Key of the setting"]', "__stripe");
@@ -72,6 +72,7 @@ describe("Studio's pages of an app", () => {
     await studio.button("Remove", "//dialog");
     await page.waitForSelector(studio.withText("p", "No binding yet: code has no credential to name."));
     expect((await service.rest("GET", app("/secret-bindings"))).body.bindings).to.deep.equal([]);
+    await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${action.id}`);
   });
 
   it("makes a token whose secret is shown once, and ends it at once", async () => {
