@@ -177,6 +177,7 @@ CREATE TABLE app (
 );
 
 CREATE INDEX app_organization ON public.app USING btree (organization_id);
+CREATE INDEX app_origins ON public.app USING gin (origins);
 
 CREATE TABLE app_editor (
   app_id bigint NOT NULL,

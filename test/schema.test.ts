@@ -53,6 +53,7 @@ const JSON_INPUTS = [
   "TriggerWhereInput.data",
 ];
 const JSON_OUTPUTS = [
+  "AccessEntry.data",
   "AccessTrial.user",
   "AppSessionEntry.data",
   "AppVersionDetails.settings",

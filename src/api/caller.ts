@@ -34,8 +34,6 @@ export interface CallerReader {
    * @throws CROSS_SITE_REQUEST for a change by the cookie, and for every sign-in, that no page of this service sent
    */
   tokenOf(request: RequestHead): string | null;
-  /** The same for the upgrade to a websocket. Without a cookie any page may open one, with a token in the connection's parameters. */
-  tokenOfUpgrade(headers: IncomingHttpHeaders): string | null;
 }
 
 /** The token in `Auth-token` or else `Authorization`, null when there is none. */
@@ -94,14 +92,6 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       if (isChange) checkSource(request);
       const isIgnored = sourceOf(headers) === "foreign" && !isNavigation(request);
       return isIgnored ? null : cookie;
-    },
-
-    tokenOfUpgrade(headers) {
-      const token = headerToken(headers);
-      if (token !== null) return token;
-      const cookie = cookieToken(headers);
-      if (cookie !== null && sourceOf(headers) !== "own") throw new ActionError("CROSS_SITE_REQUEST");
-      return cookie;
     },
   };
 }

@@ -34,7 +34,8 @@ export function registerSignIn(app: FastifyInstance, { credentials, sessions, au
     if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", "keep must be true or false");
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
-    await auth.signOut(request.context);
+    if (request.context.caller?.session) await auth.signOut(request.context);
+    reply.removeHeader("set-cookie");
     const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
     reply.header("set-cookie", cookie.set(token as string, keep ? seconds : null)).header("cache-control", "no-store");
     return { status: "SIGNED_IN", kind: caller.kind };
@@ -44,7 +45,7 @@ export function registerSignIn(app: FastifyInstance, { credentials, sessions, au
     const { caller } = request.context;
     if (caller) await sessions.end(caller.credentialId);
     const endSessionUrl = await auth.signOut(request.context);
-    reply.header("set-cookie", cookie.clear()).header("cache-control", "no-store");
+    reply.header("cache-control", "no-store");
     return { status: "SIGNED_OUT", ...(endSessionUrl !== null && { endSessionUrl }) };
   });
 }

@@ -20,7 +20,6 @@ import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { closedSignal } from "./answer-end.js";
 import type { Answer, Answers } from "./answers.js";
-import type { CallerReader } from "./caller.js";
 import { errorReply, type FormatError, formatterOf } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
@@ -37,6 +36,7 @@ import { createTransport, type LinkContext } from "./live/transport.js";
 import { addressSender, senderOf } from "./sender.js";
 import { tracedOperation } from "./traces.js";
 import type { Turns } from "./turns.js";
+import type { ReadUpgrade } from "./upgrade-origin.js";
 
 const PATH = "/graphql";
 const SUBSCRIPTIONS_PER_SOCKET = 100;
@@ -66,7 +66,7 @@ interface SocketOptions extends Sources {
   limiter: RequestLimiter;
   /** The origin of pages that run authors' code, where no API is; null: the service's own. */
   runtimeUrl: string | null;
-  callers: CallerReader;
+  readUpgrade: ReadUpgrade;
   credentials: Credentials;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
@@ -87,6 +87,17 @@ function tokenOf({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
+
+/** An HTTP answer instead of a websocket. */
+const refusalText = (http: number, body: string): string =>
+  [
+    `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
+    "Connection: close",
+    "Content-Type: application/json; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "",
+    body,
+  ].join("\r\n");
 
 export interface Sockets {
   /** Takes over an upgrade of the HTTP server. */
@@ -137,7 +148,7 @@ export function createSockets({
   turns,
   limiter,
   runtimeUrl,
-  callers,
+  readUpgrade,
   credentials,
   measures,
   tracing,
@@ -276,6 +287,25 @@ export function createSockets({
     log,
   );
 
+  async function accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    let upgradeToken: string | null;
+    try {
+      upgradeToken = await readUpgrade(request.headers);
+    } catch (error) {
+      const { http, body } = errorReply(error, log);
+      measures.refused(body.status);
+      socket.end(refusalText(http, JSON.stringify(body)));
+      return;
+    }
+    // It may have gone while the origin was looked up.
+    if (socket.destroyed) return;
+    server.handleUpgrade(request, socket, head, (upgraded) => {
+      upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
+      opened += 1;
+      take(upgraded, request, { id: opened, upgradeToken, token: null, caller: null });
+    });
+  }
+
   const timer = setInterval(() => runInBackground(recheck.all()), RECHECK_MS);
   const unwatch = credentials.watch((id) => runInBackground(id === null ? recheck.all() : recheck.ofCredential(id)));
 
@@ -288,23 +318,7 @@ export function createSockets({
         socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
         return;
       }
-      let upgradeToken: string | null;
-      try {
-        upgradeToken = callers.tokenOfUpgrade(request.headers);
-      } catch (error) {
-        const { http, body } = errorReply(error, log);
-        measures.refused(body.status);
-        const text = JSON.stringify(body);
-        socket.end(
-          `HTTP/1.1 ${http} ${STATUS_CODES[http]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
-        );
-        return;
-      }
-      server.handleUpgrade(request, socket, head, (upgraded) => {
-        upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
-        opened += 1;
-        take(upgraded, request, { id: opened, upgradeToken, token: null, caller: null });
-      });
+      runInBackground(accept(request, socket, head));
     },
     figures: () => ({ open: server.clients.size, subscriptions: results.count() }),
     async stop() {

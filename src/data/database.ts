@@ -78,6 +78,7 @@ import { ScheduleJitter1764600003100 } from "../../migrations/1764600003100-sche
 import { RunRequests1764700000000 } from "../../migrations/1764700000000-run-requests.js";
 import { SecretBindings1764700100000 } from "../../migrations/1764700100000-secret-bindings.js";
 import { AiUsage1764900000000 } from "../../migrations/1764900000000-ai-usage.js";
+import { OriginIndex1765000000000 } from "../../migrations/1765000000000-origin-index.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -160,6 +161,7 @@ export const MIGRATIONS = [
   RunRequests1764700000000,
   SecretBindings1764700100000,
   AiUsage1764900000000,
+  OriginIndex1765000000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -13,6 +13,7 @@ import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets, type Sockets } from "../api/sockets.js";
 import { createTurns } from "../api/turns.js";
+import { createUpgradeReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
@@ -186,7 +187,9 @@ export class Starting {
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
-    const sockets = createSockets({ ...shared, ...sources, runtimeUrl, schema, documents });
+    const { isListed } = clients.visitors;
+    const readUpgrade = createUpgradeReader({ callers: shared.callers, runtimeUrl, isListed });
+    const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // After the runs have ended, whose requests it still passes.

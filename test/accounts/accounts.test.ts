@@ -304,6 +304,14 @@ describe("accounts of people", () => {
     ]);
     expect(events[1]!.address).to.equal("203.0.113.5");
     for (const { text } of events) expect(text).to.not.include(PASSPHRASE).and.not.include(token);
+    const audit = (actor: string, query = "") =>
+      service.rest("GET", `/v1/organizations/${service.organizationId}/audit${query}`, { as: actor });
+    const types = ({ body }: Answer) => body.entries.map(({ type }: { type: string }) => type);
+    expect(types(await audit("admin"))).to.include.members(["person.signInFailed", "person.signIn"]);
+    const [first, second] = [await audit("admin", "?limit=2"), await audit("admin", "?limit=1")];
+    const cursor = second.body.pagination.nextCursor;
+    expect(types(await audit("admin", `?limit=1&cursor=${cursor}`))[0]).to.equal(types(first)[1]);
+    expect((await audit("editor")).http).to.equal(403);
   });
 
   it("a new passphrase needs the current one and ends all other sessions", async () => {

@@ -161,7 +161,7 @@ describe("A request of another site (CROSS_SITE_REQUEST)", () => {
     });
   }
 
-  it("a websocket opens with the cookie for the own origin only, and with a token of its own for every origin", async () => {
+  it("a websocket opens with the cookie for the own origin only; pages that an app does not list open none", async () => {
     const upgrade = {
       connection: "Upgrade",
       upgrade: "websocket",
@@ -169,10 +169,21 @@ describe("A request of another site (CROSS_SITE_REQUEST)", () => {
       "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
       "sec-websocket-protocol": "graphql-transport-ws",
     };
+    const LISTED = "https://shop.example";
+    const put = { as: "editor", body: { origins: [LISTED] } };
+    expect((await service.rest("PUT", `/v1/apps/${service.appId}/origins`, put)).http).to.equal(200);
+    const others: typeof SOURCES = [
+      ["an origin that an app lists", { origin: LISTED }, "foreign"],
+      ["a sub-domain of it", { origin: "https://x.shop.example" }, "foreign"],
+      ["a server run", { origin: "https://app-1.actions.internal" }, "foreign"],
+    ];
+    // Sandboxed pages of apps have no origin.
+    const open = ["null", LISTED, "https://app-1.actions.internal"];
     for (const [credential, own] of Object.entries(credentials())) {
-      for (const [name, headers, source] of SOURCES) {
+      for (const [name, headers, source] of [...SOURCES, ...others]) {
         const { http, status } = await send("GET", "/graphql", { ...upgrade, ...headers, ...own });
-        const isRefused = credential === "cookie" && source !== "own";
+        const isOpen = source !== "foreign" || open.includes(headers["origin"] ?? "");
+        const isRefused = !isOpen || (credential === "cookie" && source !== "own");
         const expected = isRefused ? [403, "CROSS_SITE_REQUEST"] : [101, ""];
         expect([http, status], `${credential} from ${name}`).to.deep.equal(expected);
       }

@@ -213,6 +213,31 @@ describe("Accounts in Studio", function () {
     expect(outcome).to.deep.equal([200, 401, 401, 401, 401, 400]);
   });
 
+  it("an invitation makes an account, or adds its role to the account of the browser", async () => {
+    const invite = async (email: string, role: string) => {
+      const body = { email, role };
+      const path = `/v1/organizations/${service.organizationId}/invitations`;
+      const answer = await service.rest("POST", path, { as: "admin", body });
+      return answer.body.link as string;
+    };
+    await page.goto(await invite("invited@example.com", "reader"));
+    await ready();
+    await fill("firstName", "Mary");
+    await fill("lastName", "Allen");
+    await fill("passphrase", PASSPHRASE);
+    await look("invitation");
+    await studio.button("Create the account");
+    await signedIn();
+    const roleOf = () =>
+      page.evaluate(`fetch("/v1/auth/session").then((a) => a.json()).then((s) => s.organizations[0].role)`);
+    expect(await roleOf()).to.equal("reader");
+    await page.goto(await invite("invited@example.com", "editor"));
+    await ready();
+    await studio.button("I have an account: accept with it");
+    await signedIn();
+    expect(await roleOf()).to.equal("editor");
+  });
+
   it("a reset link from an administrator changes the passphrase", async () => {
     const { user, email } = await signedInPerson(service);
     const { link } = await made.accounts.resetLink(user.id, null);

@@ -249,7 +249,7 @@ describe("The app's own pages", () => {
       await page.goto(live());
       expect(await page.browserContext().cookies()).to.deep.equal([]);
       await page.goto(`${network.url}/studio`);
-      await page.waitForSelector("input[name=token]:not([disabled])");
+      await page.waitForSelector("input[name=email]");
     });
 
     it("the same whoever is signed in", async () => {

@@ -71,7 +71,9 @@ describe("Under a path of another host", () => {
     });
     await page.goto(`${proxy.url}/`);
     expect(page.url()).to.equal(`${proxy.url}/studio`);
-    await page.waitForSelector('form[aria-busy="false"]');
+    const tokenForm = await page.waitForSelector('::-p-xpath(//button[normalize-space(.)="Use a token"])');
+    await tokenForm!.click();
+    await page.waitForSelector("input[name=token]");
     await page.type("input[name=token]", service.tokens.editor);
     await page.click("input[type=checkbox]");
     await page.click("button.primary");

@@ -102,6 +102,8 @@ describe("Svc.DataSources", () => {
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
     customer = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
+    const body = { origins: [new URL(customer).origin] };
+    await service.rest("PUT", `/v1/apps/${service.appId}/origins`, { body });
     page = await open(service.tokens.editor);
   });
 

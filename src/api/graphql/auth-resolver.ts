@@ -6,6 +6,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
+import type { AccessPage } from "../../operations/accounts/access-events.js";
 import type { SignedIn } from "../../operations/accounts/accounts.js";
 import type { Identity } from "../../operations/accounts/identities.js";
 import type { OwnRequest, Passkey, PasskeyPage } from "../../operations/accounts/passkeys.js";
@@ -15,7 +16,15 @@ import type { WhoAmI } from "../../operations/accounts/who-am-i.js";
 import type { Caller } from "../../rules/access.js";
 import { type RequestContext, signInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
-import { AuthSessionType, IdentityType, PasskeyType, PersonSessionType, UpdateAccountInput } from "./auth-types.js";
+import { Limit } from "./arguments.js";
+import {
+  AccessListType,
+  AuthSessionType,
+  IdentityType,
+  PasskeyType,
+  PersonSessionType,
+  UpdateAccountInput,
+} from "./auth-types.js";
 
 /** Answer of a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -179,5 +188,23 @@ export class AuthResolver {
     const { personId, credentialId } = this.enterAccount(context);
     await this.service.sessions.endAll(personId, credentialId);
     return true;
+  }
+
+  @Query(() => AccessListType, {
+    description:
+      "Lists sign-ins, changes of accounts and of members of an organization, newest first; for its administrators.",
+  })
+  async organizationAudit(
+    @Ctx() context: RequestContext,
+    @Arg("organizationId", () => Int, { description: "ID of the organization." }) organizationId: number,
+    @Limit() limit?: number | null,
+    @Arg("cursor", () => String, {
+      nullable: true,
+      description: "Cursor of the page: `nextCursor` of the previous page.",
+    })
+    cursor?: string | null,
+  ): Promise<AccessPage> {
+    const entered = await this.gate.enterOrganization(context, "manageOrganization", organizationId);
+    return this.service.listAccess(entered.organizationId, entered.caller.kind === "admin", { limit, cursor });
   }
 }

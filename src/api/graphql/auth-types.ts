@@ -1,6 +1,8 @@
 /** Shapes of people's accounts in the GraphQL schema. No behaviour. */
+import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";
+import type { AccessEntry } from "../../operations/accounts/access-events.js";
 import type { Membership } from "../../operations/accounts/who-am-i.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
@@ -63,4 +65,38 @@ export class IdentityType {
   @Field(() => DateTime, { description: "Time when the identity was linked." }) createdAt: string;
   @Field(() => DateTime, { nullable: true, description: "Time of the last sign-in with it; null if there was none." })
   lastUsedAt: string | null;
+}
+
+@ObjectType("AccessEntry", { description: "Entry of the audit log of access to an organization." })
+export class AccessEntryType {
+  @Field(() => Int, { description: "ID of the entry." }) id: number;
+  @Field(() => String, { description: "Operation, for example person.signIn." }) type: string;
+  @Field(() => Int, { nullable: true, description: "ID of the organization; null for an operation on an account." })
+  organizationId: number | null;
+  @Field(() => Int, { nullable: true, description: "ID of the person who performed the operation; null if unknown." })
+  userId: number | null;
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the person that the operation is about; null if there is none.",
+  })
+  subjectId: number | null;
+  @Field(() => String, { nullable: true, description: "Network address of the request; null if unknown." })
+  address: string | null;
+  @Field(() => GraphQLJSON, { description: "Details of the operation, an object with names, roles and IDs." })
+  data: unknown;
+  @Field(() => DateTime, { description: "Time of the operation." }) createdAt: string;
+}
+
+@ObjectType("AccessPagination", { description: "Position of a page in the audit log of access." })
+class AccessPaginationType {
+  @Field(() => Boolean, { description: "True if there is a next page." }) hasMore: boolean;
+  @Field(() => String, { nullable: true, description: "Value of `cursor` for the next page; null on the last page." })
+  nextCursor?: string;
+}
+
+@ObjectType("AccessList", { description: "Page of the audit log of access." })
+export class AccessListType {
+  @Field(() => [AccessEntryType], { description: "Entries on this page." }) entries: AccessEntry[];
+  @Field(() => AccessPaginationType, { description: "Position of this page in the log." })
+  pagination: AccessPaginationType;
 }

@@ -146,4 +146,10 @@ export const authRoutes: readonly Route[] = [
       return { status: "IDENTITY_REMOVED" };
     },
   },
+  {
+    method: "GET",
+    path: "/v1/organizations/:organizationId/audit",
+    answer: ({ auth }, q) =>
+      auth.organizationAudit(q.context, q.id("organizationId"), q.number("limit"), q.text("cursor")),
+  },
 ];

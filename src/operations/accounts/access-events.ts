@@ -1,6 +1,7 @@
 /** Audit log of access to the service: sign-ins, failures, roles, invitations, tokens. Entries of one app are in `records/audit.ts`. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
+import { cursorOf, idOfCursor, page } from "../../rules/page.js";
 
 /** `data` has names and ids, never a secret. */
 export interface AccessEvent {
@@ -9,7 +10,7 @@ export interface AccessEvent {
   organizationId?: number | null;
   /** The person who did it; null if unknown. */
   personId?: number | null;
-  /** The person whom it was done to. */
+  /** The person that it is about. */
   subjectId?: number | null;
   address?: string | undefined;
   data?: Record<string, unknown>;
@@ -22,4 +23,53 @@ const INSERT = `
 export async function recordAccess(executor: Executor | DataSource, event: AccessEvent): Promise<void> {
   const { type, organizationId = null, personId = null, subjectId = null, address = null, data = {} } = event;
   await rows(executor as Executor, INSERT, [type, organizationId, personId, subjectId, address, JSON.stringify(data)]);
+}
+
+/** An entry as it is read. Times are ISO 8601. */
+export interface AccessEntry {
+  id: number;
+  type: string;
+  organizationId: number | null;
+  userId: number | null;
+  subjectId: number | null;
+  address: string | null;
+  data: Record<string, unknown>;
+  createdAt: string;
+}
+
+export interface AccessPage {
+  entries: AccessEntry[];
+  pagination: { hasMore: boolean; nextCursor?: string };
+}
+
+/*
+ * $1 the organization, $2 whether the reader administers the service. An organization's entries are its own, and those of its members'
+ * accounts; failed sign-ins belong to no person and are for administrators of the service.
+ */
+const LIST = `
+  SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,
+         created_at AS "createdAt"
+    FROM access_event
+   WHERE ($3::bigint IS NULL OR id < $3)
+     AND (organization_id = $1
+          OR organization_id IS NULL AND subject_id IN (SELECT person_id FROM organization_member WHERE organization_id = $1)
+          OR organization_id IS NULL AND $2)
+   ORDER BY id DESC LIMIT $4`;
+
+export type ListAccess = ReturnType<typeof createAccessList>;
+
+export function createAccessList({ db }: { db: DataSource }) {
+  /** Entries of the organization, most recent first. @throws REQUEST_INVALID */
+  return async (
+    organizationId: number,
+    isAdministrator: boolean,
+    options: { limit?: number | null; cursor?: string | null },
+  ): Promise<AccessPage> => {
+    const { limit } = page(options);
+    const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
+    const found = await rows<AccessEntry & { createdAt: Date }>(db, LIST, values);
+    const entries = found.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
+    const hasMore = found.length > limit;
+    return { entries, pagination: { hasMore, ...(hasMore && { nextCursor: cursorOf(entries.at(-1)!.id) }) } };
+  };
 }

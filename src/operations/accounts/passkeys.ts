@@ -22,6 +22,7 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requiredText } from "../../rules/fields.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
 import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
@@ -85,9 +86,13 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
 
 const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
-/** Fields of WebAuthn's JSON that are read before the library checks all of them. @throws REQUEST_INVALID */
+/** WebAuthn's JSON; the library checks what is in its parts. */
+const CREDENTIAL = flat(["id", "rawId", "type", "response", "clientExtensionResults", "authenticatorAttachment"]);
+
+/** Checks the fields that are read before the library checks all of them. @throws REQUEST_INVALID */
 function checkResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
+  refuseUnknownFields(body, CREDENTIAL);
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
     throw new ActionError("REQUEST_INVALID", "the body must be the JSON of a WebAuthn credential");
   }

@@ -3,6 +3,7 @@ import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../open-id-config.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
+import { createAccessList } from "./access-events.js";
 import { createAccounts } from "./accounts.js";
 import { createIdentities } from "./identities.js";
 import { createLinks } from "./links.js";
@@ -57,6 +58,7 @@ export function createPeopleAccounts(options: {
     identities,
     openId: createOpenId({ db, providers, accounts, identities }),
     whoAmI: createWhoAmI({ db }),
+    listAccess: createAccessList({ db }),
     mail,
   };
 }

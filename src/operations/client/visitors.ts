@@ -3,6 +3,7 @@
  * them: by rate, by address, by app and by time.
  */
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError, tooOften } from "../../errors.js";
@@ -27,6 +28,12 @@ export interface VisitorRequest {
   /** The session that the page has already, with its token: it is renewed. */
   current: { caller: Caller; token: string } | null;
 }
+
+/** Answers on listed origins are kept this long, so that sockets cost few queries. */
+const LISTED_MS = 5_000;
+const LISTED_MAX = 1_000;
+const ORIGIN_MAX_CHARACTERS = 300;
+const LISTED = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
 /** Old sessions are removed a few at a time, so that no visitor waits for many. */
 const REMOVED_AT_ONCE = 100;
@@ -79,6 +86,8 @@ export function createVisitors(options: {
 }) {
   const { db, begin, bound, allowHttp } = options;
 
+  const listed = new LRUCache<string, boolean>({ max: LISTED_MAX, ttl: LISTED_MS });
+
   async function find(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
     const sql = `SELECT origins, published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1`;
     return (await rows<{ origins: string[]; isPublished: boolean }>(db, sql, [appId]))[0] ?? null;
@@ -91,6 +100,15 @@ export function createVisitors(options: {
   }
 
   return {
+    /** True if any app lists the origin. */
+    async isListed(origin: string): Promise<boolean> {
+      const known = listed.get(origin);
+      if (known !== undefined) return known;
+      const found = origin.length <= ORIGIN_MAX_CHARACTERS && (await rows(db, LISTED, [origin])).length > 0;
+      listed.set(origin, found);
+      return found;
+    },
+
     /** The listed origins of an app that is known to exist. */
     origins: async (appId: number): Promise<string[]> => (await find(appId))?.origins ?? [],
 

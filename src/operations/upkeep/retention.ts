@@ -64,6 +64,12 @@ const BATCHES = [
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE revoked_at < now() - $1 * interval '1 day'
       ORDER BY revoked_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  `DELETE FROM credential WHERE id IN (
+     SELECT id FROM credential JOIN person_session ON credential_id = id WHERE expires_at < now() - $1 * interval '1 day'
+      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE OF credential SKIP LOCKED) RETURNING id`,
+  `DELETE FROM one_time_link WHERE id IN (
+     SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
+      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
   // What a visitor has read is remembered as long as visits are.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
@@ -109,6 +115,17 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
   // A program that writes entries all day is not to push out who changed the app.
   [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
   [newest("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
+  [
+    `DELETE FROM access_event WHERE id IN (
+       SELECT id FROM access_event WHERE type <> 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
+    AUDIT_ENTRIES_KEPT,
+  ],
+  // Failures are bounded apart: a guesser is not to push out the record of what people did.
+  [
+    `DELETE FROM access_event WHERE id IN (
+       SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
+    AUDIT_ENTRIES_KEPT,
+  ],
   [newest("credential", "page_session"), PAGE_SESSIONS_KEPT],
   [newest("notification"), NOTIFICATIONS_KEPT],
   [newest("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],

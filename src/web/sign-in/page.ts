@@ -27,13 +27,14 @@ form.onsubmit = async (event) => {
   else problem.textContent = response ? "This token is not valid here." : "The service does not answer.";
 };
 
-const text = "This page is for editors of the app. Sign in with an editor's token.";
+const text = "This page is for editors of the app. Sign in with an editor's token, or with your account in Studio:";
+const studio = Object.assign(document.createElement("a"), {
+  href: serviceAddress("/studio").href,
+  textContent: "sign in to Studio, then reload this page",
+});
+const paragraph = Object.assign(document.createElement("p"), { textContent: `${text} ` });
+paragraph.append(studio, ".");
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
 document
   .getElementById("sign-in")
-  ?.append(
-    Object.assign(document.createElement("h1"), { textContent: "Sign in" }),
-    Object.assign(document.createElement("p"), { textContent: text }),
-    form,
-    problem,
-  );
+  ?.append(Object.assign(document.createElement("h1"), { textContent: "Sign in" }), paragraph, form, problem);

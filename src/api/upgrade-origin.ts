@@ -1,0 +1,42 @@
+/**
+ * Origins that may open a websocket (contract, section 7): the service's own, which alone may use the cookie; pages of apps, which have none
+ * (sandboxed) or that of RUNTIME_URL; pages on origins that an app lists; and server runs. Programs send no origin.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import { ActionError } from "../errors.js";
+import { type CallerReader, cookieToken, headerToken } from "./caller.js";
+
+/** Origin of a document that evaluates a server run. No such host exists, so that no page of the internet has it. */
+const RUN_ORIGIN = /^https:\/\/app-\d+\.actions\.internal$/;
+/** Origin of a sandboxed document. */
+const NO_ORIGIN = "null";
+
+/** Returns the token of an upgrade request, null without one. @throws CROSS_SITE_REQUEST */
+export type ReadUpgrade = (headers: IncomingHttpHeaders) => Promise<string | null>;
+
+export function createUpgradeReader(options: {
+  callers: CallerReader;
+  /** The origin of pages that run authors' code; null: the service's own. */
+  runtimeUrl: string | null;
+  /** True if an app lists the origin. */
+  isListed: (origin: string) => Promise<boolean>;
+}): ReadUpgrade {
+  const { callers, runtimeUrl, isListed } = options;
+  const runtimeOrigin = runtimeUrl === null ? null : new URL(runtimeUrl).origin;
+
+  async function isAllowed(origin: string): Promise<boolean> {
+    return origin === NO_ORIGIN || origin === runtimeOrigin || RUN_ORIGIN.test(origin) || isListed(origin);
+  }
+
+  return async (headers) => {
+    const { origin } = headers;
+    const source = callers.sourceOf(headers);
+    const isOwn = source === "own" || source === "unknown";
+    if (!isOwn && (origin === undefined || !(await isAllowed(origin)))) throw new ActionError("CROSS_SITE_REQUEST");
+    const token = headerToken(headers);
+    if (token !== null) return token;
+    const cookie = cookieToken(headers);
+    if (cookie !== null && source !== "own") throw new ActionError("CROSS_SITE_REQUEST");
+    return cookie;
+  };
+}

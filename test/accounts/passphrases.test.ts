@@ -1,0 +1,101 @@
+/** Passphrases and the session's cookie without a service: what is accepted, how it is stored. And that the tests of security-asvs.md exist. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { dictionary } from "@zxcvbn-ts/language-common";
+import { expect } from "chai";
+import { createSessionCookie } from "../../src/api/session-cookie.js";
+import type { ActionError } from "../../src/errors.js";
+import { hash, matches } from "../../src/operations/records/hashes.js";
+import { checkPassphrase } from "../../src/rules/passphrase.js";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const TURN = { appId: 0, sender: "test" };
+
+const statusOf = (passphrase: unknown): string | null => {
+  try {
+    checkPassphrase(passphrase);
+    return null;
+  } catch (error) {
+    return (error as ActionError).status;
+  }
+};
+
+describe("a passphrase", () => {
+  it("is refused below 12 characters, counted as people count them", () => {
+    expect(statusOf("elevenchars")).to.equal("PASSPHRASE_TOO_WEAK");
+    expect(statusOf("twelve chars")).to.equal(null);
+    expect(statusOf("🙂🙃🙂😀😁😂🤣😃😄😅😆")).to.equal("PASSPHRASE_TOO_WEAK");
+    expect(statusOf("🙂🙃😇😀😁😂🤣😃😄😅😆😉")).to.equal(null);
+  });
+
+  it("refuses every long one of the common list", () => {
+    const common = [...dictionary["passwords-common"]].filter(({ length }) => length >= 12);
+    expect(common.length).to.be.above(200);
+    for (const one of common) {
+      for (const written of [one, one.toUpperCase()]) expect(statusOf(written), one).to.equal("PASSPHRASE_TOO_WEAK");
+    }
+  });
+
+  it("asks for no kind of character", () => {
+    for (const one of ["onlylowercaseletters", "ONLYUPPERCASELETTERS", "83650174926581", "spaces and words only"]) {
+      expect(statusOf(one), one).to.equal(null);
+    }
+  });
+
+  it("is no text, or too long a one: REQUEST_INVALID, without the text in the message", () => {
+    for (const one of [undefined, null, 1, {}, [], "", "x".repeat(1_025), "\ud800 lone surrogate"]) {
+      expect(statusOf(one), String(one)).to.equal("REQUEST_INVALID");
+    }
+  });
+
+  it("takes every character, in one form whatever keyboard wrote it", () => {
+    const composed = "caf\u00e9 and cr\u00e8me br\u00fbl\u00e9e";
+    expect(checkPassphrase(composed.normalize("NFD"))).to.equal(checkPassphrase(composed));
+    expect(statusOf(" \u0000\u0007\t\n control")).to.equal(null);
+  });
+
+  it("is stored as argon2id with a salt of its own", async () => {
+    const [first, second] = [await hash("a long passphrase", TURN), await hash("a long passphrase", TURN)];
+    expect(first).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
+    expect(first).to.not.equal(second);
+  });
+
+  it("every character counts, to the last", async () => {
+    const long = "x".repeat(1_023);
+    const stored = await hash(`${long}a`, TURN);
+    expect([await matches(`${long}a`, stored, TURN), await matches(`${long}b`, stored, TURN)]).to.deep.equal([
+      true,
+      false,
+    ]);
+  });
+});
+
+describe("the session's cookie", () => {
+  it("is Secure behind https, HttpOnly, SameSite, and of the service's path", () => {
+    const cookie = createSessionCookie("https://example.com/actions").set("token", 60);
+    expect(cookie).to.equal("auth_token=token; Max-Age=60; Path=/actions; HttpOnly; Secure; SameSite=Lax");
+    expect(createSessionCookie("http://127.0.0.1:4000").set("token", null)).to.not.include("Secure");
+  });
+});
+
+describe("docs/security-asvs.md", () => {
+  const rows = readFileSync(`${ROOT}/docs/security-asvs.md`, "utf8").split("\n");
+  const cited = rows.flatMap((row) => {
+    const found = /`(test\/[\w/.-]+)`: (.+?) \|$/.exec(row);
+    return found ? [{ file: found[1]!, title: found[2]! }] : [];
+  });
+
+  it("cites tests that exist", () => {
+    expect(cited.length).to.be.above(40);
+    const missing = cited.filter(({ file, title }) => !readFileSync(`${ROOT}/${file}`, "utf8").includes(title));
+    expect(missing).to.deep.equal([]);
+  });
+
+  it("gives each requirement one of three states, and kept ones a test", () => {
+    const requirements = rows.filter((row) => /^\| \d/.test(row)).map((row) => row.split(" | "));
+    for (const [number, , status, reason] of requirements) {
+      expect(status, number).to.be.oneOf(["kept", "n/a", "not kept"]);
+      expect(/^`test\//.test(reason!), number).to.equal(status === "kept");
+    }
+  });
+});
