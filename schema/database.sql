@@ -43,6 +43,7 @@ CREATE TABLE action (
   integration_origins json DEFAULT '[]'::json NOT NULL,
   access json,
   jitter_seconds integer,
+  source json,
   CONSTRAINT action_pkey PRIMARY KEY (id),
   CONSTRAINT action_master_id_key UNIQUE (master_id),
   CONSTRAINT action_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -201,6 +202,20 @@ CREATE TABLE app_member (
 );
 
 CREATE INDEX app_member_person ON public.app_member USING btree (person_id);
+
+CREATE TABLE app_stage (
+  app_id bigint NOT NULL,
+  root_id bigint NOT NULL,
+  name text NOT NULL,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT app_stage_pkey PRIMARY KEY (app_id),
+  CONSTRAINT app_stage_root_id_name_key UNIQUE (root_id, name),
+  CONSTRAINT app_stage_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_stage_root_id_fkey FOREIGN KEY (root_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX app_stage_expiry ON public.app_stage USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE TABLE app_user_failure (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -994,6 +1009,22 @@ CREATE TABLE person_session (
 );
 
 CREATE INDEX person_session_person ON public.person_session USING btree (person_id);
+
+CREATE TABLE promotion (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  from_app_id bigint,
+  rolled_back_to bigint,
+  person_id bigint,
+  plan json NOT NULL,
+  before bytea NOT NULL,
+  after bytea NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT promotion_pkey PRIMARY KEY (id),
+  CONSTRAINT promotion_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX promotion_app ON public.promotion USING btree (app_id, id);
 
 CREATE TABLE push_delivery (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

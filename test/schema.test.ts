@@ -19,6 +19,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const JSON_INPUTS = [
   "AccessTrialInput.where",
   "AccessTrialUserInput.data",
+  "ActionSourceInput.files",
   "AdministrateAppInput.settings",
   "AnalyticsEventInput.data",
   "ClientRunInput.payload",
@@ -55,6 +56,7 @@ const JSON_INPUTS = [
 const JSON_OUTPUTS = [
   "AccessEntry.data",
   "AccessTrial.user",
+  "ActionSource.files",
   "AppSessionEntry.data",
   "AppVersionDetails.settings",
   "AuditEntry.data",

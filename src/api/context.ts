@@ -16,6 +16,8 @@ export interface RequestContext extends Visitor {
   gone?: () => AbortSignal;
   /** The state that the answer shows, for its `ETag`, if the answer itself does not name it. */
   updatedAt?: string;
+  /** HTTP status of a REST answer that is not the usual one of its route. */
+  http?: number;
   /** Where requests are traced. */
   span?: Span;
   /** The browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */

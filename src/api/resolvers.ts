@@ -27,6 +27,7 @@ import { SchedulePauseResolver } from "./graphql/schedule-pause-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { SessionResolver } from "./graphql/session-resolver.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
+import { StageResolver } from "./graphql/stage-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
 import { TrailResolver } from "./graphql/trail-resolver.js";
 import { TransferResolver } from "./graphql/transfer-resolver.js";
@@ -74,6 +75,7 @@ export function createResolvers(operations: Operations): Resolvers {
     schedulePause: new SchedulePauseResolver(gate, operations.triggers.pause),
     sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
     settings: new SettingResolver(gate, settings),
+    stages: new StageResolver(gate, operations.stages, operations.promotions),
     trail: new TrailResolver(gate, trail),
     tokens: new TokenResolver(gate, operations.tokens),
     transfer: new TransferResolver(gate, transfer),

@@ -76,6 +76,17 @@ export type Trigger =
   | { trigger: "analytics"; where: AnalyticsWhere }
   | { trigger: "http"; where: HttpWhere };
 
+export type SourceLanguage = "typescript" | "javascript";
+
+/** Files of an action, from which the service builds its code. */
+export interface ActionSource {
+  language: SourceLanguage;
+  /** Texts by relative path. */
+  files: Record<string, string>;
+  /** Source map of the built code, JSON. Callers never see it. */
+  map?: string;
+}
+
 /** Tests of one column of an app user's entry, all of which must hold. */
 export interface ActionAccessTest {
   equals?: string | number | boolean;

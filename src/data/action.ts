@@ -1,6 +1,14 @@
 /** Rows of an action's copies. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
-import type { ActionAccess, Concurrency, Debounce, Environment, StoredAsset, Trigger } from "./action-types.js";
+import type {
+  ActionAccess,
+  ActionSource,
+  Concurrency,
+  Debounce,
+  Environment,
+  StoredAsset,
+  Trigger,
+} from "./action-types.js";
 
 /** One copy. A production copy is a row whose `masterId` names its master. */
 @Entity("action")
@@ -67,6 +75,9 @@ export class ActionRow {
   /** null stands for "everyone". */
   @Column("json", { nullable: true })
   access: ActionAccess | null;
+
+  @Column("json", { nullable: true })
+  source: ActionSource | null;
 
   @Column("timestamptz", { name: "last_run_at", nullable: true })
   lastRunAt: Date | null;

@@ -14,6 +14,7 @@ import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/faul
 import type { Placed, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
 import { APART, lacks, type Room, roomsOf, startIn } from "./bundler/room.js";
+import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
@@ -38,6 +39,8 @@ const EMPTY_JOB: BundleJob = {
 
 /** What the process is asked; the archives follow in that order. */
 export interface BundleJob {
+  /** Set to build an action's own files instead of packages. */
+  source?: SourceJob;
   packages: (Placed & { bytes: number })[];
   maxBytes: number;
   /** "" or the path of a module in the first package, with its slash. */
@@ -45,7 +48,7 @@ export interface BundleJob {
 }
 
 /** What it answers. */
-export type Answer = { script: Script } | { fault: string; reason?: string };
+export type Answer = { script: Script } | { built: SourceScript } | { fault: string; reason?: string };
 
 export interface PackageArchive extends Placed {
   /** Gzipped tar, as the registry has it. */
@@ -200,8 +203,19 @@ export function createBundler(options: {
       const archives = packages.map(({ archive }) => archive);
       const answer = await ask(job, archives, child, bounds);
       if ("script" in answer) return answer.script;
+      if (!("fault" in answer)) throw new PackageFault("it cannot be read");
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
       throw new PackageFault(answer.fault);
+    },
+
+    /** Builds the files of an action. @throws PackageFault, BundlerBusyError, UncontainedError */
+    async bundleSource(source: SourceJob): Promise<SourceScript> {
+      const child = start(await room());
+      const answer = await ask({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
+      if ("built" in answer) return answer.built;
+      if ("fault" in answer && answer.reason)
+        log.warn({ reason: answer.reason }, "an action's source could not be built");
+      throw new PackageFault("fault" in answer ? answer.fault : "it cannot be built");
     },
 
     /** Ends what runs. */

@@ -47,6 +47,8 @@ import { createRunStatistics } from "./runs/run-statistics.js";
 import { createRuns } from "./runs/runs.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
+import { createPromotions } from "./stages/promotions.js";
+import { createStages } from "./stages/stages.js";
 import type { Surroundings } from "./surroundings.js";
 import { createBacktest } from "./triggers/backtest.js";
 import { createSchedule, type Schedule } from "./triggers/schedule.js";
@@ -183,6 +185,15 @@ function integrationsOf(
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
+/** Definitions of apps as documents, and what moves them between apps. */
+function manifestsOf(
+  options: Parameters<typeof createManifests>[0] & Omit<Parameters<typeof createStages>[0], "manifests">,
+) {
+  const manifests = createManifests(options);
+  const stages = createStages({ ...options, manifests });
+  return { manifests, stages, promotions: createPromotions({ ...options, manifests, stages }) };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
   const access = accessOf(surroundings);
@@ -233,7 +244,7 @@ export async function createOperations(surroundings: Surroundings) {
     apps,
     authoring,
     ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
-    manifests: createManifests({ db, settings, logEvents, intake, ...store, ...authoring }),
+    ...manifestsOf({ db, settings, logEvents, intake, apps, credentials, ...store, ...authoring }),
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,

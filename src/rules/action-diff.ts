@@ -30,6 +30,7 @@ const FIELDS = [
   "timeoutMs",
   "jitterSeconds",
   "integrationOrigins",
+  "source",
 ] as const satisfies readonly FieldChange["field"][];
 
 const CONTEXT_LINES = 3;

@@ -3,11 +3,12 @@
  * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
  */
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
-import type { ActionAccess, Environment, RunLimits, Trigger } from "../data/action-types.js";
+import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
 import { accessFault, DEFAULT_ACCESS, storedAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
+import { SOURCE_SHAPE, sourceFault, storedSource } from "./action-source.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
 import { integrationOriginsFault, storedIntegrationOrigins } from "./integration-origins.js";
@@ -44,6 +45,8 @@ export interface ActionInput extends RunLimits {
   timezone: string | null;
   /** Origins that the action may send requests to, in normal form. */
   integrationOrigins: string[];
+  /** Files from which `code` is built; absent if the author writes `code` itself. */
+  source?: ActionSource;
   access: ActionAccess;
 }
 
@@ -62,6 +65,9 @@ export function givenLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
     ...(jitterSeconds && { jitterSeconds }),
   };
 }
+
+/** The source if there is one. */
+export const givenSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
 /** What is wrong with a field, in words that name it, what was expected and what came; null: nothing. */
 type Fault = (value: unknown, body: ActionBody) => string | null;
@@ -170,6 +176,9 @@ class ActionBody {
 
   @Rule("INTEGRATION_ORIGINS_INVALID", (origins, body) => integrationOriginsFault(origins, body.environment, body))
   integrationOrigins: unknown = [];
+
+  @Rule("REQUEST_INVALID", sourceFault)
+  source: unknown = null;
 }
 
 /** The fields that an author gives. */
@@ -185,7 +194,7 @@ const READ_ONLY = [
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...flat(Object.keys(new ActionBody({}))).fields,
-    ...{ triggers: [TRIGGER_SHAPE], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE },
+    ...{ triggers: [TRIGGER_SHAPE], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
   },
   readOnly: READ_ONLY,
 };
@@ -240,6 +249,7 @@ function checked(body: ActionBody): ActionInput {
     timezone: body.timezone as string | null,
     integrationOrigins: storedIntegrationOrigins(body.integrationOrigins),
     access: storedAccess(body.access),
+    ...givenSource(storedSource(body.source)),
     ...givenLimits({
       concurrency: keptConcurrency(body.concurrency),
       debounce: keptDebounce(body.debounce),

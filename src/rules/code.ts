@@ -76,7 +76,8 @@ export function codeFault(source: string, dependencies: readonly string[] | null
 }
 
 /** Of a statement that only modules have. */
-const MODULE = "'import' and 'export' are not there: packages are listed in dependencies, and are globals";
+const MODULE =
+  "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 
 function parsed(source: string): Program | CodeFault {
   try {

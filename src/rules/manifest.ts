@@ -56,6 +56,10 @@ const actionFields = {
   integrationOrigins: z.array(z.string()).describe("Origins that the action may send requests to."),
   frequency: z.string().nullable().describe("Cron expression of five fields, for a schedule trigger."),
   timezone: z.string().nullable().describe("IANA time zone of the frequency."),
+  source: z
+    .strictObject({ language: z.enum(["typescript", "javascript"]), files: z.record(z.string(), z.string()) })
+    .nullable()
+    .describe("Files from which the service builds code; code beside them is ignored."),
   concurrency: z
     .strictObject({ policy: z.enum(["skip", "queue", "cancel"]), limit: z.int(), key: z.string().nullable() })
     .partial({ limit: true, key: true })

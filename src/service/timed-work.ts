@@ -93,7 +93,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
 export function startCleaner(
   plan: Plan,
   url: string,
-  { retention, runWords, trimming, store, media, packages, tokens }: Operations,
+  { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
 ): void {
   const { config, log, releases } = plan;
   if (!config.roles.has("scheduler")) return;
@@ -111,6 +111,7 @@ export function startCleaner(
     media.sweep.sweep,
     packages.sweep,
     tokens.warnOfExpiry,
+    stages.expire,
   ];
   const tickers = works.map((one) => createTicker({ work: one, ...every }));
   for (const ticker of tickers) runInBackground(ticker.start());

@@ -220,6 +220,9 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
 /** Changes of what has no state of its own, by their names in the GraphQL schema. */
 export const STATELESS_MUTATIONS = [
   "applyManifest",
+  "createStage",
+  "promote",
+  "rollbackPromotion",
   // Members of a set, added and removed one by one: a repeat changes nothing.
   ...[
     "setAppOrigins",

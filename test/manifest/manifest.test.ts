@@ -448,4 +448,39 @@ describe("manifest", () => {
     const large = { version: 1, actions: Array.from({ length: 38 }, (_, n) => ({ name: `big${n}`, code })) };
     expect((await put(app, large)).body.status).to.equal("PAYLOAD_TOO_LARGE");
   });
+
+  it("is refused whole where the caller may not change one of its parts", async () => {
+    const app = await newApp();
+    const tokenWith = async (scopes: string[]): Promise<string> => {
+      const body = { kind: "api", name: scopes.join("-"), scopes };
+      return (await service.rest("POST", `${app}/tokens`, { as: "admin", body })).body.token;
+    };
+    const [manage, read, both] = [
+      await tokenWith(["manage"]),
+      await tokenWith(["read"]),
+      await tokenWith(["manage", "settings"]),
+    ];
+    const write = (as: string, body: object, query = "") =>
+      service.rest("PUT", `${app}/manifest${query}`, { as, body });
+    const [, plain] = WHOLE.actions;
+    const setting = { key: "title", value: 1 };
+    const mixed = { version: 1, actions: [plain], settings: [setting] };
+    for (const query of ["", "?plan=true"]) {
+      for (const token of [manage, read]) {
+        const { http, body } = await write(token, mixed, query);
+        expect([http, body.status]).to.deep.equal([403, "FORBIDDEN"]);
+      }
+    }
+    expect((await get(app)).body.actions).to.have.length(0);
+    expect((await service.rest("GET", `${app}/manifest`, { as: read })).http).to.equal(403);
+    expect((await write(both, mixed)).http).to.equal(200);
+    // Whether a private setting is a secret is an editor's to say.
+    const shown = { version: 1, settings: [{ key: "_shown", secret: false }] };
+    expect((await write(both, shown)).body.status).to.equal("FORBIDDEN");
+    // Parts that stay as they are need no right.
+    const whole = (await service.rest("GET", `${app}/manifest`, { as: manage })).body;
+    expect((await write(manage, { ...whole, actions: [{ ...plain, description: "new" }] })).http).to.equal(200);
+    const users = { version: 1, dataSources: [{ ...WHOLE.dataSources[1], name: "other" }] };
+    expect((await write(manage, users)).body.status).to.equal("FORBIDDEN");
+  });
 });

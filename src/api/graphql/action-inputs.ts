@@ -4,10 +4,17 @@
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
-import type { Concurrency, Debounce } from "../../data/action-types.js";
+import type { ActionSource, Concurrency, Debounce } from "../../data/action-types.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { HttpWhereInputFields } from "./http-trigger-types.js";
-import { ActionAccessScalar, ConcurrencyPolicyEnum, CopyEnum, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import {
+  ActionAccessScalar,
+  ConcurrencyPolicyEnum,
+  CopyEnum,
+  EnvironmentEnum,
+  SourceLanguageEnum,
+  TriggerTypeEnum,
+} from "./leaf-types.js";
 
 /** Holds the fields of a class to those that the rules judge. */
 type Given<Input> = { [Field in keyof Input]?: unknown };
@@ -81,6 +88,17 @@ class DebounceInput implements Given<Debounce> {
   manual?: unknown;
 }
 
+@InputType("ActionSourceInput", { description: "Files of an action, from which the service builds its code." })
+class ActionSourceInput implements Given<Pick<ActionSource, "language" | "files">> {
+  @Field(() => SourceLanguageEnum, { nullable: true, description: "Language of the entry file; required." })
+  language?: unknown;
+  @Field(() => GraphQLJSON, {
+    nullable: true,
+    description: "Texts by relative path, such as action.ts and lib/dates.ts; at most 200 files and 900 KB; required.",
+  })
+  files?: unknown;
+}
+
 @InputType("CreateActionInput", { description: "Configuration of a new action." })
 export class CreateActionInput implements Given<ActionInput> {
   @Field(() => String, {
@@ -147,6 +165,11 @@ export class CreateActionInput implements Given<ActionInput> {
       "Origins that the code may send requests to, such as https://api.example.com; at most 20, on server actions only.",
   })
   integrationOrigins?: unknown;
+  @Field(() => ActionSourceInput, {
+    nullable: true,
+    description: "Files from which `code` is built, so that `code` is ignored; null to write `code` directly.",
+  })
+  source?: unknown;
 }
 
 @InputType("UpdateActionInput", {

@@ -24,7 +24,7 @@ export interface ActionFeedContext extends RequestContext {
 }
 
 /** Fields of an action that callers who may not read code do not get: REST leaves them out, GraphQL rejects their selection. */
-const CODE_FIELDS = ["code"];
+const CODE_FIELDS = ["code", "source"];
 
 function withoutCode(action: Action): Action {
   const get = (): never => {

@@ -3,18 +3,27 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
 import type {
   ActionAccess,
+  ActionSource,
   Asset,
   Concurrency,
   ConcurrencyPolicy,
   Debounce,
   Environment,
   LogWhere,
+  SourceLanguage,
   Trigger,
   TriggerType,
 } from "../../data/action-types.js";
 import type { Endpoint } from "../../operations/http/endpoints.js";
 import { EndpointType, HttpWhereFields } from "./http-trigger-types.js";
-import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import {
+  ActionAccessScalar,
+  ConcurrencyPolicyEnum,
+  DateTime,
+  EnvironmentEnum,
+  SourceLanguageEnum,
+  TriggerTypeEnum,
+} from "./leaf-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
 export class AssetType {
@@ -113,6 +122,12 @@ class DebounceType implements Debounce {
   manual: boolean;
 }
 
+@ObjectType("ActionSource", { description: "Files of an action, from which the service builds its code." })
+class ActionSourceType implements ActionSource {
+  @Field(() => SourceLanguageEnum, { description: "Language of the entry file." }) language: SourceLanguage;
+  @Field(() => GraphQLJSON, { description: "Texts by relative path." }) files: Record<string, string>;
+}
+
 @ObjectType("ActionConfiguration", { description: "Properties of an action that its author sets." })
 export class ActionConfigurationType {
   @Field(() => String, { description: "Name of the action, unique in the app." }) name: string;
@@ -156,6 +171,11 @@ export class ActionConfigurationType {
   jitterSeconds?: number;
   @Field(() => [String], { description: "Origins that the code may send requests to." })
   integrationOrigins: string[];
+  @Field(() => ActionSourceType, {
+    nullable: true,
+    description: "Files from which `code` is built; null if the author writes `code` directly.",
+  })
+  source?: ActionSource;
 }
 
 @ObjectType("Action", { description: "Draft or live version of an action." })

@@ -2,7 +2,14 @@
 import { GraphQLScalarType } from "graphql";
 import { GraphQLDateTime, GraphQLJSON } from "graphql-scalars";
 import { registerEnumType } from "type-graphql";
-import type { ConcurrencyPolicy, Copy, Environment, RunWait, TriggerType } from "../../data/action-types.js";
+import type {
+  ConcurrencyPolicy,
+  Copy,
+  Environment,
+  RunWait,
+  SourceLanguage,
+  TriggerType,
+} from "../../data/action-types.js";
 import type { RunState } from "../../data/run.js";
 import type { APP_TOKEN_KINDS } from "../../operations/access/app-tokens.js";
 import type { DECISIONS } from "../../operations/communicate/messages.js";
@@ -48,6 +55,11 @@ export const EnvironmentEnum = enumOf<Environment>("Environment", "Environment i
   server: "The action runs on the server.",
   client: "The action runs in the browser of a page's user.",
   any: "The action runs on the server or in a browser, depending on the trigger.",
+});
+
+export const SourceLanguageEnum = enumOf<SourceLanguage>("SourceLanguage", "Language of an action's files.", {
+  typescript: "The entry file is action.ts.",
+  javascript: "The entry file is action.js.",
 });
 
 export const TriggerTypeEnum = enumOf<TriggerType>(
@@ -157,6 +169,7 @@ export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Propert
   timeoutMs: "Maximum duration of a run in milliseconds.",
   jitterSeconds: "Seconds over which scheduled runs are spread.",
   integrationOrigins: "Origins that the code may send requests to.",
+  source: "Files from which the code is built.",
 });
 
 /** Serializes times as the services do: ISO 8601, UTC, with milliseconds. */

@@ -35,6 +35,7 @@ import { RunResolver } from "./run-resolver.js";
 import { SchedulePauseResolver } from "./schedule-pause-resolver.js";
 import { SessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
+import { StageResolver } from "./stage-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
 import { TrailResolver } from "./trail-resolver.js";
 import { TransferResolver } from "./transfer-resolver.js";
@@ -68,6 +69,7 @@ const CLASSES = {
   schedulePause: SchedulePauseResolver,
   sessions: SessionResolver,
   settings: SettingResolver,
+  stages: StageResolver,
   trail: TrailResolver,
   tokens: TokenResolver,
   transfer: TransferResolver,

@@ -69,7 +69,10 @@ export function registerRest(
         // Depends on who asks, and holds what caches may not keep.
         reply.header("Cache-Control", "no-store");
         if (isKnown) return reply.code(304).send();
-        return reply.code(http).type("application/json; charset=utf-8").send(written(parts, reply));
+        return reply
+          .code(context.http ?? http)
+          .type("application/json; charset=utf-8")
+          .send(written(parts, reply));
       },
     });
   }

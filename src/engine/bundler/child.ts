@@ -11,6 +11,7 @@ import { isDeclaration } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import { FileTree } from "./file-tree.js";
 import { makeScript } from "./make-script.js";
+import { makeSourceScript } from "./source-script.js";
 
 /** Declarations beyond this are done without. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
@@ -23,7 +24,8 @@ async function standardInput(): Promise<Buffer> {
 
 async function answerTo(input: Buffer): Promise<Answer> {
   const start = 4 + input.readUInt32BE();
-  const { packages, maxBytes, subpath } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
+  const { packages, maxBytes, subpath, source } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
+  if (source) return { built: await makeSourceScript(source) };
   const tree = new FileTree();
   let offset = start;
   let unpacked = 0;

@@ -1,11 +1,20 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { ActionAccess, Asset, Copy, Environment, RunLimits, Trigger } from "../../data/action-types.js";
+import type {
+  ActionAccess,
+  ActionSource,
+  Asset,
+  Copy,
+  Environment,
+  RunLimits,
+  Trigger,
+} from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
-import { type ActionInput, givenLimits, NO_LIMITS } from "../../rules/action-input.js";
+import { type ActionInput, givenLimits, givenSource, NO_LIMITS } from "../../rules/action-input.js";
+import { shownSource } from "../../rules/action-source.js";
 import type { Addressed } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
@@ -27,6 +36,7 @@ export interface Action extends RunLimits {
   timezone: string | null;
   integrationOrigins: string[];
   access: ActionAccess;
+  source?: ActionSource;
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
@@ -49,11 +59,13 @@ export const createShowAction =
     timeoutMs,
     jitterSeconds,
     access,
+    source,
     ...fields
   }) => ({
     ...fields,
     access: access ?? DEFAULT_ACCESS,
     ...givenLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    ...givenSource(source && shownSource(source)),
     assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
@@ -172,11 +184,17 @@ export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const plain = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
   const { integrationOrigins, access } = row;
-  return { ...plain, integrationOrigins, access: access ?? DEFAULT_ACCESS, ...givenLimits(row) };
+  return {
+    ...plain,
+    integrationOrigins,
+    access: access ?? DEFAULT_ACCESS,
+    ...givenSource(row.source),
+    ...givenLimits(row),
+  };
 }
 
 /** Gives a row an author's fields: what is not set of them is not set there either. */
 export function assignInput(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACCESS ? null : input.access;
-  return Object.assign(row, NO_LIMITS, input, { access });
+  return Object.assign(row, NO_LIMITS, { source: null }, input, { access });
 }

@@ -67,7 +67,7 @@ export function createActions(options: {
       );
       const sized = await rows<Sized>(
         db,
-        `SELECT id, octet_length(code) + octet_length(triggers::text) AS bytes FROM action
+        `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
           WHERE ${MASTERS} ORDER BY id DESC LIMIT $3 OFFSET $4`,
         [...parameters, limit, offset],
       );

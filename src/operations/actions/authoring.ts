@@ -17,6 +17,7 @@ import { createCodeProblems } from "./problems.js";
 import { createPublishing } from "./publishing.js";
 import { createRestoring } from "./restoring.js";
 import { createSecretRotation } from "./secret-rotation.js";
+import { createSourceBuilds } from "./source-builds.js";
 import { createTransfer } from "./transfer.js";
 import { createVersions } from "./versions.js";
 
@@ -41,7 +42,8 @@ export function createAuthoring(options: Authoring) {
   const show = createShowAction(addressed);
   const lockMaster = createLockMaster(show);
   const codeReadings = createCodeReadings(checkCode);
-  const judgement = createJudgement({ codeReadings, packages, serverTimeoutMs, allowPrivateNetwork });
+  const sources = createSourceBuilds({ packages });
+  const judgement = createJudgement({ codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork });
   const masters = createMasters({ log, endpoints });
   const importSteps = createImportSteps({ db, judgement, masters, packages });
   return {

@@ -5,7 +5,8 @@ import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type ActionDiff, type DiffedActions, diffActions } from "../../rules/action-diff.js";
-import type { ActionInput } from "../../rules/action-input.js";
+import { type ActionInput, givenSource } from "../../rules/action-input.js";
+import { shownSource } from "../../rules/action-source.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
@@ -53,9 +54,14 @@ async function diffApart(appId: number, actions: DiffedActions): Promise<ActionD
   throw new ActionError("REQUEST_INVALID", `the two states take more ${called.limit} to compare than there is for it`);
 }
 
+const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
+  ...input,
+  ...givenSource(source ? shownSource(source) : null),
+});
+
 async function compared(appId: number, from: State, to: State): Promise<Comparison> {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
-  const [before, after] = [from.input, to.input];
+  const [before, after] = [shownInput(from.input), shownInput(to.input)];
   return { from: from.side, to: to.side, before, after, ...(await diffApart(appId, { before, after, labels })) };
 }
 

@@ -4,7 +4,8 @@ import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, NO_LIMITS } from "../../rules/action-input.js";
+import { type ActionInput, givenSource, NO_LIMITS } from "../../rules/action-input.js";
+import { shownSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
@@ -46,6 +47,7 @@ function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
 export const exportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_LIMITS,
   ...inputOf(row),
+  ...givenSource(row.source && shownSource(row.source)),
   ...exportedAssets(row),
 });
 

@@ -3,7 +3,7 @@ import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError, type Status } from "../../errors.js";
-import type { CodeJudge } from "../../rules/action-fields.js";
+import { type CodeJudge, dependenciesFault } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
@@ -11,10 +11,17 @@ import { keptTriggers, triggersFault } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { validationRow } from "../../rules/validation-table.js";
 import { takenFault } from "../http/routes.js";
-import { NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from "../packages/packages.js";
+import {
+  NOTHING_PROMISED,
+  NOTHING_RESOLVED,
+  type Packages,
+  type Promised,
+  type Resolved,
+} from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
+import type { Built, SourceBuilds } from "./source-builds.js";
 import type { StoredSnapshot } from "./versions.js";
 
 export interface Judged {
@@ -34,11 +41,12 @@ export type Judgement = ReturnType<typeof createJudgement>;
 
 export function createJudgement(options: {
   codeReadings: CodeReadings;
+  sources: SourceBuilds;
   packages: Packages;
   serverTimeoutMs: number;
   allowPrivateNetwork: boolean;
 }) {
-  const { codeReadings, packages, serverTimeoutMs, allowPrivateNetwork } = options;
+  const { codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
   const measure = { serverTimeoutMs, allowPrivateNetwork };
 
   /** @param parse applies the rules, given what is wrong with the code @param compiled code that needs no compile check */
@@ -47,20 +55,30 @@ export function createJudgement(options: {
     code: unknown,
     parse: (judge: CodeJudge) => ActionInput,
     compiled: string | null,
+    buildFault: string | null = null,
   ): Promise<ActionInput> {
     const verdict = isText(code) ? await codeReadings.read(appId, code) : null;
-    const input = parse((_code, dependencies) => faultOfReading(verdict!.reading, dependencies));
+    const input = parse((_code, dependencies) =>
+      buildFault === null ? faultOfReading(verdict!.reading, dependencies) : `source: ${buildFault}`,
+    );
     if (verdict?.compileFault && input.code !== compiled) throw verdict.compileFault;
     return input;
   }
 
-  const createdInput = (appId: number, data: unknown) =>
-    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...measure }), null);
+  const createdInput = (appId: number, { data, fault }: Built) =>
+    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...measure }), null, fault);
 
-  function updatedInput(current: ActionRow, data: unknown): Promise<ActionInput> {
+  function updatedInput(current: ActionRow, { data, fault }: Built): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
     const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), { judge, ...measure });
-    return inputBy(current.appId, code, parse, current.code);
+    return inputBy(current.appId, code, parse, current.code, fault);
+  }
+
+  /** Dependencies of data whose code is still to be built. */
+  async function resolvedOfSource(author: Author, data: unknown, current: ActionRow | null, promised: Promised) {
+    const given = propertyOf(data, "dependencies");
+    const list = dependenciesFault(given) === null ? (given as string[]) : [];
+    return packages.resolve(author, list, current?.assets ?? [], promised);
   }
 
   /** Assets follow from the input; `known` are those that the action has. */
@@ -115,7 +133,16 @@ export function createJudgement(options: {
       promised = NOTHING_PROMISED,
     ): Promise<Resolved> {
       try {
-        const input = await (current ? updatedInput(current, data) : createdInput(author.appId, data));
+        const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
+        const early = hasSource ? await resolvedOfSource(author, data, current, promised) : NOTHING_RESOLVED;
+        const built = await sources.codeOf(author.appId, data, current, early);
+        if (hasSource) {
+          const { data: whole } = built;
+          const code = propertyOf(whole, "code");
+          if (isText(code)) await codeReadings.read(author.appId, code);
+          return early;
+        }
+        const input = await (current ? updatedInput(current, built) : createdInput(author.appId, built));
         // What is not given stays as it is, addresses that have changed meanwhile too; what has no script yet gets it where it can.
         if (current && propertyOf(data, "dependencies") === undefined)
           return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
@@ -138,7 +165,10 @@ export function createJudgement(options: {
       rewritten: readonly number[] = [],
     ): Promise<Judged> {
       return withTaken(manager, { appId, exceptId: null, rewritten }, data, async () =>
-        withoutUnknown(data, withAssets(await createdInput(appId, data), [], resolved)),
+        withoutUnknown(
+          data,
+          withAssets(await createdInput(appId, await sources.codeOf(appId, data, null, resolved)), [], resolved),
+        ),
       );
     },
 
@@ -152,7 +182,14 @@ export function createJudgement(options: {
     ): Promise<Judged> {
       const where = { appId: current.appId, exceptId: current.id, rewritten };
       return withTaken(manager, where, data, async () =>
-        withoutUnknown(data, withAssets(await updatedInput(current, data), current.assets, resolved)),
+        withoutUnknown(
+          data,
+          withAssets(
+            await updatedInput(current, await sources.codeOf(current.appId, data, current, resolved)),
+            current.assets,
+            resolved,
+          ),
+        ),
       );
     },
 
@@ -177,7 +214,7 @@ export function createJudgement(options: {
       const known = [...snapshot.assets, ...current.assets];
       // A version from before the field says nothing about it: restoring such a version must not open an action that was closed since.
       const whole = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
-      const input = await createdInput(appId, whole);
+      const input = await createdInput(appId, { data: whole, fault: null });
       const taken = await takenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
       if (taken) throw taken;
       return withAssets(input, known, resolved);

@@ -37,12 +37,13 @@ export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: read
 const ROW_BYTES = 1_000;
 
 const OTHERS_BYTES = `
-  SELECT coalesce(sum(octet_length(code) + ${ROW_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
+  SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${ROW_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
 
 /** @throws REQUEST_INVALID where the app's actions would take more of the database than those of one app may */
-async function checkTotal(manager: EntityManager, appId: number, { code }: ActionInput, id = 0): Promise<void> {
+async function checkTotal(manager: EntityManager, appId: number, { code, source }: ActionInput, id = 0): Promise<void> {
   const [others] = await rows<{ bytes: number }>(manager, OTHERS_BYTES, [appId, id]);
-  const total = others!.bytes + Buffer.byteLength(code) + ROW_BYTES;
+  const ofSource = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
+  const total = others!.bytes + Buffer.byteLength(code) + ofSource + ROW_BYTES;
   if (total <= ACTIONS_MAX_BYTES) return;
   const message = `the actions of one app may take ${ACTIONS_MAX_BYTES} bytes; with code of this length they would take ${total}`;
   throw new ActionError("REQUEST_INVALID", message);
@@ -78,7 +79,8 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
     async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: Judged): Promise<ActionRow> {
       const fields = changedFields(inputOf(row), judged.input);
       const { assets: before } = row;
-      if (judged.input.code.length > row.code.length) await checkTotal(manager, row.appId, judged.input, row.id);
+      if (judged.input.source || judged.input.code.length > row.code.length)
+        await checkTotal(manager, row.appId, judged.input, row.id);
       await store(manager, row, judged);
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });

@@ -26,7 +26,7 @@ const ACTIONS_MAX = 1_000;
 const DOCUMENT_SHAPE = flat(["format", "actions"]);
 
 const EXPORTED_BYTES = `
-  SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text)), 0)::bigint AS bytes FROM action
+  SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action
    WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
 /** Neither ids nor times nor settings: what an author gives, sorted by name. */

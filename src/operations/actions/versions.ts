@@ -7,7 +7,8 @@ import { type Executor, rows } from "../../data/database.js";
 import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
-import type { ActionInput } from "../../rules/action-input.js";
+import { type ActionInput, givenSource } from "../../rules/action-input.js";
+import { shownSource } from "../../rules/action-source.js";
 import type { Addressed } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
 import { keptScripts } from "../packages/kept-scripts.js";
@@ -178,7 +179,9 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
     async get(appId: number, actionId: number, versionId: number): Promise<Version> {
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);
-      return { ...head, data: { ...data, assets: addressed(data.assets) } };
+      const { source, ...snapshot } = data;
+      const shown = givenSource(source ? shownSource(source) : null);
+      return { ...head, data: { ...snapshot, ...shown, assets: addressed(data.assets) } };
     },
   };
 }

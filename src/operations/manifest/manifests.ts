@@ -65,6 +65,15 @@ export interface ApplyOptions extends Mode {
   isPlan: boolean;
   /** Throws FORBIDDEN for an operation that the caller may not do. */
   may: (operation: Operation) => void;
+  /** Called in the transaction of the change, also if nothing changes. */
+  onApplied?: (manager: EntityManager, applied: Applied) => Promise<void>;
+}
+
+/** A manifest that was applied, between the states before and after it. */
+export interface Applied {
+  plan: ManifestPlan;
+  before: Manifest;
+  after: Manifest;
 }
 
 /** Work that is done before anything is locked. */
@@ -84,7 +93,7 @@ interface Outcome extends ManifestResult {
 }
 
 const SIZE = `
-  SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text)), 0) FROM action
+  SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0) FROM action
            WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
@@ -222,12 +231,17 @@ export function createManifests(options: {
       const changes = parts.flatMap((part) => part.changes);
       for (const operation of new Set(parts.flatMap(({ needs }) => needs))) may(operation);
       const plan = planOf(changes);
-      if (isPlan || changes.length === 0) return { plan, tag: documentOf(state).tag, sources: ofSources };
-      for (const part of parts) await part.apply();
-      await tellChanges(manager, caller, appId, told);
-      const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
-      await audit(manager, caller, { appId, type: "app.manifest.apply", data: counts });
-      return { plan, tag: documentOf(await stored(manager, appId, false)).tag, sources: ofSources };
+      const before = documentOf(state);
+      if (isPlan) return { plan, tag: before.tag, sources: ofSources };
+      if (changes.length > 0) {
+        for (const part of parts) await part.apply();
+        await tellChanges(manager, caller, appId, told);
+        const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
+        await audit(manager, caller, { appId, type: "app.manifest.apply", data: counts });
+      }
+      const after = changes.length > 0 ? documentOf(await stored(manager, appId, false)) : before;
+      await options.onApplied?.(manager, { plan, before: before.manifest, after: after.manifest });
+      return { plan, tag: after.tag, sources: ofSources };
     });
   }
 

@@ -115,6 +115,12 @@ export function bundlingRefused(dependency: string, error: unknown): unknown {
   return error;
 }
 
+const globalExpression = (name: string): string =>
+  /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
+
+/** The name by which code imports a dependency: without its version. */
+const moduleName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
+
 const keptFor = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isKept(asset));
 
@@ -258,6 +264,24 @@ export function createPackages(options: PackagesOptions) {
   return {
     scripts,
     stop: bundler.stop,
+    bundleSource: bundler.bundleSource,
+
+    /** What the modules that code may import are in a run, as expressions by their names. Those that are not resolved are undefined there. */
+    imports(
+      dependencies: readonly string[],
+      known: readonly StoredAsset[],
+      { assets, late }: Resolved,
+    ): Record<string, string> {
+      const pairs = dependencies.flatMap((dependency): [string, string][] => {
+        const entry = catalogue.get(dependency);
+        if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
+        if (entry || /^https?:/i.test(dependency)) return [];
+        const { global } = assets.get(dependency) ?? keptFor(dependency, [...known, ...late]) ?? {};
+        const expression = global === undefined ? "undefined" : globalExpression(global);
+        return [dependency, moduleName(dependency)].map((name) => [name, expression]);
+      });
+      return Object.fromEntries(pairs);
+    },
 
     /** Drops scripts that nobody uses. @returns when to come again, as Unix time in milliseconds */
     async sweep(): Promise<number> {

@@ -6,6 +6,7 @@ import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type Mode, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
+import type { ActionInput } from "../../rules/action-input.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RequestRecord, Requests } from "../requests/run-requests.js";
 import type { Measures, RunOutcomeLabel } from "../watch/measures.js";
@@ -19,9 +20,10 @@ import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import { CHANGED_TOO_OFTEN, type RunExit, type RunSecrecy, type Secrecy } from "./secrecy.js";
+import { placesInSource } from "./source-places.js";
 
 const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
-          integration_origins AS "integrationOrigins" FROM action WHERE id = $1`;
+          integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 
@@ -219,7 +221,8 @@ export function createExecution(options: {
   async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
     if (code) return code;
     if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", LOAD_ACTION, [actionId]))[0];
-    return (await rows<{ data: RunCode }>(db, LOAD_VERSION, [versionId]))[0]?.data;
+    const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, LOAD_VERSION, [versionId]);
+    return version && { ...version.data, map: version.data.source?.map ?? null };
   }
 
   /** What is left to do once a run has its outcome: a failure here is logged, and changes nothing. The token dies by its expiry then. */
@@ -246,6 +249,8 @@ export function createExecution(options: {
     const prepared = await throughOutage(signal, () => scripts.prepare(run, action, limitMs));
     const { packages, hasToken, sendsRequests, responseMark, revoke } = prepared;
     const printer = console.printer(run.id, kept.mask);
+    const sourceName = `${action.name}.js`;
+    const inSource = placesInSource(sourceName, action.map ?? null);
     const origin = `https://app-${run.appId}.actions.internal`;
     // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
     const isJudged = kept.needed || hasToken;
@@ -253,7 +258,7 @@ export function createExecution(options: {
       isolationKey: `${run.appId}:${run.copy}`,
       origin,
       source: action.code,
-      sourceName: `${action.name}.js`,
+      sourceName,
       packages,
       payload: run.payload,
       settings,
@@ -263,7 +268,7 @@ export function createExecution(options: {
         details.mode = mode;
         if (!hasNetwork(mode)) kept.cutOff();
       },
-      onConsole: printer.print,
+      onConsole: (line) => printer.print({ ...line, text: inSource(line.text) }),
       onHost: (host) => details.hosts.add(host),
       ...(isJudged && { mayRequest: judgeOf(kept, printer, signal) }),
       ...(hasToken && serviceWay(origin)),
@@ -278,6 +283,7 @@ export function createExecution(options: {
         afterwards(run, "keep its console", printer.finish),
       ]);
     }
+    if (!came.ok) came.error.stack = inSource(came.error.stack);
     const outcome = unmarked(await outcomeOf(came, signal), responseMark);
     if (isCancelled(outcome)) return ours(outcome);
     return { outcome, cut: !came.ok && came.error.cut === true, kept };

@@ -16,6 +16,8 @@ export const cancelNotice = (runId: number, displacedBy: number | null): [channe
 
 /** What a run evaluates. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
+  /** Source map of code that was built from the author's files. */
+  map?: string | null;
   timeoutMs?: number | null;
   /** Absent in snapshots of releases without origins. */
   integrationOrigins?: string[];

@@ -26,7 +26,7 @@ export interface Target extends RunCode {
  */
 export const FIND_TARGET = (app: string, copy: string, name: string, id: string, needsApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
-         timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", access::text AS access,
+         timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
          CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
          ${needsApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
     FROM action

@@ -1,5 +1,11 @@
 /** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
-import type { ActionAccess, ConcurrencyPolicy, Environment, TriggerType } from "../../data/action-types.js";
+import type {
+  ActionAccess,
+  ConcurrencyPolicy,
+  Environment,
+  SourceLanguage,
+  TriggerType,
+} from "../../data/action-types.js";
 import type { CreateActionInput, TriggerInput } from "./documents.js";
 import { type HttpDraft, httpDraft, httpWhereOf, type TriggerWhere } from "./http-draft.js";
 import type { Action } from "./model.js";
@@ -34,6 +40,13 @@ export interface Draft {
   timeoutMs: string;
   jitterSeconds: string;
   integrationOrigins: string[];
+  /** Files that the code is built from; null if the code itself is edited. */
+  source: Source | null;
+}
+
+export interface Source {
+  language: SourceLanguage;
+  files: Record<string, string>;
 }
 
 const FIRST_CODE = `/**
@@ -79,6 +92,7 @@ export function newDraft(): Draft {
     timeoutMs: "",
     jitterSeconds: "",
     integrationOrigins: [],
+    source: null,
   };
 }
 
@@ -87,6 +101,7 @@ export function draftOf(action: Action): Draft {
   return {
     ...{ name, code, active, environment, dependencies, integrationOrigins },
     description: action.description ?? "",
+    source: action.source as Source | null,
     triggers: action.triggers.map(({ trigger, where }) => triggerDraft(trigger, where)),
     frequency: action.frequency ?? "",
     timezone: action.timezone ?? "",
@@ -154,9 +169,23 @@ function limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }: LimitD
 }
 
 export function dataOf(draft: Draft): CreateActionInput {
-  const { triggers, frequency, timezone, access, concurrency, debounce, timeoutMs, jitterSeconds, ...same } = draft;
+  const {
+    triggers,
+    frequency,
+    timezone,
+    access,
+    concurrency,
+    debounce,
+    timeoutMs,
+    jitterSeconds,
+    code,
+    source,
+    ...same
+  } = draft;
   return {
     ...same,
+    // Code alone would clear the source.
+    ...(source ? { source } : { code }),
     access: access.who === "user" ? { user: lenient(access.user) } : access.who,
     ...limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }),
     triggers: triggers.map(triggerOf),

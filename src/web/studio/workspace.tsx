@@ -4,10 +4,12 @@ import { CodePane } from "./code-pane.js";
 import { type Command, useCommands } from "./commands.js";
 import { Dock, goToRun } from "./dock.js";
 import { RemoveAction } from "./documents.js";
+import type { Source } from "./draft.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
 import { Changes, mayEdit, ReadOnly, useRole } from "./role.js";
+import { SourcePane } from "./source-pane.js";
 import { useCodeTypes } from "./use-code-types.js";
 import { type Editor, useEditor } from "./use-editor.js";
 import { usePlaceInCode } from "./use-place-in-code.js";
@@ -115,6 +117,7 @@ export function Workspace(props: WorkspaceProps) {
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
   const saveNow = useCallback(() => void (isEditor && save()), [isEditor, save]);
   useSaveKey(saveNow);
+  const onSource = useCallback((source: Source) => change({ source }), [change]);
   const onCode = useCallback((code: string) => change({ code }), [change]);
   const savedId = saved?.id;
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
@@ -152,7 +155,13 @@ export function Workspace(props: WorkspaceProps) {
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
-        <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, types, at }} />
+        {draft.source ? (
+          <ReadOnly>
+            <SourcePane source={draft.source} onChange={onSource} fault={codeFault} />
+          </ReadOnly>
+        ) : (
+          <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, types, at }} />
+        )}
         <section className="fields" aria-label="Fields">
           <ReadOnly>
             <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />

@@ -1,0 +1,123 @@
+/** Stages and promotions over GraphQL. Each method: the gate, then one call. */
+
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { App } from "../../operations/apps/apps.js";
+import type { ManifestPlan } from "../../operations/manifest/manifests.js";
+import type { Promotion, PromotionResult, Promotions } from "../../operations/stages/promotions.js";
+import type { Stage, Stages } from "../../operations/stages/stages.js";
+import type { RequestContext } from "../context.js";
+import { AppType } from "./app-types.js";
+import { AppId } from "./arguments.js";
+import { DateTime } from "./leaf-types.js";
+import { ManifestPlanType } from "./manifest-resolver.js";
+
+@ObjectType("Stage", { description: "App of a group of stages." })
+class StageType implements Stage {
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => String, {
+    nullable: true,
+    description: "Name of the stage; null for the app that the stages were made of.",
+  })
+  name: string | null;
+  @Field(() => String, { description: "Name of the app." }) appName: string;
+  @Field(() => DateTime, { nullable: true, description: "Time at which the app is deleted; null if it stays." })
+  expiresAt: string | null;
+  @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+}
+
+@ObjectType("Promotion", {
+  description: "Definitions that were brought to an app from another stage, or by a rollback.",
+})
+class PromotionType implements Promotion {
+  @Field(() => Int, { description: "ID of the promotion." }) id: number;
+  @Field(() => Int, { description: "ID of the app." }) appId: number;
+  @Field(() => Int, { nullable: true, description: "ID of the app that it came from; null for a rollback." })
+  fromAppId: number | null;
+  @Field(() => Int, { nullable: true, description: "ID of the promotion that a rollback names; null for a promotion." })
+  rolledBackTo: number | null;
+  @Field(() => Int, { nullable: true, description: "ID of the person; null for API tokens." }) userId: number | null;
+  @Field(() => ManifestPlanType, { description: "Differences that were applied." }) plan: ManifestPlan;
+  @Field(() => DateTime, { description: "Time of the promotion." }) createdAt: string;
+}
+
+@ObjectType("PromotionResult", { description: "Result of a promotion, or of its plan." })
+class PromotionResultType implements PromotionResult {
+  @Field(() => ManifestPlanType, { description: "Differences that were found or applied." }) plan: ManifestPlan;
+  @Field(() => PromotionType, { nullable: true, description: "The promotion; null if it was only planned." })
+  promotion: Promotion | null;
+}
+
+@Resolver()
+export class StageResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Stages,
+    private readonly ofStages: Promotions,
+  ) {}
+
+  @Query(() => [StageType], { description: "Lists the app's group of stages, the original app first." })
+  async stages(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Stage[]> {
+    await this.gate.enter(context, "readStages", appId);
+    return this.service.list(appId);
+  }
+
+  @Query(() => [PromotionType], { description: "Lists the last 50 promotions to the app, newest first." })
+  async promotions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Promotion[]> {
+    await this.gate.enter(context, "readStages", appId);
+    return this.ofStages.list(appId);
+  }
+
+  @Mutation(() => AppType, {
+    description: "Creates an app with the definitions, public settings and editors of this app, and without its data.",
+  })
+  async createStage(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("name", () => String, { nullable: true, description: "Name of the stage; required." }) name: unknown,
+    @Arg("expiresInHours", () => Int, {
+      nullable: true,
+      description: "Hours until the app is deleted, 1 to 744; null for a stage that stays.",
+    })
+    expiresInHours: unknown,
+  ): Promise<App> {
+    return this.createStageOf(context, appId, { name, expiresInHours });
+  }
+
+  /** The same with a body of any shape. */
+  async createStageOf(context: RequestContext, appId: number, body: unknown): Promise<App> {
+    const caller = await this.gate.enter(context, "writeStages", appId);
+    return this.service.create(caller, appId, body);
+  }
+
+  @Mutation(() => PromotionResultType, {
+    description: "Brings the definitions of another stage to the app: all of them, or nothing. Publishes nothing.",
+  })
+  async promote(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("fromAppId", () => Int, { nullable: true, description: "ID of the other stage's app; required." })
+    fromAppId: unknown,
+    @Arg("plan", () => Boolean, {
+      defaultValue: false,
+      description: "True to report the differences without applying them; false by default.",
+    })
+    plan: boolean,
+  ): Promise<PromotionResult> {
+    const caller = await this.gate.enter(context, "promote", appId);
+    const may = (operation: Parameters<Gate["recheck"]>[1], id: number) => this.gate.recheck(caller, operation, id);
+    return this.ofStages.promote(caller, appId, fromAppId, { isPlan: plan, may });
+  }
+
+  @Mutation(() => PromotionResultType, {
+    description: "Brings back the definitions that an earlier promotion left; of the last promotion, those before it.",
+  })
+  async rollbackPromotion(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("id", () => Int, { description: "ID of the promotion." }) id: number,
+  ): Promise<PromotionResult> {
+    const caller = await this.gate.enter(context, "promote", appId);
+    return this.ofStages.rollback(caller, appId, id, (operation, one) => this.gate.recheck(caller, operation, one));
+  }
+}

@@ -1,0 +1,45 @@
+/** Stages and promotions over REST: rows of the facade's table. */
+import { flat } from "../../rules/unknown-fields.js";
+import type { Route } from "./route.js";
+
+const APP = "/v1/apps/:appId";
+
+export const stageRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: `${APP}/stages`,
+    answer: async ({ stages }, q) => ({ stages: await stages.stages(q.context, q.id("appId")) }),
+  },
+  {
+    method: "POST",
+    path: `${APP}/stages`,
+    http: 201,
+    answer: async ({ stages }, q) => ({ app: await stages.createStageOf(q.context, q.id("appId"), q.body) }),
+  },
+  {
+    method: "GET",
+    path: `${APP}/promotions`,
+    answer: async ({ stages }, q) => ({ promotions: await stages.promotions(q.context, q.id("appId")) }),
+  },
+  {
+    method: "POST",
+    path: `${APP}/promotions`,
+    http: 201,
+    answer: async ({ stages }, q) => {
+      const { fromAppId } = q.object(flat(["fromAppId"]));
+      const isPlan = q.flag("plan");
+      const { plan, promotion } = await stages.promote(q.context, q.id("appId"), fromAppId, isPlan);
+      if (isPlan) q.context.http = 200;
+      return isPlan ? { plan } : { promotion };
+    },
+  },
+  {
+    method: "POST",
+    path: `${APP}/promotions/:promotionId/rollback`,
+    http: 201,
+    answer: async ({ stages }, q) => {
+      const { promotion } = await stages.rollbackPromotion(q.context, q.id("appId"), q.id("promotionId"));
+      return { promotion };
+    },
+  },
+];

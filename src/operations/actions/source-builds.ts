@@ -1,0 +1,121 @@
+/** Builds the `source` of actions into their code, ahead of the rules that judge it, and remembers results. Stores nothing. */
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { LRUCache } from "lru-cache";
+import type { ActionRow } from "../../data/action.js";
+import type { ActionSource } from "../../data/action-types.js";
+import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
+import type { SourceScript } from "../../engine/bundler/source-script.js";
+import { createFairLine } from "../../engine/fair-line.js";
+import { ActionError } from "../../errors.js";
+import { ENTRY_FILES, shownSource, sourceFault, storedSource } from "../../rules/action-source.js";
+import { isObject } from "../../rules/described.js";
+import type { Packages, Resolved } from "../packages/packages.js";
+
+const BUILDS_AT_ONCE = 3;
+const REMEMBERED_BYTES = 32 * 1024 * 1024;
+const CODE_MAX_BYTES = 2 * 1024 * 1024;
+const RETRY_SECONDS = 5;
+
+/** Stands for code that cannot be built, so that the rules judge everything else. */
+const NO_CODE = "async function execute() {}";
+
+/** Data of an action whose code follows from its source. */
+export interface Built {
+  data: unknown;
+  /** Reason why the source cannot be built; null if it was, or if there is none. */
+  fault: string | null;
+}
+
+type Build = SourceScript | { fault: string };
+
+const propertyOf = (data: Record<string, unknown>, key: string): unknown =>
+  Object.hasOwn(data, key) ? data[key] : undefined;
+
+function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null): string[] {
+  const given = propertyOf(data, "dependencies") ?? current?.dependencies;
+  return Array.isArray(given) ? given.filter((one): one is string => typeof one === "string") : [];
+}
+
+/** The source to build; undefined if the data leaves code and source as they are. */
+function sourceIn(data: Record<string, unknown>, current: ActionRow | null): unknown {
+  const given = propertyOf(data, "source");
+  if (given !== undefined) return given;
+  if (isCode(data)) return null;
+  // Packages of the list are part of what is built.
+  return current?.source && propertyOf(data, "dependencies") !== undefined ? current.source : undefined;
+}
+
+const isCode = (data: Record<string, unknown>): boolean => (propertyOf(data, "code") ?? null) !== null;
+
+function isUnchanged(source: ActionSource, dependencies: readonly string[], current: ActionRow | null): boolean {
+  if (!current?.source) return false;
+  const isSame = isDeepStrictEqual(shownSource(source), shownSource(current.source));
+  return isSame && isDeepStrictEqual(dependencies, current.dependencies);
+}
+
+export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
+
+export function createSourceBuilds({ packages }: { packages: Packages }) {
+  const line = createFairLine(BUILDS_AT_ONCE, 1);
+  const known = new LRUCache<string, { build: Build }>({
+    maxSize: REMEMBERED_BYTES,
+    sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),
+  });
+
+  async function make(
+    appId: number,
+    { language, files }: ActionSource,
+    globals: Record<string, string>,
+  ): Promise<Build> {
+    const entry = ENTRY_FILES[language].find((name) => Object.hasOwn(files, name))!;
+    const job = { entry, files, packages: globals, maxBytes: CODE_MAX_BYTES };
+    const key = createHash("sha256").update(JSON.stringify(job)).digest("base64");
+    const before = known.get(key);
+    if (before) return before.build;
+    const leave = await line.enter(appId);
+    try {
+      const build = known.get(key)?.build ?? (await packages.bundleSource(job));
+      known.set(key, { build });
+      return build;
+    } catch (error) {
+      if (error instanceof BundlerBusyError || error instanceof UncontainedError)
+        throw new ActionError("OVERLOADED", `the source cannot be built now: ${error.message}`, {
+          retryAfter: RETRY_SECONDS,
+        });
+      if (!(error instanceof PackageFault)) throw error;
+      const build = { fault: error.message };
+      known.set(key, { build });
+      return build;
+    } finally {
+      leave();
+    }
+  }
+
+  return {
+    /**
+     * @param current the action that the data changes, null for a new one @param resolved what its dependencies become
+     * @throws OVERLOADED if the service cannot build now
+     */
+    async codeOf(appId: number, data: unknown, current: ActionRow | null, resolved: Resolved): Promise<Built> {
+      if (!isObject(data)) return { data, fault: null };
+      const source = sourceIn(data, current);
+      if (source === undefined) return { data, fault: null };
+      if (source === null) return { data: { ...data, source: null }, fault: null };
+      if (sourceFault(source) !== null) return { data: { ...data, code: NO_CODE, source }, fault: null };
+      const stored = { ...storedSource(source)!, map: undefined };
+      const dependencies = dependenciesIn(data, current);
+      if (isUnchanged(stored, dependencies, current)) {
+        return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
+      }
+      const build = await make(
+        appId,
+        shownSource(stored),
+        packages.imports(dependencies, current?.assets ?? [], resolved),
+      );
+      if ("fault" in build)
+        return { data: { ...data, code: NO_CODE, source: shownSource(stored) }, fault: build.fault };
+      return { data: { ...data, code: build.code, source: { ...shownSource(stored), map: build.map } }, fault: null };
+    },
+  };
+}

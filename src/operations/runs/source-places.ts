@@ -1,0 +1,41 @@
+/** Replaces places in the built code of an action, as stacks name them, by places in its author's files. */
+import { SourceMap } from "node:module";
+
+/** A place of the author's files, counted from 1; null for code that the service added. */
+type Find = (line: number, column: number) => { file: string; line: number; column: number } | null;
+
+const FRAME = /^\s+at /;
+
+function finder(map: string): Find {
+  const payload = JSON.parse(map) as ConstructorParameters<typeof SourceMap>[0];
+  const sourceMap = new SourceMap(payload);
+  return (line, column) => {
+    const entry = sourceMap.findEntry(line - 1, column - 1);
+    if (!("originalSource" in entry) || entry.generatedLine !== line - 1) return null;
+    return { file: entry.originalSource, line: entry.originalLine + 1, column: entry.originalColumn + 1 };
+  };
+}
+
+/**
+ * @param name of the built code in stacks @param map its source map; null if the author wrote the code itself
+ * @returns a function that replaces the places in a text, and removes stack frames of code that the service added
+ */
+export function placesInSource(name: string, map: string | null): (text: string) => string {
+  if (map === null) return (text) => text;
+  let find: Find | null = null;
+  const place = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
+  return (text) => {
+    if (!text.includes(`${name}:`)) return text;
+    find ??= finder(map);
+    const lines = text.split("\n").flatMap((line) => {
+      let isAdded = false;
+      const replaced = line.replace(place, (whole, row: string, column: string) => {
+        const found = find!(Number(row), Number(column));
+        isAdded ||= found === null;
+        return found ? `${found.file}:${found.line}:${found.column}` : whole;
+      });
+      return isAdded && FRAME.test(line) ? [] : [replaced];
+    });
+    return lines.join("\n");
+  };
+}

@@ -1,0 +1,151 @@
+/** Stages: apps with the same definitions, each with its own settings and data. Creates, lists and expires them; promotes nothing. */
+import type { DataSource } from "typeorm";
+import { isDuplicate, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { described, isObject } from "../../rules/described.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import type { Credentials } from "../access/credentials.js";
+import type { App, Apps } from "../apps/apps.js";
+import type { Manifests } from "../manifest/manifests.js";
+import { audit } from "../records/audit.js";
+import { lockApp } from "../settings/settings.js";
+
+const STAGES_MAX = 50;
+/** A month. */
+const HOURS_MAX = 744;
+const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
+const EXPIRE_EVERY_MS = 60_000;
+const EXPIRED_AT_ONCE = 5;
+
+/** An app of a group of stages. Times are ISO 8601. */
+export interface Stage {
+  appId: number;
+  /** Null for the app that the stages were made of. */
+  name: string | null;
+  appName: string;
+  /** Time at which the app is deleted; null for a stage that stays. */
+  expiresAt: string | null;
+  createdAt: string;
+}
+
+const ROOT = "SELECT coalesce((SELECT root_id FROM app_stage WHERE app_id = $1), $1::bigint) AS id";
+
+const LIST = `
+  SELECT app.id AS "appId", stage.name, app.name AS "appName", stage.expires_at AS "expiresAt", app.created_at AS "createdAt"
+    FROM app LEFT JOIN app_stage AS stage ON stage.app_id = app.id
+   WHERE (app.id = $1 OR stage.root_id = $1) AND (stage.expires_at IS NULL OR stage.expires_at > now())
+   ORDER BY stage.app_id IS NOT NULL, app.id`;
+
+const CREATE = `
+  INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 RETURNING id`;
+
+const COPY_PEOPLE = [
+  "INSERT INTO app_editor (app_id, person_id) SELECT $2, person_id FROM app_editor WHERE app_id = $1",
+  "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
+];
+
+const EXPIRED = `
+  DELETE FROM app WHERE id IN (
+    SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED)
+  RETURNING id`;
+
+/** @throws REQUEST_INVALID naming the field */
+function wishIn(body: unknown): { name: string; expiresInHours: number | null } {
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the stage must be an object (got ${described(body)})`);
+  const { name, expiresInHours = null } = body;
+  if (name === undefined || name === null) throw new ActionError("NAME_REQUIRED");
+  if (typeof name !== "string" || !NAME.test(name)) {
+    const expected = "1 to 63 letters, digits, dots, dashes and underscores, and start with a letter or digit";
+    throw new ActionError("REQUEST_INVALID", `name must be ${expected} (got ${described(name)})`);
+  }
+  const isHours = Number.isSafeInteger(expiresInHours) && (expiresInHours as number) >= 1;
+  if (expiresInHours !== null && !(isHours && (expiresInHours as number) <= HOURS_MAX)) {
+    const expected = `a whole number from 1 to ${HOURS_MAX}, or null`;
+    throw new ActionError("REQUEST_INVALID", `expiresInHours must be ${expected} (got ${described(expiresInHours)})`);
+  }
+  refuseUnknownFields(body, flat(["name", "expiresInHours"]));
+  return { name, expiresInHours: expiresInHours as number | null };
+}
+
+export type Stages = ReturnType<typeof createStages>;
+
+export function createStages(options: {
+  db: DataSource;
+  apps: Apps;
+  manifests: Manifests;
+  credentials: Pick<Credentials, "announce">;
+}) {
+  const { db, apps, manifests, credentials } = options;
+
+  const rootOf = async (appId: number): Promise<number> => (await rows<{ id: number }>(db, ROOT, [appId]))[0]!.id;
+
+  async function make(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
+    const rootId = await rootOf(appId);
+    return db.transaction(async (manager) => {
+      await lockApp(manager, rootId);
+      const held = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
+      if (held.length >= STAGES_MAX) throw new ActionError("REQUEST_INVALID", `an app may have ${STAGES_MAX} stages`);
+      const [made] = await rows<{ id: number }>(manager, CREATE, [appId, name]);
+      const stageId = made!.id;
+      await rows(
+        manager,
+        "INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $2, $3, now() + $4::int * interval '1 hour')",
+        [stageId, rootId, name, hours],
+      );
+      for (const sql of COPY_PEOPLE) await rows(manager, sql, [appId, stageId]);
+      await audit(manager, caller, { appId, type: "app.stage.create", data: { stageAppId: stageId, name } });
+      await audit(manager, caller, { appId: stageId, type: "app.stage.create", data: { fromAppId: appId, name } });
+      return stageId;
+    });
+  }
+
+  return {
+    /** The app's group: the app that the stages were made of, then its stages. */
+    list: async (appId: number): Promise<Stage[]> => {
+      const found = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST, [await rootOf(appId)]);
+      return found.map(({ expiresAt, createdAt, ...stage }) => ({
+        ...stage,
+        expiresAt: expiresAt?.toISOString() ?? null,
+        createdAt: createdAt.toISOString(),
+      }));
+    },
+
+    /** True if both apps are of one group. */
+    areLinked: async (one: number, other: number): Promise<boolean> => (await rootOf(one)) === (await rootOf(other)),
+
+    /**
+     * Creates an app with the definitions, the public settings and the editors of `appId`, and without its data.
+     * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID
+     */
+    async create(caller: Caller, appId: number, body: unknown): Promise<App> {
+      const { name, expiresInHours } = wishIn(body);
+      const { manifest } = await manifests.get(appId);
+      const stageId = await make(caller, appId, name, expiresInHours).catch((error: unknown) => {
+        if (!isDuplicate(error)) throw error;
+        throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique among the stages (got ${described(name)})`);
+      });
+      try {
+        const mode = { prune: false, keepsData: false, isPlan: false };
+        await manifests.apply(caller, manifest, {
+          appId: stageId,
+          ...mode,
+          precondition: undefined,
+          may: () => undefined,
+        });
+      } catch (error) {
+        await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
+        throw error;
+      }
+      await credentials.announce();
+      return apps.get(stageId);
+    },
+
+    /** Deletes stages whose time is over. @returns time of the next call, Unix time in milliseconds */
+    async expire(): Promise<number> {
+      const gone = await rows(db, EXPIRED);
+      if (gone.length > 0) await credentials.announce();
+      return gone.length === EXPIRED_AT_ONCE ? Date.now() : Date.now() + EXPIRE_EVERY_MS;
+    },
+  };
+}

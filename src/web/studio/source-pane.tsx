@@ -1,0 +1,45 @@
+/** The files of an action that is written as modules: one file at a time, and the fault of the last save. */
+import { useId, useState } from "react";
+import type { Source } from "./draft.js";
+import type { FieldFault } from "./field-fault.js";
+
+const ENTRY = /^action\.[jt]sx?$/;
+
+interface SourcePaneProps {
+  source: Source;
+  onChange: (source: Source) => void;
+  fault: FieldFault | null;
+}
+
+export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
+  const id = useId();
+  const paths = Object.keys(source.files);
+  const [chosen, setChosen] = useState("");
+  const file = paths.includes(chosen) ? chosen : (paths.find((path) => ENTRY.test(path)) ?? paths[0] ?? "");
+  const write = (text: string) => onChange({ ...source, files: { ...source.files, [file]: text } });
+  return (
+    <section className="code" aria-label="Source">
+      <div className="row code-foot">
+        <label htmlFor={id}>File</label>
+        <select id={id} value={file} onChange={({ target }) => setChosen(target.value)}>
+          {paths.map((path) => (
+            <option key={path}>{path}</option>
+          ))}
+        </select>
+        <span className="hint grow">The service builds the code from these files when you save.</span>
+      </div>
+      <textarea
+        className="source-text"
+        aria-label={`Text of ${file}`}
+        spellCheck={false}
+        value={source.files[file] ?? ""}
+        onChange={({ target }) => write(target.value)}
+      />
+      {fault && (
+        <p className="fault code-fault" role="alert" data-field="source">
+          {fault.message} <code>{fault.status}</code>
+        </p>
+      )}
+    </section>
+  );
+}

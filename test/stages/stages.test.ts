@@ -1,0 +1,212 @@
+/** Stages of an app and promotions between them, over REST and GraphQL. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { createStages } from "../../src/operations/stages/stages.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const CODE = "async function execute() {\n  return 1;\n}";
+
+describe("stages and promotions", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    for (const name of ["one", "two"]) {
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: { name, code: CODE } });
+    }
+    const settings = { title: "Hotel", _key: "secret-1" };
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: settings });
+    const data = { name: "rooms", columns: ["Name"], entries: [{ Name: "1" }] };
+    await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: data });
+  });
+  after(() => service.stop());
+
+  const appPath = (id: number) => `/v1/apps/${id}`;
+  const stage = async (body: object, from = service.appId) => service.rest("POST", `${appPath(from)}/stages`, { body });
+  const newStage = async (name: string): Promise<number> => (await stage({ name })).body.app.id;
+  const promote = (to: number, fromAppId: unknown, query = "") =>
+    service.rest("POST", `${appPath(to)}/promotions${query}`, { body: { fromAppId } });
+  const rollback = (app: number, id: number) => service.rest("POST", `${appPath(app)}/promotions/${id}/rollback`, {});
+  const names = async (id: number): Promise<string[]> =>
+    (await service.rest("GET", `${appPath(id)}/manifest`)).body.actions.map((one: { name: string }) => one.name);
+  const create = (id: number, name: string) =>
+    service.rest("POST", `/v3/apps/${id}/actions`, { body: { name, code: CODE } });
+  const remove = async (id: number, name: string) => {
+    const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`)).body;
+    const { id: actionId } = actions.find((one: { name: string }) => one.name === name);
+    return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
+  };
+
+  it("makes an app with the definitions, without data and secrets, for the same editors", async () => {
+    const made = await stage({ name: "staging" });
+    expect([made.http, made.body.app.name]).to.deep.equal([
+      201,
+      `${(await service.rest("GET", "/v1/apps")).body.apps[0].name} (staging)`,
+    ]);
+    const { id } = made.body.app;
+    expect(await names(id)).to.deep.equal(["one", "two"]);
+    const settings = (await service.rest("GET", `${appPath(id)}/settings`)).body;
+    expect(settings).to.deep.equal({ title: "Hotel" });
+    const { entries } = (await service.rest("GET", `${appPath(id)}/data-sources/rooms/entries`)).body;
+    expect(entries ?? []).to.have.length(0);
+    const listed = (await service.rest("GET", `${appPath(id)}/stages`)).body.stages;
+    expect(listed.map((one: { appId: number; name: string | null }) => [one.appId, one.name])).to.deep.include.members([
+      [service.appId, null],
+      [id, "staging"],
+    ]);
+    // A stage of a stage is of the same group.
+    const nested = (await stage({ name: "preview" }, id)).body.app.id;
+    const group = (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;
+    expect(group.map((one: { appId: number }) => one.appId)).to.include.members([id, nested]);
+  });
+
+  it("promotes a reviewed difference whole, keeps the values of settings, and goes back", async () => {
+    const to = await newStage("production");
+    await service.rest("POST", `${appPath(to)}/settings`, { body: { title: "Live", _key: "secret-2" } });
+    await service.rest("POST", `${appPath(to)}/data-sources/rooms/entries`, { body: { Name: "live", Extra: 1 } });
+    const dev = await newStage("dev");
+    await create(dev, "three");
+    await remove(dev, "two");
+    await service.rest("POST", `${appPath(dev)}/settings`, { body: { title: "Dev", fresh: 1 } });
+    const expected = {
+      created: [
+        { kind: "setting", name: "fresh" },
+        { kind: "action", name: "three" },
+      ],
+      changed: [],
+      removed: [{ kind: "action", name: "two" }],
+    };
+    const plan = await promote(to, dev, "?plan=true");
+    expect([plan.http, plan.body]).to.deep.equal([200, { plan: expected }]);
+    expect(await names(to)).to.deep.equal(["one", "two"]);
+    const first = await promote(to, dev);
+    expect(first.http).to.equal(201);
+    expect(first.body.promotion).to.deep.include({ appId: to, fromAppId: dev, rolledBackTo: null, plan: expected });
+    expect(await names(to)).to.deep.equal(["one", "three"]);
+    const settings = async () => (await service.rest("GET", `${appPath(to)}/settings`)).body;
+    expect(await settings()).to.deep.equal({ title: "Live", _key: "secret-2", fresh: 1 });
+    const { dataSource } = (await service.rest("GET", `${appPath(to)}/data-sources/rooms`)).body;
+    expect(dataSource.columns).to.deep.equal(["Name", "Extra"]);
+    await create(dev, "four");
+    const second = (await promote(to, dev)).body.promotion;
+    await create(dev, "five");
+    const third = (await promote(to, dev)).body.promotion;
+    // Of the last one, to the state before it.
+    const undone = await rollback(to, third.id);
+    expect([undone.http, undone.body.promotion.rolledBackTo]).to.deep.equal([201, third.id]);
+    expect(await names(to)).to.deep.equal(["four", "one", "three"]);
+    // Of an earlier one, to the state that it left.
+    await rollback(to, first.body.promotion.id);
+    expect(await names(to)).to.deep.equal(["one", "three"]);
+    await rollback(to, second.id);
+    expect(await names(to)).to.deep.equal(["four", "one", "three"]);
+    expect(await settings()).to.include({ title: "Live", _key: "secret-2" });
+    const { promotions } = (await service.rest("GET", `${appPath(to)}/promotions`)).body;
+    expect(promotions.map((one: { fromAppId: number | null }) => one.fromAppId)).to.deep.equal([
+      null,
+      null,
+      null,
+      dev,
+      dev,
+      dev,
+    ]);
+    const { entries } = (await service.rest("GET", `${appPath(to)}/audit?limit=100`)).body;
+    const types = entries.map(({ type }: { type: string }) => type);
+    expect(types.filter((type: string) => type === "app.promote")).to.have.length(3);
+    expect(types.filter((type: string) => type === "app.rollback")).to.have.length(3);
+  });
+
+  it("never removes a data source with entries, and otherwise applies nothing of what cannot be", async () => {
+    const [from, to] = [await newStage("from"), await newStage("to")];
+    await service.rest("POST", `${appPath(to)}/data-sources`, { body: { name: "own", entries: [{ A: 1 }] } });
+    await service.rest("POST", `${appPath(to)}/data-sources`, { body: { name: "empty" } });
+    await service.rest("POST", `${appPath(from)}/data-sources`, {
+      body: { name: "unique", indexes: [{ columns: ["A"], unique: true }] },
+    });
+    await service.rest("POST", `${appPath(to)}/data-sources`, {
+      body: { name: "unique", entries: [{ A: 1 }, { A: 1 }] },
+    });
+    await create(from, "more");
+    const refused = await promote(to, from);
+    expect([refused.http, refused.body.status]).to.deep.equal([409, "ENTRY_ALREADY_EXISTS"]);
+    expect(await names(to)).to.deep.equal(["one", "two"]);
+    expect((await service.rest("GET", `${appPath(to)}/promotions`)).body.promotions).to.have.length(0);
+    await service.rest("DELETE", `${appPath(to)}/data-sources/unique`);
+    expect((await promote(to, from)).http).to.equal(201);
+    const { dataSources } = (await service.rest("GET", `${appPath(to)}/data-sources`)).body;
+    expect(dataSources.map((one: { name: string }) => one.name).sort()).to.deep.equal(["own", "rooms", "unique"]);
+  });
+
+  it("refuses apps that are not linked, other people's apps and odd bodies", async () => {
+    const to = await newStage("strict");
+    const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app.id;
+    const cases: [unknown, number, string][] = [
+      [other, 403, "FORBIDDEN"],
+      [2_000_000_000, 403, "FORBIDDEN"],
+      [to, 400, "REQUEST_INVALID"],
+      ["x", 400, "REQUEST_INVALID"],
+      [undefined, 400, "REQUEST_INVALID"],
+      [0, 400, "REQUEST_INVALID"],
+    ];
+    for (const [from, http, status] of cases) {
+      const { http: came, body } = await promote(to, from);
+      expect([came, body.status], String(from)).to.deep.equal([http, status]);
+    }
+    const unlinked = await service.rest("POST", `${appPath(to)}/promotions`, {
+      as: "admin",
+      body: { fromAppId: other },
+    });
+    expect([unlinked.http, unlinked.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect((await rollback(to, 2_000_000_000)).body.status).to.equal("NOT_FOUND");
+    const odd: [unknown, string][] = [
+      [{}, "NAME_REQUIRED"],
+      [[], "REQUEST_INVALID"],
+      [{ name: "" }, "REQUEST_INVALID"],
+      [{ name: "a/b" }, "REQUEST_INVALID"],
+      [{ name: "x".repeat(64) }, "REQUEST_INVALID"],
+      [{ name: "ok", expiresInHours: 0 }, "REQUEST_INVALID"],
+      [{ name: "ok", expiresInHours: "1" }, "REQUEST_INVALID"],
+      [{ name: "ok", expiresInHours: 745 }, "REQUEST_INVALID"],
+      [{ name: "ok", hours: 1 }, "REQUEST_INVALID"],
+      [{ name: "strict" }, "NAME_ALREADY_EXISTS"],
+    ];
+    for (const [body, status] of odd)
+      expect((await stage(body as object)).body.status, JSON.stringify(body)).to.equal(status);
+  });
+
+  it("deletes a preview when its time is over", async () => {
+    const { app } = (await stage({ name: "branch", expiresInHours: 1 })).body;
+    const of = async () => (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;
+    const listed = (await of()).find((one: { appId: number }) => one.appId === app.id);
+    expect(Date.parse(listed.expiresAt) - Date.now()).to.be.within(3_000_000, 3_700_000);
+    await rows(service.db, "UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [app.id]);
+    expect((await of()).some((one: { appId: number }) => one.appId === app.id)).to.equal(false);
+    let announced = 0;
+    const announce = async () => {
+      announced += 1;
+    };
+    const parts = { db: service.db, credentials: { announce } };
+    await createStages(parts as unknown as Parameters<typeof createStages>[0]).expire();
+    expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
+  });
+
+  it("is the same over GraphQL", async () => {
+    const app = { app: service.appId };
+    const made = await service.graphql(
+      'mutation ($app: Int!) { createStage(appId: $app, name: "gql") { id name } }',
+      app,
+    );
+    const { id } = made.data.createStage;
+    await create(service.appId, "from-root");
+    const mutation = `mutation ($app: Int!, $from: Int!) { promote(appId: $app, fromAppId: $from) {
+      plan { created { kind name } } promotion { id fromAppId } } }`;
+    const { data } = await service.graphql(mutation, { app: id, from: service.appId });
+    expect(data.promote.plan.created).to.deep.equal([{ kind: "action", name: "from-root" }]);
+    const back = `mutation ($app: Int!, $id: Int!) { rollbackPromotion(appId: $app, id: $id) { plan { removed { name } } } }`;
+    const undone = await service.graphql(back, { app: id, id: data.promote.promotion.id });
+    expect(undone.data.rollbackPromotion.plan.removed).to.deep.equal([{ name: "from-root" }]);
+    const read = "query ($app: Int!) { stages(appId: $app) { name } promotions(appId: $app) { rolledBackTo } }";
+    const listed = await service.graphql(read, { app: id });
+    expect(listed.data.promotions).to.have.length(2);
+  });
+});
