@@ -21,6 +21,9 @@ const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id
 const RUNS_NONE = [
   "/graphql",
   "/studio",
+  "/studio/setup",
+  "/studio/reset",
+  "/studio/invitation",
   "/docs",
   "/docs/search",
   "/oauth/authorize",

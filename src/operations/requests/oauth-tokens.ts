@@ -85,7 +85,8 @@ function formOf(
 function tokenIn(body: Buffer, now: number): Token | null {
   try {
     const { access_token, refresh_token, expires_in } = JSON.parse(body.toString()) as Record<string, unknown>;
-    if (typeof access_token !== "string" || !/^[\x21-\x7e]{1,16384}$/.test(access_token)) return null;
+    if (typeof access_token !== "string" || access_token.length > 16_384 || !/^[\x21-\x7e]+$/.test(access_token))
+      return null;
     const seconds = Number(expires_in);
     const lifetime = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, LIFETIME_MAX_MS) : LIFETIME_MS;
     const refreshToken = typeof refresh_token === "string" ? refresh_token : null;

@@ -16,7 +16,7 @@ export interface MaskedResponse {
 }
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-const MASK = /«([^»]{1,512})»/g;
+const MASK = /«([^«»]+)»/g;
 /** A shorter body holds no compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
