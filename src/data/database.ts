@@ -81,6 +81,7 @@ import { ActionSource1764900000000 } from "../../migrations/1764900000000-action
 import { AiUsage1764900000000 } from "../../migrations/1764900000000-ai-usage.js";
 import { Stages1764900010000 } from "../../migrations/1764900010000-stages.js";
 import { OriginIndex1765000000000 } from "../../migrations/1765000000000-origin-index.js";
+import { VisitorsIndexes1765900000000 } from "../../migrations/1765900000000-visitors-indexes.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -166,6 +167,7 @@ export const MIGRATIONS = [
   OriginIndex1765000000000,
   ActionSource1764900000000,
   Stages1764900010000,
+  VisitorsIndexes1765900000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
