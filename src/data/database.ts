@@ -77,11 +77,11 @@ import { VisitorIndexes1764600000200 } from "../../migrations/1764600000200-visi
 import { ScheduleJitter1764600003100 } from "../../migrations/1764600003100-schedule-jitter.js";
 import { RunRequests1764700000000 } from "../../migrations/1764700000000-run-requests.js";
 import { SecretBindings1764700100000 } from "../../migrations/1764700100000-secret-bindings.js";
-import { ActionSource1764900000000 } from "../../migrations/1764900000000-action-source.js";
 import { AiUsage1764900000000 } from "../../migrations/1764900000000-ai-usage.js";
-import { Stages1764900010000 } from "../../migrations/1764900010000-stages.js";
 import { OriginIndex1765000000000 } from "../../migrations/1765000000000-origin-index.js";
 import { VisitorsIndexes1765900000000 } from "../../migrations/1765900000000-visitors-indexes.js";
+import { ActionSource1765900100000 } from "../../migrations/1765900100000-action-source.js";
+import { Stages1765900200000 } from "../../migrations/1765900200000-stages.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -165,9 +165,9 @@ export const MIGRATIONS = [
   SecretBindings1764700100000,
   AiUsage1764900000000,
   OriginIndex1765000000000,
-  ActionSource1764900000000,
-  Stages1764900010000,
   VisitorsIndexes1765900000000,
+  ActionSource1765900100000,
+  Stages1765900200000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

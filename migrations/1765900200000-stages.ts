@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /** Apps that are stages of one app, and the promotions of definitions between them. */
-export class Stages1764900010000 implements MigrationInterface {
+export class Stages1765900200000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`
       -- Of a stage: the app that it was made of first, its name, and when it is deleted.
