@@ -2,11 +2,16 @@ import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /** The upgrade to a websocket looks up whether any app lists the page's origin. */
 export class OriginIndex1765000000000 implements MigrationInterface {
+  /** PostgreSQL builds an index without blocking writes only outside a transaction. */
+  readonly transaction = false;
+
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query("CREATE INDEX app_origins ON app USING gin (origins)");
+    // An interrupted attempt leaves an invalid index.
+    await this.down(runner);
+    await runner.query("CREATE INDEX CONCURRENTLY app_origins ON app USING gin (origins)");
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    await runner.query("DROP INDEX app_origins");
+    await runner.query("DROP INDEX CONCURRENTLY IF EXISTS app_origins");
   }
 }

@@ -73,7 +73,6 @@ import { BrowserHolder1764410000000 } from "../../migrations/1764410000000-brows
 import { TokenUses1764500000000 } from "../../migrations/1764500000000-token-uses.js";
 import { OauthGrants1764600000000 } from "../../migrations/1764600000000-oauth-grants.js";
 import { GrantsOfCredentials1764600000100 } from "../../migrations/1764600000100-grants-of-credentials.js";
-import { VisitorIndexes1764600000200 } from "../../migrations/1764600000200-visitor-indexes.js";
 import { ScheduleJitter1764600003100 } from "../../migrations/1764600003100-schedule-jitter.js";
 import { RunRequests1764700000000 } from "../../migrations/1764700000000-run-requests.js";
 import { SecretBindings1764700100000 } from "../../migrations/1764700100000-secret-bindings.js";
@@ -159,7 +158,6 @@ export const MIGRATIONS = [
   TokenUses1764500000000,
   OauthGrants1764600000000,
   GrantsOfCredentials1764600000100,
-  VisitorIndexes1764600000200,
   ScheduleJitter1764600003100,
   RunRequests1764700000000,
   SecretBindings1764700100000,
