@@ -184,6 +184,7 @@ describe("action input: what is accepted", () => {
       frequency: null,
       timezone: null,
       integrationOrigins: [],
+      access: "everyone",
     });
   });
 
