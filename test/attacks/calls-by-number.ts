@@ -33,7 +33,7 @@ const NUMBER = "<number>";
 const DEPTH = 4;
 /** They count, and name nothing. */
 const COUNTS =
-  /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|createdAt|before|after)$/;
+  /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
 /** The schema lets these fields be absent, for the sake of the error that says so. */
 const NEEDED_ALL_THE_SAME: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {

@@ -41,6 +41,26 @@ async function addHistory(db: DataSource, number: number, mark: string): Promise
   await insert(db, "data_source_change", { ...app, ...change });
 }
 
+/** An invitation, a program's grant, and a promotion. */
+async function addAccess(db: DataSource, number: number, mark: string): Promise<void> {
+  await numberFrom(db, number, ["one_time_link", "invitation", "oauth_grant", "promotion"]);
+  const app = { app_id: number };
+  const link = { kind: "invitation", hash: Buffer.from(mark), expires_at: new Date(Date.now() + 3_600_000) };
+  await insert(db, "one_time_link", link);
+  const invitation = {
+    ...app,
+    link_id: number,
+    organization_id: number,
+    email: `new-${mark}@example.net`,
+    role: "editor",
+  };
+  await insert(db, "invitation", invitation);
+  await insert(db, "oauth_client", { id: mark, name: mark, redirect_uris: "[]", grant_types: "[]" });
+  await insert(db, "oauth_grant", { ...app, client_id: mark, person_id: number, scopes: ["read"] });
+  const promotion = { plan: "{}", before: Buffer.from(mark), after: Buffer.from(mark) };
+  await insert(db, "promotion", { ...app, ...promotion });
+}
+
 /** @param mark stands in all that the app holds; the numbers up to `number` are free. @returns the token of its administrator */
 export async function addNumberedApp(service: TestService, number: number, mark: string): Promise<string> {
   const { db } = service;
@@ -89,6 +109,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   form.append("file", new Blob([mark], { type: "text/plain" }), `${mark}.txt`);
   const files = `${service.url}/v1/apps/${number}/media/files`;
   await fetch(files, { method: "POST", headers: { "auth-token": token }, body: form });
+  await addAccess(db, number, mark);
   await addHistory(db, number, mark);
   return token;
 }

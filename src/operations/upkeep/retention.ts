@@ -70,6 +70,17 @@ const BATCHES = [
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  // Access tokens of programs, then the secrets of their grants, then grants that have none left.
+  `DELETE FROM credential WHERE id IN (
+     SELECT id FROM credential WHERE grant_id IS NOT NULL AND expires_at < now() - $1 * interval '1 day'
+      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  `DELETE FROM oauth_secret WHERE hash IN (
+     SELECT hash FROM oauth_secret WHERE expires_at < now() - $1 * interval '1 day'
+      ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING hash`,
+  `DELETE FROM oauth_grant WHERE id IN (
+     SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
+        AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
+      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
   // What a visitor has read is remembered as long as visits are.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
