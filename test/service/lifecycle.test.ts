@@ -58,11 +58,14 @@ describe("the life of a service on its own data", function () {
     expect(mode.toString(8)).to.equal("600");
   });
 
-  it("tells a person where to click and, at the first start, where the token to sign in with is; never the token", async () => {
-    const said = await until(() => service.stderr().includes("To sign in") && service.stderr());
-    for (const path of ["/studio", "/graphql", "/v1/apps"]) expect(said).to.contain(`${editor.url}${path}`);
-    expect(said).to.contain(join(service.dataDir, "credentials.json")).and.not.contain("svc_");
-    expect(JSON.stringify(service.log)).not.to.contain("svc_editor_");
+  it("prints where to click and, at the first start, a link for the first administrator; never a token of the file", async () => {
+    const text = await until(() => service.stderr().includes("Create the first administrator") && service.stderr());
+    const address = editor.url.replace("127.0.0.1", "localhost");
+    for (const path of ["/studio", "/graphql", "/v1/apps"]) expect(text).to.contain(`${address}${path}`);
+    expect(text).to.contain(`${address}/studio/setup#token=svc_setup_`);
+    expect(text).to.contain(join(service.dataDir, "credentials.json"));
+    for (const token of Object.values(service.credentials().tokens)) expect(text).not.to.contain(token);
+    expect(JSON.stringify(service.log)).not.to.contain("svc_");
   });
 
   it("lets runs call other actions while it stops, and refuses callers whose runs no process is left to perform", async () => {
@@ -115,8 +118,10 @@ describe("the life of a service on its own data", function () {
     editor = await editorOf(service);
     const logs = await editor.logs({ id: taskId });
     expect(logs.map(({ type }) => type)).to.deep.equal(["app.task.completed"]);
-    await until(() => service.stderr().includes(`${editor.url}/studio`));
-    expect(service.stderr()).not.to.contain("To sign in");
+    await until(() => service.stderr().includes("/studio"));
+    // Nobody has used the link yet.
+    expect(service.stderr()).to.contain("Create the first administrator");
+    expect(service.stderr()).not.to.contain("credentials.json");
   });
 
   it("kills a run at its limit, logs a timeout, and answers another action at once", async () => {
