@@ -109,7 +109,9 @@ describe("GraphiQL at GET /graphql", () => {
 
   it("completes a createAction by itself: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
-    await offers(page, start, ["name", "code", "environment", "triggers"]);
+    // The list shows the first dozen.
+    await offers(page, start, ["name", "code", "environment"]);
+    await offers(page, `${start}tri`, ["triggers"]);
     await offers(page, `${start}environment: `, ["server", "client", "any"]);
     await offers(page, `${start}triggers: { trigger: `, ["manual", "schedule", "log", "analytics"]);
   });

@@ -67,7 +67,7 @@ describe("Svc.Media", function () {
     [service, browser] = await Promise.all([startTestService({ ALLOW_PRIVATE_NETWORK: "1" }), launchChromium()]);
     page = await browser.newPage();
     // Any page of another origin that loads the library would do.
-    await page.goto(`${service.url}/docs`);
+    await page.goto(`${service.url}/health/live`);
     for (const path of ["/client/packages/svc-media.js", "/client/svc.js"])
       await page.addScriptTag({ url: service.url + path });
   });
