@@ -42,7 +42,8 @@ type Ids = Record<
   | "token"
   | "organization"
   | "person"
-  | "invitation",
+  | "invitation"
+  | "promotion",
   number
 >;
 
@@ -103,6 +104,11 @@ describe("ids of another app", () => {
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state) VALUES ($1, $2, 'master', 'manual', $3, 'queued')`,
       [other, action.id, JSON.stringify({ text: CANARY })],
     );
+    await service.db.query("INSERT INTO promotion (app_id, plan, before, after) VALUES ($1, $2, $3, $3)", [
+      other,
+      JSON.stringify({ text: CANARY }),
+      Buffer.from(CANARY),
+    ]);
     return {
       action: action.id,
       actionVersion: await idIn(
@@ -123,6 +129,7 @@ describe("ids of another app", () => {
       organization: organization.id,
       person: user.id,
       invitation: invitation.id,
+      promotion: await idIn("promotion"),
     };
   }
 
@@ -176,6 +183,7 @@ describe("ids of another app", () => {
       organization,
       person,
       invitation,
+      promotion,
     } = ids;
     const byName: Record<string, number[]> = {
       actionId: [action],
@@ -189,6 +197,7 @@ describe("ids of another app", () => {
       notificationId: [notification],
       alertId: [alert],
       tokenId: [token],
+      promotionId: [promotion],
       sessionId: [token],
       organizationId: [organization],
       userId: [person],
