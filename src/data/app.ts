@@ -49,6 +49,10 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 
+  /** Origins of pages elsewhere that may use the app. */
+  @Column({ type: "text", array: true, select: false, update: false, insert: false })
+  origins: string[];
+
   /** Since when none of its schedules is due; null: they are. */
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;

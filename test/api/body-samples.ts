@@ -149,6 +149,8 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
     body: { token: "a", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },
   [`PUT ${APP}/manifest`]: { body: { version: 1 } },
+  [`POST ${APP}/stages`]: { body: { name: "sample", expiresInHours: 1 } },
+  [`POST ${APP}/promotions`]: { body: { fromAppId: 1 } },
   // WebAuthn's own JSON.
   "POST /v1/auth/passkeys": FREE,
   "POST /v1/auth/passkeys/sign-in": FREE,

@@ -29,9 +29,9 @@ describe("rows", () => {
   for (const row of ROWS) {
     it(`${row.name} has the columns of its table, each of the same type`, async () => {
       const { columns, tableName } = db.getMetadata(row);
-      const mapped = columns.map(({ databaseName: name, type, isNullable: nullable }) => ({
+      const mapped = columns.map(({ databaseName: name, type, isNullable: nullable, isArray }) => ({
         name,
-        type: String(type).replace("timestamptz", "timestamp with time zone"),
+        type: `${String(type).replace("timestamptz", "timestamp with time zone")}${isArray ? "[]" : ""}`,
         nullable,
       }));
       expect(mapped.sort(byName)).to.deep.equal((await rows<Column>(db, COLUMNS, [tableName])).sort(byName));

@@ -64,7 +64,7 @@ describe("the image", () => {
     const copied = [...last.matchAll(/^COPY --from=build (.*) \S+$/gm)].flatMap(([, paths]) => paths!.split(" "));
     expect(copied.length).to.be.greaterThan(5);
     expect(copied.filter((path) => !existsSync(join(ROOT, path.replace("/app/", ""))))).to.deep.equal([]);
-    const shown = /const ABOVE = \[(.*)\]/.exec(read("src/api/first-page.ts"))![1]!.match(/[\w.]+/g)!;
+    const shown = /const ROOT_FILES = \[(.*)\]/.exec(read("src/api/docs/routes.ts"))![1]!.match(/[\w.]+/g)!;
     expect(shown.length).to.be.greaterThan(5);
     for (const document of [...shown, "docs"]) {
       expect(copied, "what the service shows of itself").to.include(`/app/${document}`);
