@@ -28,6 +28,7 @@ function createApp(onEnd: () => void = () => {}) {
   const settings = {
     secretValues: {
       version: async () => app.version,
+      sealedKeys: async () => [],
       read: async () => ({ version: app.version, forgotten: 0, underscore: [], entries: entries() }),
     },
   } as unknown as Settings;

@@ -145,8 +145,8 @@ const NEEDS_NOTHING = [
 ];
 
 describe("code: packages", () => {
-  it("are nine, each needed by its namespace and named with it", () => {
-    expect(BUILT_IN_PACKAGES).to.have.length(9);
+  it("are ten, each needed by its namespace and named with it", () => {
+    expect(BUILT_IN_PACKAGES).to.have.length(10);
     for (const { name, namespace } of BUILT_IN_PACKAGES) {
       const code = inExecute(`return Svc.${namespace}.anything();`);
       expect(codeFault(code, [])).to.equal(
