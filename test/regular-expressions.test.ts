@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type AnyNode, type Program, parse } from "acorn";
 import { full } from "acorn-walk";
 import { expect } from "chai";
-import { stop, transformSync } from "esbuild";
+import { stop, transform } from "esbuild";
 import { faultOfExpression, PROVEN_FILE, type ProvenExpressions, VERSION, type Written } from "./harness/recheck.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -26,10 +26,10 @@ interface Expression extends Written {
 
 const written = ({ source, flags }: Written): string => `/${source}/${flags}`;
 
-function programOf(file: string): Program {
+async function programOf(file: string): Promise<Program> {
   const tsconfigRaw = { compilerOptions: { experimentalDecorators: true, jsx: "react-jsx" as const } };
   const loader = file.endsWith("x") ? "tsx" : "ts";
-  const { code } = transformSync(readFileSync(join(ROOT, file), "utf8"), { loader, tsconfigRaw });
+  const { code } = await transform(readFileSync(join(ROOT, file), "utf8"), { loader, tsconfigRaw });
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
@@ -43,10 +43,10 @@ function textOf(node: AnyNode | undefined): string | null {
 /** Methods of strings that make an expression of a string. */
 const MAKING = new Set(["match", "matchAll", "search"]);
 
-function expressionsOf(file: string): { found: Expression[]; unreadable: string[] } {
+async function expressionsOf(file: string): Promise<{ found: Expression[]; unreadable: string[] }> {
   const found: Expression[] = [];
   const unreadable: string[] = [];
-  full(programOf(file), (node) => {
+  full(await programOf(file), (node) => {
     if (node.type === "Literal" && node.regex)
       found.push({ source: node.regex.pattern, flags: node.regex.flags, file });
     if (node.type !== "NewExpression" && node.type !== "CallExpression") return;
@@ -72,9 +72,14 @@ function readProven(): Set<string> {
 
 describe("regular expressions", () => {
   const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !file.endsWith(".d.ts"));
-  const all = files.map(expressionsOf);
-  const expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
+  let all: { found: Expression[]; unreadable: string[] }[];
+  let expressions: Map<string, Expression>;
 
+  before(async () => {
+    // Not by transformSync: beside other users of esbuild in one process it waited without end.
+    all = await Promise.all(files.map(expressionsOf));
+    expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
+  });
   after(() => stop());
 
   it("are written where they can be read", () => {

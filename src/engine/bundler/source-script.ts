@@ -39,18 +39,52 @@ const HELPERS: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
 };
 
-/** Comments and commas at the end of lists are allowed in a tsconfig.json. */
+/** Index after the JSON string that begins at `start`; the end of the text if it is not closed. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    if (text[at] === "\\") at += 1;
+    else if (text[at] === '"') return at + 1;
+  }
+  return text.length;
+}
+
+/** Index after the comment that begins at `start`; `start` itself if none does. */
+function endOfComment(text: string, start: number): number {
+  const isLine = text.startsWith("//", start);
+  if (!isLine && !text.startsWith("/*", start)) return start;
+  const end = text.indexOf(isLine ? "\n" : "*/", start + 2);
+  if (end === -1) return text.length;
+  return isLine ? end : end + 2;
+}
+
+/** The text without comments and without commas at the end of lists, which a tsconfig.json may have. Reads each character once. */
+function plainJson(text: string): string {
+  const pieces: string[] = [];
+  /** Index of a comma that only space has followed; -1 if there is none. */
+  let comma = -1;
+  for (let at = 0; at < text.length; ) {
+    const afterComment = endOfComment(text, at);
+    if (afterComment > at) {
+      at = afterComment;
+      continue;
+    }
+    const character = text[at]!;
+    const end = character === '"' ? endOfString(text, at) : at + 1;
+    if (comma !== -1 && (character === "]" || character === "}")) pieces[comma] = "";
+    if (character === ",") comma = pieces.length;
+    else if (character.trim() !== "") comma = -1;
+    pieces.push(text.slice(at, end));
+    at = end;
+  }
+  return pieces.join("");
+}
+
 function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
   const none = { baseUrl: "", paths: [] };
   if (text === undefined) return none;
-  const plain = text
-    .replace(/"(?:[^"\\\n]|\\.)*"|\/\/[^\n]*|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\//g, (part) =>
-      part[0] === '"' ? part : "",
-    )
-    .replace(/"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])/g, (part) => (part[0] === '"' ? part : ""));
   let options: { baseUrl?: unknown; paths?: unknown };
   try {
-    options = (JSON.parse(plain) as { compilerOptions?: object }).compilerOptions ?? {};
+    options = (JSON.parse(plainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
   } catch {
     throw new PackageFault("tsconfig.json: it is not valid JSON");
   }
@@ -152,7 +186,8 @@ const EXPORTED = "\nexport { execute };";
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');
 
 const isMissingExecute = ({ text }: Message): boolean =>
-  text.includes('"execute" is not declared') || /No matching export in .{0,300} for import "execute"/.test(text);
+  text.includes('"execute" is not declared') ||
+  (text.startsWith("No matching export in ") && text.endsWith('for import "execute"'));
 
 function builtWith(job: SourceJob, appended: string): Promise<BuildResult<{ write: false }>> {
   return build({
