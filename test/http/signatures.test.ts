@@ -148,7 +148,7 @@ describe("signatures of webhooks", () => {
     });
 
     // Made once with these packages: with their dependencies they take 55 MB, which an installation for tests is not worth.
-    it("values that stripe 23.1.0, twilio 6.2.0 and @slack/bolt 5.1.0 have made", () => {
+    it("values that stripe 23.1.0 and twilio 6.2.0 have made, and one that @slack/bolt 5.1.0 accepts", () => {
       const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";
       const body = '{"id":"evt_1","text":"grüße\\r\\n"}\r\n';
       expect(accepts(sampleOf("stripe"), { headers: { "stripe-signature": stripe }, url: URL, body })).to.equal(true);
