@@ -7,7 +7,7 @@ import { clientActions } from "./client-actions.js";
 describe("Client actions that ran in a browser", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ INTAKE_QUOTA_MB: "2048" });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });
   after(() => service.stop());
