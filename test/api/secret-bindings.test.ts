@@ -2,63 +2,14 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect } from "chai";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { ECHOES } from "./echo-forms.js";
 
 const SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc";
 const OTHER = "sk_live_another_value_0123456789";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
-
-/** Ways in which a server may send a value back. */
-const ECHOES: [string, (secret: string) => { body: string | Buffer; headers?: Record<string, string> }][] = [
-  ["plain", (s) => ({ body: `key=${s}` })],
-  ["a JSON string", (s) => ({ body: JSON.stringify({ key: `a "${s}"` }) })],
-  ["base64", (s) => ({ body: Buffer.from(s).toString("base64") })],
-  ["base64 behind two bytes", (s) => ({ body: Buffer.from(`xy${s}`).toString("base64") })],
-  ["base64url", (s) => ({ body: Buffer.from(`?>${s}`).toString("base64url") })],
-  ["hex", (s) => ({ body: Buffer.from(s).toString("hex") })],
-  ["upper hex", (s) => ({ body: Buffer.from(s).toString("hex").toUpperCase() })],
-  ["percent encoding of every byte", (s) => ({ body: Buffer.from(s).toString("hex").replace(/../g, "%$&") })],
-  ["JSON escapes", (s) => ({ body: `"${[...s].map((c) => `\\u00${c.charCodeAt(0).toString(16)}`).join("")}"` })],
-  ["reversed", (s) => ({ body: [...s].reverse().join("") })],
-  ["lower case", (s) => ({ body: s.toLowerCase() })],
-  ["upper case", (s) => ({ body: s.toUpperCase() })],
-  ["decimal entities", (s) => ({ body: [...s].map((c) => `&#${c.charCodeAt(0)};`).join("") })],
-  ["hexadecimal entities", (s) => ({ body: [...s].map((c) => `&#x${c.charCodeAt(0).toString(16)};`).join("") })],
-  ["character codes", (s) => ({ body: JSON.stringify([...Buffer.from(s)]) })],
-  ["character codes with spaces", (s) => ({ body: [...Buffer.from(s)].join(" ") })],
-  ["binary", (s) => ({ body: [...Buffer.from(s)].map((b) => b.toString(2).padStart(8, "0")).join(" ") })],
-  [
-    "rot13",
-    (s) => ({
-      body: s.replace(/[a-z]/gi, (c) => String.fromCharCode(c.charCodeAt(0) + (c.toLowerCase() < "n" ? 13 : -13))),
-    }),
-  ],
-  ["quoted-printable", (s) => ({ body: [...Buffer.from(s)].map((b) => `=${b.toString(16).toUpperCase()}`).join("") })],
-  ["octal escapes", (s) => ({ body: [...Buffer.from(s)].map((b) => `\\${b.toString(8).padStart(3, "0")}`).join("") })],
-  ["hex escapes", (s) => ({ body: [...Buffer.from(s)].map((b) => `\\x${b.toString(16)}`).join("") })],
-  ["letters apart", (s) => ({ body: [...s].join("-") })],
-  ["line breaks", (s) => ({ body: Buffer.from(s).toString("base64").replace(/.{8}/g, "$&\r\n") })],
-  [
-    "UTF-16",
-    (s) => ({ body: Buffer.from(`x${s}`, "utf16le"), headers: { "content-type": "text/plain; charset=utf-16le" } }),
-  ],
-  ["UTF-16 without saying so", (s) => ({ body: Buffer.from(s, "utf16le") })],
-  ["UTF-16 big endian", (s) => ({ body: Buffer.from(s, "utf16le").swap16() })],
-  ["a misleading charset", (s) => ({ body: s, headers: { "content-type": "text/plain; charset=utf-16le" } })],
-  ["gzip", (s) => ({ body: gzipSync(s), headers: { "content-encoding": "gzip" } })],
-  ["br", (s) => ({ body: brotliCompressSync(s), headers: { "content-encoding": "br" } })],
-  ["zstd of base64", (s) => ({ body: zstdCompressSync(btoa(s)), headers: { "content-encoding": "zstd" } })],
-  ["gzip without saying so", (s) => ({ body: gzipSync(s) })],
-  ["raw deflate without saying so", (s) => ({ body: deflateRawSync(s) })],
-  ["zstd without saying so", (s) => ({ body: zstdCompressSync(s) })],
-  ["a header", (s) => ({ body: "", headers: { "x-key": `key ${s}` } })],
-  ["a header in base64", (s) => ({ body: "", headers: { "x-key": btoa(s) } })],
-  ["the name of a header", (s) => ({ body: "", headers: { [`x-${s}`]: "1" } })],
-  ["an error page", (s) => ({ body: `<h1>Invalid API key: ${s}</h1>` })],
-];
 
 describe("secret bindings", () => {
   let service: TestService;

@@ -1,0 +1,119 @@
+/** A manifest that uses every field, and the plan of applying it to an empty app. */
+export const CODE = "async function execute() {\n  return 1;\n}";
+
+/** A manifest that uses every field. */
+export const WHOLE = {
+  version: 1,
+  app: { icon: "rocket", hooks: { b: 1, a: [2] }, dependencies: null, isTemplate: false },
+  settings: [
+    { key: "__stripe", tier: "protected" },
+    { key: "_mailFrom", tier: "private", secret: false },
+    { key: "_token", tier: "private", secret: true },
+    { key: "title", tier: "public", value: { en: "Hotel", de: null } },
+  ],
+  dataSources: [
+    {
+      name: "bookings",
+      columns: ["Email", "Room"],
+      accessRules: [{ type: ["select"], allow: "all", include: ["Room"] }],
+      hooks: [{ type: "operations", runOn: ["insert"], fields: { Email: ["trim", "lower"] } }],
+      indexes: ["Room", { columns: ["Email"], unique: true }],
+      isUsers: false,
+    },
+    {
+      name: "people",
+      columns: ["Email", "Password"],
+      accessRules: [],
+      hooks: [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }],
+      indexes: [],
+      isUsers: true,
+    },
+  ],
+  actions: [
+    {
+      name: "nightly",
+      code: CODE,
+      description: "each night",
+      active: true,
+      environment: "server",
+      triggers: [
+        { trigger: "schedule" },
+        { trigger: "log", where: { type: "dataSource.entry.create", dataSource: "bookings" } },
+        { trigger: "http", where: { method: "POST", path: "in/:id", auth: { type: "none" } } },
+      ],
+      dependencies: ["svc-csv"],
+      access: { user: { Role: { equals: "owner" } } },
+      integrationOrigins: ["https://api.example.com"],
+      frequency: "0 3 * * *",
+      timezone: "Europe/Paris",
+      concurrency: { policy: "queue", limit: 2, key: null },
+      debounce: null,
+      timeoutMs: 5000,
+      jitterSeconds: null,
+    },
+    {
+      name: "plain",
+      code: CODE,
+      description: null,
+      active: false,
+      environment: "server",
+      triggers: [],
+      dependencies: [],
+      access: "everyone",
+      integrationOrigins: [],
+      frequency: null,
+      timezone: null,
+      concurrency: null,
+      debounce: null,
+      timeoutMs: null,
+      jitterSeconds: null,
+    },
+  ],
+  alerts: [
+    {
+      name: "nightly failed",
+      condition: "failed",
+      action: "nightly",
+      failures: 1,
+      of: 3,
+      minutes: 60,
+      channel: "email",
+      to: ["ops@example.com"],
+      setting: null,
+      enabled: true,
+    },
+    {
+      name: "queue",
+      condition: "queued",
+      action: null,
+      failures: 1,
+      of: 1,
+      minutes: 5,
+      channel: "webhook",
+      to: [],
+      setting: "__hook",
+      enabled: false,
+    },
+  ],
+};
+
+export const NAMED = {
+  created: [
+    { kind: "setting", name: "__stripe" },
+    { kind: "setting", name: "_mailFrom" },
+    { kind: "setting", name: "_token" },
+    { kind: "setting", name: "title" },
+    { kind: "dataSource", name: "bookings" },
+    { kind: "dataSource", name: "people" },
+    { kind: "action", name: "nightly" },
+    { kind: "action", name: "plain" },
+    { kind: "alert", name: "nightly failed" },
+    { kind: "alert", name: "queue" },
+  ],
+  changed: [
+    { kind: "app", name: "icon" },
+    { kind: "app", name: "hooks" },
+  ],
+  removed: [],
+};
+export const NOTHING = { created: [], changed: [], removed: [] };
