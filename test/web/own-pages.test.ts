@@ -246,11 +246,11 @@ describe("pages on other origins", () => {
 
     it("gives each visitor a session of their own, signed in again after a reload", async () => {
       const [ada, bob] = [await opened(), await opened()];
-      for (const page of [ada, bob]) await reads(page, "Nobody is signed in.");
+      for (const page of [ada, bob]) await reads(page, "Not signed in.");
       await signIn(ada, "ada@example.org");
       await reads(ada, "Hello ada@example.org");
       await bob.reload();
-      await reads(bob, "Nobody is signed in.");
+      await reads(bob, "Not signed in.");
       await signIn(bob, "bob@example.org");
       await reads(bob, "Hello bob@example.org");
       await ada.reload();
@@ -266,7 +266,7 @@ describe("pages on other origins", () => {
 
     it("keeps its session after a wrong password, and gets another one when its session has ended", async () => {
       const page = await opened();
-      await reads(page, "Nobody is signed in.");
+      await reads(page, "Not signed in.");
       const token = await tokenOf(page);
       const wrong = await page.evaluate(
         `Svc.Session.authorize({ dataSourceId: "Users", where: { Email: "ada@example.org", Password: "no" } }).catch((e) => e.status)`,

@@ -105,7 +105,7 @@ const writeTools: Tool[] = [
     name: "save_draft",
     title: "Save a draft",
     description:
-      "Creates an action, or updates its draft if one has this name. Live users keep the published version. Pass `ifUpdatedAt` from read_action so that nobody else's change is overwritten.",
+      "Creates an action, or updates its draft if one has this name. Live users keep the published version. Pass `ifUpdatedAt` from read_action so that the change of another editor is not overwritten.",
     needs: ["listActions", "getAction", "createAction", "updateAction"],
     changes: true,
     input: {
