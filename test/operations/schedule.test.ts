@@ -47,6 +47,21 @@ describe("schedules", () => {
     ]);
   const finish = () => db.query("UPDATE run SET state = 'completed', finished_at = now() WHERE finished_at IS NULL");
 
+  it("write no tick before the database's clock reaches it, even if the clock of the process is ahead", async () => {
+    await publish(SCHEDULED);
+    const setDue = (at: string) => db.query(`UPDATE schedule SET next_tick = now() ${at}`);
+    await setDue("+ interval '1 hour'");
+    time = Date.now() + 2 * 60 * MINUTE;
+    expect(await schedule.claimDue()).to.be.within(time, time + 1_000);
+    expect(await runs()).to.deep.equal([]);
+    await setDue("- interval '1 second'");
+    time = Date.now();
+    await schedule.claimDue();
+    expect(await db.query("SELECT queued_at >= tick AS due, state FROM run")).to.deep.equal([
+      { due: true, state: "queued" },
+    ]);
+  });
+
   it("start a run with a jitter at a fixed offset after each tick, and count lateness from there", async () => {
     const [copy] = await publish({ ...SCHEDULED, jitterSeconds: 300 });
     const offset = jitterOffset(copy!.id, 300);

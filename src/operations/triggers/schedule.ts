@@ -11,7 +11,7 @@ import type { Measures, TickFateLabel } from "../watch/measures.js";
 /** Rows locked in one transaction. */
 const BATCH = 100;
 const MINUTE_MS = 60_000;
-/** Another scheduler is at work on what is due: it is looked at again after this. */
+/** Delay before the next look if a tick is due and could not be claimed: another scheduler has it, or the database's clock is behind. */
 const YIELD_MS = 50;
 
 const SKIPPED = {
@@ -29,9 +29,13 @@ const labelOf = (reason: string | null): TickFateLabel => {
   return label as TickFateLabel;
 };
 
+/*
+ * $1 is this process's estimate of the database's time, which may be ahead of it by a round trip. `now()` is also what the runs get as
+ * `queued_at`: no tick is written before the database's clock has reached it.
+ */
 const DUE = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
-    FROM schedule WHERE next_tick <= $1 ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+    FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 /* Asked once the rows are locked: what another scheduler has just written is seen. */
 const CIRCUMSTANCES = `
