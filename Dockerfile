@@ -1,4 +1,4 @@
-# The service with Chromium, as an unprivileged user. The database is elsewhere: docs/containers.md.
+# The service with Chromium, as an unprivileged user. The database is elsewhere: docs/operate/containers.md.
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

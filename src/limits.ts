@@ -54,7 +54,7 @@ export const HTTP_EVENTS_KEPT = 864_000;
 /** Share of a rate limit beyond which the requests of visitors no longer count against the app's own credentials. */
 export const VISITORS_SHARE = 2 / 3;
 
-/** Tool calls of agents per window and app (docs/agents.md). 0 means unlimited. */
+/** Tool calls of agents per window and app (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
 
 /** Requests of Communicate per its own window and app (packages). */

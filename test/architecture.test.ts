@@ -17,10 +17,10 @@ function read(file: string): string {
 /** Imported by every part of the server; each of them imports those before it. */
 const FOUNDATION = ["limits", "errors", "open-id-config", "config", "postgres", "young-garbage", "background"];
 
-/** What each part may import beside itself, as the table of folders in docs/architecture.md says; a part is a folder of src/ or a file at its root. */
+/** What each part may import beside itself, as the table of folders in docs/internals/architecture.md says; a part is a folder of src/ or a file at its root. */
 function allowedByTable(): Record<string, readonly string[]> {
   const allowed = Object.fromEntries(FOUNDATION.map((part, at) => [part, FOUNDATION.slice(0, at)]));
-  for (const [, folders = "", imports = ""] of read("docs/architecture.md").matchAll(
+  for (const [, folders = "", imports = ""] of read("docs/internals/architecture.md").matchAll(
     /^\| (`src\/.*?) \| .* \| ?(.*?) ?\|$/gm,
   )) {
     const parts = [...folders.matchAll(/`src\/([a-z]+)(?:\.ts|\/)`/g)].map(([, part]) => part!);

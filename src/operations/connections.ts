@@ -36,4 +36,4 @@ export const CONNECTION_FACTS = `
 
 /** The advice for a database that has no connection left. */
 export const tooFewConnections = (needed: number): string =>
-  `PostgreSQL has no connection left: this process needs up to ${needed}. Raise max_connections, or run fewer processes (docs/several-machines.md)`;
+  `PostgreSQL has no connection left: this process needs up to ${needed}. Raise max_connections, or run fewer processes (docs/operate/several-machines.md)`;

@@ -74,7 +74,7 @@ export async function openService(
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPooler(url))) {
       throw new StartError(
-        `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/containers.md)`,
+        `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/operate/containers.md)`,
       );
     }
     const startedAt = performance.now();

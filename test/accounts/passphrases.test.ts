@@ -78,8 +78,8 @@ describe("the session's cookie", () => {
   });
 });
 
-describe("docs/security-asvs.md", () => {
-  const rows = readFileSync(`${ROOT}/docs/security-asvs.md`, "utf8").split("\n");
+describe("docs/operate/security-asvs.md", () => {
+  const rows = readFileSync(`${ROOT}/docs/operate/security-asvs.md`, "utf8").split("\n");
   const cited = rows.flatMap((row) => {
     const found = /`(test\/[\w/.-]+)`: (.+?) \|$/.exec(row);
     return found ? [{ file: found[1]!, title: found[2]! }] : [];

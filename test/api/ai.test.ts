@@ -388,7 +388,9 @@ describe("Svc.AI", () => {
 
   it("does what the documents say", async () => {
     await service.db.query("DELETE FROM ai_usage");
-    const [, block] = blocksOf(readPage("docs/ask-a-language-model.md")).filter(({ language }) => language === "sh");
+    const [, block] = blocksOf(readPage("docs/guides/ask-a-language-model.md")).filter(
+      ({ language }) => language === "sh",
+    );
     const code = /<<'EOS'\n([\s\S]*?)\nEOS/.exec(block!.text)![1]!;
     answer = { text: JSON.stringify(OPENAI_ANSWER) };
     const body = { name: "summarize", code, ...MANUAL, access: "editors" };

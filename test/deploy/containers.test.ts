@@ -211,7 +211,7 @@ describe("containers behind a proxy", () => {
 });
 
 describe("the page on containers", () => {
-  const page = read("docs/containers.md");
+  const page = read("docs/operate/containers.md");
   const sectionOf = (title: string) => page.split(/^## /m).find((one) => one.startsWith(title))!;
   const command = "node --no-node-snapshot dist/src/cli/bootstrap.js";
 

@@ -37,6 +37,11 @@ describe("The documents", () => {
     expect(missing).to.deep.equal([]);
   });
 
+  it("have names that no other page has, because addresses without a section lead to them", () => {
+    const names = PAGES.map((page) => page.split("/").at(-1)!).filter((name) => name !== "README.md");
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);
+  });
+
   it("of a reader's first minutes fit on two screens", () => {
     expect(readPage("README.md").split("\n").length).to.be.below(161);
   });
@@ -60,7 +65,7 @@ describe("The documents", () => {
   describe("table of variables", () => {
     /** Names with their defaults as the table says them; a row may hold several. */
     const table = new Map(
-      [...readPage("docs/operating.md").matchAll(/^\| (`[A-Z][A-Z_, `]+`) \| ([^|]+) \|/gm)].flatMap(
+      [...readPage("docs/operate/operating.md").matchAll(/^\| (`[A-Z][A-Z_, `]+`) \| ([^|]+) \|/gm)].flatMap(
         ([, names, given]) => {
           const all = [...names!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!);
           const defaults = given!.split(/(?<!`[^`]*), (?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)/).map((one) => one.trim());

@@ -8,7 +8,7 @@ export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /** By their paths from the root. */
 export const PAGES: readonly string[] = [
   ...["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
-  ...globSync("docs/*.md", { cwd: ROOT }).sort(),
+  ...globSync("docs/**/*.md", { cwd: ROOT }).sort(),
 ];
 
 export const readPage = (page: string): string => readFileSync(join(ROOT, page), "utf8");

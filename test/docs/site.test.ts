@@ -80,7 +80,7 @@ describe("The documentation's pages", () => {
   });
 
   it("allow no inline script or style, no frame and nothing from elsewhere", async () => {
-    for (const address of ["/docs/", "/docs/actions", "/docs/search?q=run"]) {
+    for (const address of ["/docs/", "/docs/reference/actions", "/docs/search?q=run"]) {
       const { headers, body } = await get(site, address);
       const policy = String(headers["content-security-policy"]);
       expect(policy).to.contain("default-src 'none'; script-src 'self'; style-src 'self';");
@@ -94,22 +94,26 @@ describe("The documentation's pages", () => {
   });
 
   it("show the address by which the reader came in every example, or PUBLIC_URL", async () => {
-    for (const address of ["/docs/api", "/docs/api.md", "/docs/introduction", "/llms-full.txt"]) {
+    for (const address of ["/docs/reference/api", "/docs/reference/api.md", "/docs/introduction", "/llms-full.txt"]) {
       const { body } = await get(site, address);
       expect(body, address)
         .to.contain("http://docs.example:8080")
         .and.not.to.match(/:\/\/(?:127\.0\.0\.1|localhost):4000/);
     }
     const proxied = startSite({ publicUrl: "https://example.com/actions" });
-    const page = await get(proxied, "/docs/api");
-    expect(page.body).to.contain("https://example.com/actions/v1/apps").and.contain('href="/actions/docs/actions"');
-    expect((await get(proxied, "/llms.txt")).body).to.contain("(https://example.com/actions/docs/actions.md)");
+    const page = await get(proxied, "/docs/reference/api");
+    expect(page.body)
+      .to.contain("https://example.com/actions/v1/apps")
+      .and.contain('href="/actions/docs/reference/actions"');
+    expect((await get(proxied, "/llms.txt")).body).to.contain(
+      "(https://example.com/actions/docs/reference/actions.md)",
+    );
     await proxied.close();
   });
 
   it("ignore a Host header that is no host", async () => {
     for (const host of ['"><script>x</script>', "a b", "evil/..", "a@b", "[::1", `${"x".repeat(20)}%0d`]) {
-      const { body } = await get(site, "/docs/api", { host });
+      const { body } = await get(site, "/docs/reference/api", { host });
       expect(body, host).to.contain(`${BASE}/v1/apps`).and.not.to.contain("<script>x");
     }
   });
@@ -117,8 +121,8 @@ describe("The documentation's pages", () => {
   it("are sent again only if they changed", async () => {
     for (const address of [
       "/docs/",
-      "/docs/actions",
-      "/docs/actions.md",
+      "/docs/reference/actions",
+      "/docs/reference/actions.md",
       "/llms.txt",
       "/llms-full.txt",
       "/SECURITY.md",
@@ -138,7 +142,7 @@ describe("The documentation's pages", () => {
       expect(reply.headers["content-type"]).to.equal("text/markdown; charset=utf-8");
       expect(reply.body)
         .to.match(/^# Documentation/)
-        .and.contain("](http://docs.example:8080/docs/actions.md)");
+        .and.contain("](http://docs.example:8080/docs/reference/actions.md)");
     }
     const { body } = await get(site, "/docs/introduction.md");
     expect(body)
@@ -162,13 +166,42 @@ describe("The documentation's pages", () => {
   it("are found by their words, best first, with the section's address", async () => {
     const { body } = await get(site, "/docs/search?q=idempotency+key");
     const [first] = attributes(body.slice(body.indexOf('<ol class="results">')), "href");
-    expect(first).to.match(/^\/docs\/[a-z-]+#[\w-]+$/);
+    expect(first).to.match(/^\/docs\/[a-z-]+\/[a-z-]+#[\w-]+$/);
     expect((await get(site, "/docs/search?q=zzzzqqqq")).body).to.contain("No section contains these words.");
     for (const query of ["", "?q=", "?q=a&q=b", `?q=${"x%20".repeat(5_000)}`, "?q=%3Cscript%3Ealert(1)%3C/script%3E"]) {
       const reply = await get(site, `/docs/search${query}`);
       expect(reply.statusCode, query.slice(0, 20)).to.equal(200);
       expect(reply.body).not.to.contain("<script>alert");
     }
+  });
+
+  it("lead from the addresses without a section to the pages of today", async () => {
+    for (const page of PAGES.filter((name) => name.split("/").length === 3)) {
+      const [, section, file] = page.split("/");
+      for (const [old, now] of [
+        [`/docs/${file}`, `/docs/${section}/${file}`],
+        [`/docs/${file!.slice(0, -3)}`, `/docs/${section}/${file!.slice(0, -3)}`],
+      ]) {
+        const { statusCode, headers } = await get(site, old!);
+        expect([statusCode, headers["location"]], old).to.deep.equal([301, now]);
+      }
+    }
+    const proxied = startSite({ publicUrl: "https://example.com/actions" });
+    expect((await get(proxied, "/docs/queue")).headers["location"]).to.equal("/actions/docs/operate/queue");
+    await proxied.close();
+  });
+
+  it("show the sections in the navigation, with the section of the page open", async () => {
+    const { body } = await get(site, "/docs/reference/actions");
+    const sections = [...body.matchAll(/<details( open)?><summary>([^<]+)<\/summary>/g)];
+    expect(sections.map(([, , title]) => title)).to.deep.equal([
+      "Start",
+      "Guides",
+      "Reference",
+      "Operate",
+      "Internals",
+    ]);
+    expect(sections.filter(([, open]) => open).map(([, , title]) => title)).to.deep.equal(["Reference"]);
   });
 
   it("serve nothing else of the installation, however its name is written", async () => {

@@ -131,7 +131,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
       `      changed in ${(took / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
     );
     expect(Object.keys(others.counts).filter((status) => !status.startsWith("2"))).to.deep.equal([]);
-    // As docs/upgrading.md says: such a process no longer starts runs once they lie in partitions.
+    // As docs/operate/upgrading.md says: such a process no longer starts runs once they lie in partitions.
     expect(Object.keys(runs.counts).filter((status) => !/^2|^500 INTERNAL_ERROR$/.test(status))).to.deep.equal([]);
     expect(longest).to.be.below(WAIT_MAX_MS);
     const acknowledged = [...new Set(runs.acknowledged)];

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { ROLES, type Role } from "../../src/config.js";
 import { connectionsOf } from "../../src/operations/connections.js";
 
-const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/several-machines.md", import.meta.url)), "utf8");
+const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/operate/several-machines.md", import.meta.url)), "utf8");
 
 describe("the connections of a process", () => {
   const base = (roles: readonly Role[]) =>

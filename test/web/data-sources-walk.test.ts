@@ -1,4 +1,4 @@
-/** The first walk of docs/data-sources.md as a newcomer takes it: each of its lines pasted into a shell, its page opened in a browser. */
+/** The first walk of docs/reference/data-sources.md as a newcomer takes it: each of its lines pasted into a shell, its page opened in a browser. */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { pastedShell } from "../docs/pasted-shell.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
-const GUIDE = readFileSync(fileURLToPath(new URL("../../../docs/data-sources.md", import.meta.url)), "utf8");
+const GUIDE = readFileSync(fileURLToPath(new URL("../../../docs/reference/data-sources.md", import.meta.url)), "utf8");
 const SECTION = "## From a file to a page";
 
 /** What is pasted: the commands before the walk, then one text for each step of it. */
@@ -18,7 +18,7 @@ function steps(): string[] {
   return [...GUIDE.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);
 }
 
-describe("the walk of docs/data-sources.md", () => {
+describe("the walk of docs/reference/data-sources.md", () => {
   let service: TestService;
   let browser: Browser;
   let shell: ReturnType<typeof pastedShell> | undefined;

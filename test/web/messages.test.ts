@@ -96,8 +96,8 @@ describe("messages in actions, pages and Studio", function () {
     await page.waitForSelector(".mailbox:not(.opened) .message-line", { visible: true });
   });
 
-  it("the first example of docs/messages.md tells a customer that an order ships", async () => {
-    const docs = readFileSync(new URL("../../../docs/messages.md", import.meta.url), "utf8");
+  it("the first example of docs/reference/messages.md tells a customer that an order ships", async () => {
+    const docs = readFileSync(new URL("../../../docs/reference/messages.md", import.meta.url), "utf8");
     const code = /```js\n([\s\S]*?)```/.exec(docs)![1]!;
     expect(code.trim().split("\n").length).to.be.at.most(12);
     const { appId } = service;

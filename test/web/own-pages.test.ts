@@ -216,7 +216,7 @@ describe("pages on other origins", () => {
     let url: string;
 
     before(async () => {
-      const html = blocksOf(readPage("docs/own-pages.md")).find(({ language }) => language === "html")!.text;
+      const html = blocksOf(readPage("docs/guides/own-pages.md")).find(({ language }) => language === "html")!.text;
       const page = html.replaceAll("http://127.0.0.1:4000", service.url).replaceAll("app: 1", `app: ${service.appId}`);
       site = createServer((_request, response) => response.setHeader("content-type", "text/html").end(page));
       await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));

@@ -27,14 +27,14 @@ interface Content {
   query?: string;
 }
 
-/** Groups the pages as the index page lists them: a bold text or a heading opens a group, each link adds a page. */
+/** Groups the pages as the index page lists them: a bold text opens a group, each link after it adds a page. */
 export function navigationOf(library: DocsLibrary): NavigationGroup[] {
   const index = library.page("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];
   const groups: NavigationGroup[] = [];
-  for (const [, bold, heading, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|^##+ (.+)$|\]\(([^()\s]+)\)/gm)) {
+  for (const [, bold, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|\]\(([^()\s]+)\)/g)) {
     if (link === undefined) {
-      groups.push({ title: (bold ?? heading ?? "").trim(), pages: [] });
+      groups.push({ title: (bold ?? "").trim(), pages: [] });
       continue;
     }
     const target = library.resolve(index, link);
@@ -51,7 +51,11 @@ function navigationHtml({ prefix, navigation }: Frame, slug: string | null): str
     return `<li><a href="${escapeHtml(prefix + addressOf(page.slug, ""))}"${here}>${escapeHtml(page.title)}</a></li>`;
   };
   return navigation
-    .map(({ title, pages }) => `<h2>${escapeHtml(title)}</h2>\n<ul>${pages.map(item).join("")}</ul>`)
+    .map(({ title, pages }) => {
+      const isOpen = slug === "" || pages.some((page) => page.slug === slug) ? " open" : "";
+      const list = `<ul>${pages.map(item).join("")}</ul>`;
+      return `<details${isOpen}><summary>${escapeHtml(title)}</summary>${list}</details>`;
+    })
     .join("\n");
 }
 

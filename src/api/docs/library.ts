@@ -65,6 +65,8 @@ function readPage(root: string, file: string): DocsPage {
 export class DocsLibrary {
   readonly root: string;
   readonly #bySlug: ReadonlyMap<string, DocsPage>;
+  /** By the last part of the slug. */
+  readonly #byName: ReadonlyMap<string, DocsPage>;
   readonly #byFile: ReadonlyMap<string, DocsPage>;
 
   constructor(root: string = ROOT) {
@@ -73,6 +75,7 @@ export class DocsLibrary {
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
     this.#bySlug = new Map(pages.map((page) => [page.slug, page]));
+    this.#byName = new Map(pages.map((page) => [basename(page.slug), page]));
     this.#byFile = new Map(pages.map((page) => [page.file, page]));
   }
 
@@ -80,9 +83,10 @@ export class DocsLibrary {
     return [...this.#bySlug.values()];
   }
 
-  /** @param slug in any case */
+  /** @param slug in any case; a name without its section finds the page too, as before pages had sections */
   page(slug: string): DocsPage | undefined {
-    return this.#bySlug.get(slug) ?? this.#bySlug.get(slug.toLowerCase());
+    const name = slug.toLowerCase();
+    return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);
   }
 
   byFile(file: string): DocsPage | undefined {

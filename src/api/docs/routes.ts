@@ -10,7 +10,7 @@ import { pathBefore } from "../page-origin.js";
 import { escapeHtml, HARDENING, ICON, type WebPages } from "../web-assets.js";
 import { type Frame, navigationOf, pageHtml, resultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
-import { DocsRenderer, markdownFor, withAddress } from "./markdown.js";
+import { addressOf, DocsRenderer, markdownFor, withAddress } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
 /** Files of the root that pages link to, as they are in a checkout. */
@@ -140,6 +140,9 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): Docs {
     const name = isMarkdown ? path.slice(0, -".md".length) : path;
     const page = docs.library.page(/^(?:readme|index)$/i.test(name) ? "" : name);
     if (!page) throw new ActionError("NOT_FOUND", "the documentation has no page with this address");
+    if (page.slug !== "" && page.slug !== name) {
+      return reply.redirect(prefix + addressOf(page.slug, isMarkdown ? ".md" : ""), 301);
+    }
     const base = docs.addressFor(request);
     if (isMarkdown) return sendTagged(request, reply, MARKDOWN, docs.markdown(page, base));
     return sendTagged(request, reply.headers(PAGE_HEADERS), HTML, withAddress(htmlOf(page), escapeHtml(base)));

@@ -65,7 +65,7 @@ function metadataOf(base: string) {
     revocation_endpoint_auth_methods_supported: ["none"],
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true,
-    service_documentation: `${base}/docs/agents`,
+    service_documentation: `${base}/docs/reference/agents`,
   };
 }
 
@@ -75,7 +75,7 @@ const resourceOf = (base: string, resource: string) => ({
   scopes_supported: SCOPES,
   bearer_methods_supported: ["header"],
   resource_name: "Svc App Actions",
-  resource_documentation: `${base}/docs/agents`,
+  resource_documentation: `${base}/docs/reference/agents`,
 });
 
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {

@@ -145,7 +145,7 @@ async function ofProxy(client: Client): Promise<Finding> {
   return ill(
     "proxy",
     `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address take all visitors for one`,
-    "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operating.md)",
+    "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/operating.md)",
   );
 }
 
@@ -161,7 +161,7 @@ async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const who = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
   const says = `${who} up to ${needed}, PostgreSQL gives ${most}`;
   if (most >= needed) return well("connections", says);
-  return ill("connections", says, "raise max_connections, or run fewer processes (docs/several-machines.md)");
+  return ill("connections", says, "raise max_connections, or run fewer processes (docs/operate/several-machines.md)");
 }
 
 const APP_USERS = `

@@ -1,4 +1,4 @@
-/** Failures of the command line and their exit codes (docs/command-line.md). */
+/** Failures of the command line and their exit codes (docs/reference/command-line.md). */
 
 export const EXIT = { done: 0, failed: 1, wrongUse: 2, different: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

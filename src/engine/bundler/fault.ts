@@ -17,7 +17,7 @@ export class UncontainedError extends Error {
   constructor() {
     super(
       "this machine gives its bundler no user namespaces, without which it would have a network; the operator may allow them " +
-        "(docs/containers.md), or set NPM_SANDBOX=off",
+        "(docs/operate/containers.md), or set NPM_SANDBOX=off",
     );
   }
 }

@@ -15,7 +15,7 @@ const USE = `
 const isLocal = (identity: string): boolean => !identity.startsWith("s3:");
 
 const WAYS_OUT =
-  "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL (docs/several-machines.md)";
+  "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL (docs/operate/several-machines.md)";
 
 /** The recorded identity of the database's media store; null before the first API process has started. */
 export async function recordedIdentity(db: DataSource): Promise<string | null> {

@@ -3,7 +3,7 @@ import { ActionError } from "../../errors.js";
 import { described, holdsInfinity, isObject, unstorableAt } from "../described.js";
 import { flat, refuseUnknownFields } from "../unknown-fields.js";
 
-/** Bounds of one query; the language is in docs/data-source-queries.md. */
+/** Bounds of one query; the language is in docs/reference/data-source-queries.md. */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
 export const LIST_MAX = 10_000;

@@ -246,7 +246,7 @@ export interface DataSource {
   updatedAt: string;
 }
 
-/** docs/data-sources.md has the operators of `where` and the stages of `aggregate`. */
+/** docs/reference/data-sources.md has the operators of `where` and the stages of `aggregate`. */
 export interface EntryQuery {
   where?: object;
   attributes?: string[];

@@ -236,7 +236,7 @@ describe("reading entries", () => {
   });
 
   it("answers the examples of its document", async () => {
-    const text = readFileSync(new URL("../../../../docs/data-source-queries.md", import.meta.url), "utf8");
+    const text = readFileSync(new URL("../../../../docs/reference/data-source-queries.md", import.meta.url), "utf8");
     const examples = [...text.matchAll(/-d '(\{[^']*\})'|```json\n(\{[^`]*)```/g)].map(([, shell, json]) =>
       JSON.parse(shell ?? json!),
     );

@@ -24,7 +24,7 @@ const leafy: fc.Arbitrary<Json> = fc.oneof(
 const items: fc.Arbitrary<Json> = fc.array(fc.oneof(scalar, object(leafy)), { maxLength: 3 });
 export const value: fc.Arbitrary<Json> = fc.oneof({ weight: 4, arbitrary: scalar }, object(leafy), items);
 
-/** Without lists in lists: see the table of differences in docs/data-sources.md. */
+/** Without lists in lists: see the table of differences in docs/reference/data-sources.md. */
 export const document = fc.dictionary(fc.constantFrom(...NAMES, "tags"), value, {
   maxKeys: 4,
   noNullPrototype: true,

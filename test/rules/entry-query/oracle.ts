@@ -35,7 +35,7 @@ export async function foundBySql(
   return queries.map((_, at) => rows.map(({ found }) => found[at]!));
 }
 
-/** What sift and MongoDB's rules, as mingo has them, read differently; MongoDB's are ours. docs/data-sources.md has the reasons. */
+/** What sift and MongoDB's rules, as mingo has them, read differently; MongoDB's are ours. docs/reference/data-sources.md has the reasons. */
 const UNLIKE_SIFT = /\.\d/;
 
 export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
