@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
@@ -26,8 +26,8 @@ const PAGES = {
     entry: "src/web/studio/page.tsx",
     title: "Studio · App Actions",
     asks: { all: ["/v1/session"], signedIn: ["/v1/apps"] },
-    core: "src/web/studio/studio.tsx",
-    next: "src/web/studio/actions-page.tsx",
+    core: "src/web/studio/shell/studio.tsx",
+    next: "src/web/studio/actions/actions-page.tsx",
   },
 };
 
@@ -38,7 +38,7 @@ const WORKERS = {
   editor: "monaco-editor/esm/vs/editor/editor.worker.js",
   json: "monaco-editor/esm/vs/language/json/json.worker.js",
   graphql: "monaco-graphql/esm/graphql.worker.js",
-  javascript: "src/web/studio/code-worker.ts",
+  javascript: "src/web/studio/actions/code-worker.ts",
 };
 
 const COMMON = {
@@ -70,7 +70,7 @@ const partsImportTheCore = {
   name: "parts-import-the-core",
   setup(bundler) {
     bundler.onResolve({ filter: /^\./ }, async ({ kind, path, resolveDir, importer }) => {
-      if (kind !== "dynamic-import" || dirname(importer) !== join(ROOT, "src/web/studio")) return undefined;
+      if (kind !== "dynamic-import" || !importer.startsWith(join(ROOT, "src/web/studio/"))) return undefined;
       const { path: file, errors } = await bundler.resolve(path, { kind: "import-statement", resolveDir, importer });
       return errors.length > 0 ? { errors } : { path: relative(ROOT, file), namespace: PART };
     });

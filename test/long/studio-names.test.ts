@@ -1,7 +1,7 @@
 /** Studio with a name or a text of an attacker wherever it takes one: on every page it is text, and no page is wider for it. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { VIEW_NAMES } from "../../src/web/studio/views.js";
+import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
 import { COUNT_FETCHES, kindOfPlace, linksOn, settle } from "../web/studio-crawl.js";

@@ -1,6 +1,6 @@
 /** What Studio warns of before everyone may read it, and what it leaves alone. */
 import { expect } from "chai";
-import { looksSecret } from "../../src/web/studio/looks-secret.js";
+import { looksSecret } from "../../src/web/studio/settings/looks-secret.js";
 
 const SECRET: [key: string, value: unknown][] = [
   ["smtpPassword", "x"],

@@ -4,10 +4,10 @@ import { expect } from "chai";
 import { declarationsOf } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
-import { type Finding, isFault, textOf } from "../../src/web/studio/code-findings.js";
-import { actionTypes, COMPILER_OPTIONS, loosened } from "../../src/web/studio/code-types.js";
-import { TEMPLATES } from "../../src/web/studio/templates.js";
-import { type Compiler, withTypedContext } from "../../src/web/studio/typed-code.js";
+import { type Finding, isFault, textOf } from "../../src/web/studio/actions/code-findings.js";
+import { actionTypes, COMPILER_OPTIONS, loosened } from "../../src/web/studio/actions/code-types.js";
+import { TEMPLATES } from "../../src/web/studio/actions/templates.js";
+import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";
 
 const FILE = "inmemory://model/1";
 const ALL = packages.map(({ name }) => name);

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { VIEW_NAMES } from "../../src/web/studio/views.js";
+import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 import { studioPage } from "./studio-page.js";

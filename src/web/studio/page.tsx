@@ -14,11 +14,11 @@ import { useCallback, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, linkPageOf } from "./accounts/link-pages.js";
 import { watchSession } from "./accounts/renewal.js";
-import { placeOf } from "./place.js";
-import { ROUTES } from "./routes.js";
-import type { Session } from "./session.js";
-import { SignIn } from "./sign-in.js";
-import { Studio } from "./studio.js";
+import { placeOf } from "./shell/place.js";
+import { ROUTES } from "./shell/routes.js";
+import type { Session } from "./shell/session.js";
+import { SignIn } from "./shell/sign-in.js";
+import { Studio } from "./shell/studio.js";
 
 function Page() {
   const [session, setSession] = useState<Session | null>(null);

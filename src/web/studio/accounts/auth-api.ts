@@ -1,6 +1,6 @@
 /** Requests of signing in and of the own account (`/v1/auth`). They carry no session that could have expired, or begin one. */
 import { serviceAddress } from "../../service-address.js";
-import { ApiError } from "../api.js";
+import { ApiError } from "../shared/api.js";
 
 export interface Person {
   id: number;

@@ -1,7 +1,7 @@
 /** Pages that one-time links open: the first administrator, an invitation, a new passphrase. The token is read from the fragment. */
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
-import type { ApiError } from "../api.js";
+import type { ApiError } from "../shared/api.js";
 import { auth, type SignedIn } from "./auth-api.js";
 import { isLongEnough, NewPassphrase } from "./new-passphrase.js";
 import { hasPasskeys, registerPasskey } from "./passkeys.js";

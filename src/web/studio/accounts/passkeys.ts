@@ -3,7 +3,7 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/browser";
-import { ApiError } from "../api.js";
+import { ApiError } from "../shared/api.js";
 import { auth, type Passkey, type SignedIn } from "./auth-api.js";
 
 /** False in a browser without passkeys, and at an IP address, where browsers reject them. */

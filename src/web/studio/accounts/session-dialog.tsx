@@ -1,7 +1,7 @@
 /** Sign-in over the page when the session has expired: nothing that is unsaved is lost, and the interrupted request is sent again. */
 import { useEffect, useState } from "react";
-import { Modal } from "../modal.js";
-import { presentKind } from "../session.js";
+import { Modal } from "../shared/modal.js";
+import { presentKind } from "../shell/session.js";
 import { onExpiry, resume } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 

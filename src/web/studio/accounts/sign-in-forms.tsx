@@ -1,7 +1,7 @@
 /** Ways to sign in: e-mail address and passphrase, passkey, OpenID provider, token; and the request for a reset link. */
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
-import { type ApiError, asApiError } from "../api.js";
-import { signInByToken } from "../session.js";
+import { type ApiError, asApiError } from "../shared/api.js";
+import { signInByToken } from "../shell/session.js";
 import { auth, type Provider, providerAddress, type SignedIn, signInFault } from "./auth-api.js";
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 

@@ -1,0 +1,266 @@
+/** The own account: name, passphrase, passkeys, OpenID providers, sessions. */
+import { type FormEvent, useCallback, useState } from "react";
+import { ago } from "../shared/format.js";
+import { type Loaded, useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { auth, type Identity, type Passkey, type Person, type PersonSession, type Provider } from "./auth-api.js";
+import { isLongEnough } from "./new-passphrase.js";
+import { hasPasskeys, registerPasskey } from "./passkeys.js";
+
+interface Account {
+  user: Person;
+  /** null: the browser is signed in with a token, which manages no account. */
+  own: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
+}
+
+async function readAccount(): Promise<Account> {
+  const { user } = await auth<{ user: Person }>("GET", "session");
+  const lists = Promise.all([
+    auth<{ sessions: PersonSession[] }>("GET", "sessions"),
+    auth<{ passkeys: Passkey[] }>("GET", "passkeys"),
+    auth<{ identities: Identity[] }>("GET", "identities"),
+    auth<{ providers: Provider[] }>("GET", "providers"),
+  ]);
+  const own = await lists.then(
+    ([a, b, c, d]) => ({ ...a, ...b, ...c, ...d }),
+    (error: { status?: string }) => {
+      if (error.status === "FORBIDDEN") return null;
+      throw error;
+    },
+  );
+  return { user, own };
+}
+
+type Change = Loaded<Account>["change"];
+interface PartProps {
+  account: Account & { own: NonNullable<Account["own"]> };
+  change: Change;
+  busy: boolean;
+}
+
+function Name({ account: { user }, change, busy }: PartProps) {
+  const [names, setNames] = useState({ firstName: user.firstName, lastName: user.lastName });
+  const isSame = names.firstName === user.firstName && names.lastName === user.lastName;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void change(() => auth("PUT", "account", names));
+  };
+  return (
+    <form className="row" onSubmit={submit}>
+      {(["firstName", "lastName"] as const).map((name) => (
+        <input
+          key={name}
+          aria-label={name === "firstName" ? "First name" : "Last name"}
+          value={names[name]}
+          onChange={(event) => setNames({ ...names, [name]: event.target.value })}
+        />
+      ))}
+      <button type="submit" disabled={busy || isSame}>
+        Save the name
+      </button>
+      <span className="hint">{user.email}</span>
+    </form>
+  );
+}
+
+function Passphrase({ change, busy }: PartProps) {
+  const [currentPassphrase, setCurrent] = useState("");
+  const [passphrase, setPassphrase] = useState("");
+  const [isChanged, setChanged] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const body = { passphrase, ...(currentPassphrase !== "" && { currentPassphrase }) };
+    const changed = await change(() => auth("PUT", "account", body));
+    setChanged(changed !== null);
+    if (changed === null) return;
+    setCurrent("");
+    setPassphrase("");
+  };
+  return (
+    <form className="row" onSubmit={(event) => void submit(event)}>
+      <input
+        type="password"
+        autoComplete="current-password"
+        aria-label="Current passphrase"
+        placeholder="current passphrase"
+        value={currentPassphrase}
+        onChange={(event) => setCurrent(event.target.value)}
+      />
+      <input
+        type="password"
+        autoComplete="new-password"
+        aria-label="New passphrase"
+        placeholder="new, at least 12 characters"
+        value={passphrase}
+        onChange={(event) => setPassphrase(event.target.value)}
+      />
+      <button type="submit" disabled={busy || !isLongEnough(passphrase)}>
+        Change the passphrase
+      </button>
+      <span className="hint" role="status">
+        {isChanged ? "Changed. Your other sessions have ended." : "Leave the current one empty if you have none."}
+      </span>
+    </form>
+  );
+}
+
+function Passkeys({ account: { own }, change, busy, ask }: PartProps & Pick<PageProps, "ask">) {
+  const [name, setName] = useState("");
+  const add = async (event: FormEvent) => {
+    event.preventDefault();
+    if (await change(() => registerPasskey(name.trim() || "Passkey"))) setName("");
+  };
+  const remove = async (passkey: Passkey) => {
+    const text = "It signs in no more. Delete it on your device too.";
+    if (!(await ask({ title: `Remove ${passkey.name}?`, text, yes: "Remove", danger: true }))) return;
+    await change(() => auth("DELETE", `passkeys/${passkey.id}`));
+  };
+  return (
+    <>
+      {hasPasskeys() ? (
+        <form className="row" onSubmit={(event) => void add(event)}>
+          <input
+            aria-label="Name of the passkey"
+            placeholder="for example: laptop"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+          <button type="submit" disabled={busy}>
+            Add a passkey
+          </button>
+        </form>
+      ) : (
+        <p className="hint">Passkeys need a host name over https, or http://localhost.</p>
+      )}
+      <ul className="records">
+        {own.passkeys.map((passkey) => (
+          <li key={passkey.id}>
+            <b className="grow">{passkey.name}</b>
+            <span className="hint">{passkey.lastUsedAt ? `used ${ago(passkey.lastUsedAt)}` : "not used yet"}</span>
+            <button
+              type="button"
+              className="quiet danger-text"
+              aria-label={`Remove ${passkey.name}`}
+              onClick={() => void remove(passkey)}
+            >
+              Remove
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Identities({ account: { own }, change }: PartProps) {
+  const nameOf = (id: string) => own.providers.find((provider) => provider.id === id)?.name ?? id;
+  const link = (id: string) =>
+    void change(async () => {
+      const next = location.pathname + location.hash;
+      const { url } = await auth<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
+      location.assign(url);
+    });
+  return (
+    <>
+      <p className="row">
+        {own.providers.map(({ id, name }) => (
+          <button key={id} type="button" onClick={() => link(id)}>
+            Link {name}
+          </button>
+        ))}
+      </p>
+      <ul className="records">
+        {own.identities.map(({ id, provider, issuer }) => (
+          <li key={id}>
+            <b>{nameOf(provider)}</b>
+            <span className="hint grow">{issuer}</span>
+            <button
+              type="button"
+              className="quiet danger-text"
+              aria-label={`Unlink ${nameOf(provider)}`}
+              onClick={() => void change(() => auth("DELETE", `identities/${id}`))}
+            >
+              Unlink
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Sessions({ account: { own }, change, busy }: PartProps) {
+  return (
+    <>
+      <ul className="records">
+        {own.sessions.map(({ id, device, address, lastUsedAt, isCurrent }) => (
+          <li key={id}>
+            <b>{device}</b>
+            <span className="hint grow">{address}</span>
+            <span className="hint">{isCurrent ? "this session" : `used ${ago(lastUsedAt)}`}</span>
+            {!isCurrent && (
+              <button
+                type="button"
+                className="quiet danger-text"
+                aria-label={`End the session of ${device}`}
+                onClick={() => void change(() => auth("DELETE", `sessions/${id}`))}
+              >
+                End
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {own.sessions.length > 1 && (
+        <p>
+          <button type="button" disabled={busy} onClick={() => void change(() => auth("DELETE", "sessions"))}>
+            End all other sessions
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+export function AccountPage({ api, ask }: Pick<PageProps, "api" | "ask">) {
+  const read = useCallback(readAccount, []);
+  const { value, fault, busy, change } = useLoaded(api, read);
+  const part = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
+    value?.own && (
+      <section aria-labelledby={id}>
+        <h3 id={id}>{title}</h3>
+        {content({ account: { ...value, own: value.own }, change, busy })}
+      </section>
+    );
+  return (
+    <div className="app-page">
+      <section className="app-part account" aria-labelledby="account">
+        <h2 id="account">Account</h2>
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        {value && !value.own && (
+          <p>
+            You are signed in with a token of {value.user.firstName} {value.user.lastName}. Sign in with an account to
+            manage it.
+          </p>
+        )}
+        {part("account-name", "Name", (props) => (
+          <Name key={`${props.account.user.firstName} ${props.account.user.lastName}`} {...props} />
+        ))}
+        {part("account-passphrase", "Passphrase", (props) => (
+          <Passphrase {...props} />
+        ))}
+        {part("account-passkeys", "Passkeys", (props) => (
+          <Passkeys {...props} ask={ask} />
+        ))}
+        {value?.own &&
+          value.own.providers.length > 0 &&
+          part("account-providers", "OpenID providers", (props) => <Identities {...props} />)}
+        {part("account-sessions", "Sessions", (props) => (
+          <Sessions {...props} />
+        ))}
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+/** Sentences that say which pages can run an action by its name. Read it to change a wording; it knows no form and no service. */
+import type { ActionAccess, TriggerType } from "../../../data/action-types.js";
+
+type Who = "everyone" | "signedIn" | "editors" | "user";
+
+export const WHO_LABELS: Record<Who, string> = {
+  everyone: "Everyone",
+  signedIn: "Signed-in app users",
+  user: "App users who meet a rule",
+  editors: "Editors, in the viewer",
+};
+
+const SENTENCES: Record<Who, string> = {
+  everyone: "Every visitor of the live app can run it by its name.",
+  signedIn: "Visitors who are signed in as app users can run it by its name.",
+  user: "Signed-in app users who meet its rule can run it by its name.",
+  editors: "No visitor of the live app can run it; editors can, in the viewer.",
+};
+
+const whoOf = (access: ActionAccess | null): Who =>
+  access === null ? "everyone" : typeof access === "string" ? access : "user";
+
+export const accessSentence = (who: Who): string => SENTENCES[who];
+
+interface Published {
+  access: unknown;
+  environment: string;
+  triggers: readonly { trigger: TriggerType }[];
+}
+
+/** Says who can run the live version once this state of the action is published. */
+export function publishedSentence({ access, environment, triggers }: Published): string {
+  if (environment === "client") return "It runs in the pages of visitors; the service runs it for nobody.";
+  if (!triggers.some(({ trigger }) => trigger === "manual"))
+    return "No visitor can run it by its name, because it has no on-demand trigger.";
+  return accessSentence(whoOf(access as ActionAccess | null));
+}
+
+export const APP_SENTENCE =
+  "Publishing the app opens its page to every visitor, who can run each published on-demand action whose access includes them.";

@@ -1,0 +1,190 @@
+/** The list of actions: found by search, walked by arrow keys, each with its state at a glance. */
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { ago, exact } from "../shared/format.js";
+import type { ActionSummary, PublishedCopy } from "../shared/model.js";
+import type { Navigation } from "../shell/place.js";
+import { Changes } from "../shell/role.js";
+import type { Actions } from "./use-actions.js";
+
+/** A person has stopped typing. */
+const TYPED_MS = 250;
+
+function matches({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
+  const kinds = triggers.map(({ trigger }) => trigger);
+  const text = [name, description, environment, ...kinds].join(" ").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+interface Publication {
+  className: string;
+  text: string;
+  title: string;
+}
+
+function publication(action: ActionSummary, copy: PublishedCopy | undefined): Publication {
+  if (!copy) return { className: "", text: "draft", title: "not published" };
+  if (Date.parse(action.updatedAt) <= Date.parse(copy.updatedAt)) {
+    return { className: "live", text: "live", title: "published as it is" };
+  }
+  return { className: "behind", text: "changed", title: "live, and changed since it was published" };
+}
+
+function lastRun(action: ActionSummary, copy: PublishedCopy | undefined): string | null {
+  const times = [action.lastRunAt, copy?.lastRunAt ?? null].filter((time) => time !== null);
+  return times.sort().at(-1) ?? null;
+}
+
+interface RowProps {
+  action: ActionSummary;
+  copy: PublishedCopy | undefined;
+  current: boolean;
+  open: () => void;
+}
+
+function Row({ action, copy, current, open }: RowProps) {
+  const { name, active, environment, triggers } = action;
+  const { className, text, title } = publication(action, copy);
+  const ran = lastRun(action, copy);
+  const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    // Opened by its address it may be far down.
+    if (current) row.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
+  return (
+    <li ref={row}>
+      <button type="button" className="action" aria-current={current ? "true" : undefined} onClick={open}>
+        <span className="action-name">
+          <span className={active ? "dot on" : "dot"} title={active ? "active" : "inactive"} />
+          <b>{name}</b>
+          {!active && <span className="unseen">inactive</span>}
+          <span className={`chip ${className}`} title={title}>
+            {text}
+          </span>
+        </span>
+        <span className="action-facts">
+          <span>
+            {environment}
+            {kinds && ` · ${kinds}`}
+          </span>
+          <span title={ran ? `last run ${exact(ran)}` : undefined}>{ran ? ago(ran) : "never run"}</span>
+        </span>
+      </button>
+    </li>
+  );
+}
+
+/** Moves the focus among the rows, and between them and the search box. */
+function walk(event: KeyboardEvent<HTMLElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step === undefined) return;
+  const stops = [...event.currentTarget.querySelectorAll<HTMLElement>("input, .action")];
+  const next = stops[stops.indexOf(document.activeElement as HTMLElement) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+interface ActionListProps {
+  actions: Actions;
+  selected: number | "new" | null;
+  go: Navigation["go"];
+}
+
+/** Of a list that is longer than what is here: found by the service. */
+function useFound({ find }: Actions, search: string): ActionSummary[] | null {
+  const [found, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
+  useEffect(() => {
+    let over = false;
+    const timer = setTimeout(() => {
+      const asked = find(search.trim()) ?? Promise.resolve(null);
+      void asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
+    }, TYPED_MS);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }, [find, search]);
+  // What another search has found is no answer to this one.
+  return found?.of === search ? found.actions : null;
+}
+
+export function ActionList({ actions, selected, go }: ActionListProps) {
+  const { list, fault, copyOf, reload } = actions;
+  const [search, setSearch] = useState("");
+  const elsewhere = useFound(actions, search);
+  const box = useRef<HTMLInputElement>(null);
+  const found = useMemo(() => {
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    const here = list?.actions.filter((action) => matches(action, words)) ?? [];
+    const ids = new Set(here.map(({ id }) => id));
+    return [...here, ...(words.length > 0 ? (elsewhere ?? []) : []).filter(({ id }) => !ids.has(id))];
+  }, [list, search, elsewhere]);
+
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (event.key !== "/" || isTyping(event.target)) return;
+      box.current?.focus();
+      event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+
+  return (
+    <section className="action-list" aria-label="Actions" onKeyDown={walk}>
+      <div className="list-head">
+        <input
+          ref={box}
+          type="search"
+          placeholder="Search   /"
+          aria-label="Search actions"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <Changes>
+          <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
+            New
+          </button>
+        </Changes>
+      </div>
+      {fault && (
+        <p className="fault" role="alert">
+          {fault.message}{" "}
+          <button type="button" className="link" onClick={() => void reload()}>
+            Try again
+          </button>
+        </p>
+      )}
+      {list && found.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
+      <ul>
+        {selected === "new" && (
+          <li>
+            <span className="action" aria-current="true">
+              <b>New action</b>
+            </span>
+          </li>
+        )}
+        {found.map((action) => (
+          <Row
+            key={action.id}
+            action={action}
+            copy={copyOf(action.id)}
+            current={action.id === selected}
+            open={() => go({ item: String(action.id) })}
+          />
+        ))}
+      </ul>
+      {list && list.total > list.actions.length && (
+        <p className="hint">
+          {search === ""
+            ? `The newest ${list.actions.length} of ${list.total}: search for the others.`
+            : `Searched all ${list.total}.`}
+        </p>
+      )}
+    </section>
+  );
+}

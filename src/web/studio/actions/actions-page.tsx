@@ -1,0 +1,97 @@
+/** The app's actions: the list, and the one that is open in its workspace. */
+import { type ReactNode, useCallback, useState } from "react";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf, idOf, type Navigation, type Place } from "../shell/place.js";
+import { mayEdit, useRole } from "../shell/role.js";
+import { ActionList } from "./action-list.js";
+import { OperatedAction } from "./operated-action.js";
+import { TEMPLATES } from "./templates.js";
+import { Workspace } from "./workspace.js";
+
+function Welcome({ appId, none }: { appId: number; none: boolean }) {
+  if (!mayEdit(useRole())) {
+    return (
+      <div className="welcome">
+        <h2>{none ? "No action yet" : "Choose an action"}</h2>
+      </div>
+    );
+  }
+  return (
+    <div className="welcome">
+      <h2>{none ? "No action yet" : "Choose an action"}</h2>
+      <p>{none ? "Begin the first one with one of these:" : "Pick one on the left, or begin a new one:"}</p>
+      <ul className="templates">
+        {Object.entries(TEMPLATES).map(([template, { label, text }]) => (
+          <li key={template}>
+            <a className="button" href={hrefOf({ appId, view: "actions", item: "new", query: { template } })}>
+              <b>{label}</b>
+              <span className="hint">{text}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <kbd>Alt N</kbd> new <kbd>/</kbd> search <kbd>Ctrl S</kbd> save <kbd>Ctrl Enter</kbd> run <kbd>Ctrl K</kbd> all
+        commands
+      </p>
+    </div>
+  );
+}
+
+/** Tells workspaces apart. One that has just created its action keeps its key, and with it its run and its panels. */
+function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
+  const [made, setMade] = useState<{ item: string; key: string } | null>(null);
+  const [turn, setTurn] = useState(0);
+  const fresh = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
+  const onCreated = useCallback(
+    (id: number) => {
+      setMade({ item: String(id), key: fresh });
+      setTurn(turn + 1);
+      go({ item: String(id) }, { force: true });
+    },
+    [go, turn, fresh],
+  );
+  return { key: item === "new" ? fresh : made?.item === item ? made.key : item, onCreated };
+}
+
+interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
+  children?: ReactNode;
+}
+
+/** The list beside what a person with few rights sees of the chosen action. */
+function Chosen({ app, place, actions, go, children }: ChosenProps) {
+  return (
+    <div className={children ? "actions-view" : "actions-view choosing"}>
+      <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
+      {children ?? (
+        <div className="welcome">
+          <h2>{actions.list?.actions.length === 0 ? "No action yet" : "Choose an action"}</h2>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function OperatedActions(props: PageProps) {
+  const { place, actions } = props;
+  const action = actions.list?.actions.find(({ id }) => id === idOf(place.item));
+  return <Chosen {...props}>{action && <OperatedAction key={action.id} {...props} action={action} />}</Chosen>;
+}
+
+export function ActionsPage(props: PageProps) {
+  const { app, place, go, actions, role } = props;
+  const actionId = place.item === "new" ? "new" : idOf(place.item);
+  const { key, onCreated } = useWorkspaceKey(place, go);
+  if (role === "operator") return <OperatedActions {...props} />;
+  if (role === "reader" && actionId === "new") return <Chosen {...props} />;
+  return (
+    <div className={actionId === null ? "actions-view choosing" : "actions-view"}>
+      <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
+      {actionId === null ? (
+        <Welcome appId={app.id} none={actions.list?.actions.length === 0} />
+      ) : (
+        <Workspace key={key} {...props} id={actionId} onCreated={onCreated} />
+      )}
+    </div>
+  );
+}

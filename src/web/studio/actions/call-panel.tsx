@@ -1,0 +1,213 @@
+/** How other programs call the action: its addresses with their secret, requests to copy, and the last requests that came. */
+import { useCallback, useEffect, useState } from "react";
+import { serviceAddress } from "../../service-address.js";
+import { ReadCalls, RotateTriggerSecret } from "../documents.js";
+import { useLog } from "../runs/use-log.js";
+import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import type { Ask } from "../shared/confirm.js";
+import { CopyButton } from "../shared/copy-button.js";
+import { ago, exact } from "../shared/format.js";
+import type { Action, Calls, LogEntry } from "../shared/model.js";
+import { hrefOf } from "../shell/place.js";
+import { type CallExample, endpointExample, runExamples } from "./call-texts.js";
+import type { Actions } from "./use-actions.js";
+
+interface CallPanelProps {
+  api: Api;
+  appId: number;
+  ask: Ask;
+  saved: Action;
+  actions: Actions;
+  /** The draft and the live version. */
+  ids: number[];
+  payload: string;
+  /** Shows a payload in the panel Run. */
+  takePayload: (text: string) => void;
+}
+
+type Trigger = Action["triggers"][number];
+
+const isHttp = ({ trigger }: Trigger): boolean => trigger === "http";
+
+/** Addresses and refusals, read again after each save, and when a request has come. */
+function useCalls(api: Api, appId: number, { id, updatedAt }: Action, newest: number | undefined) {
+  const [calls, setCalls] = useState<Calls | null>(null);
+  const [fault, setFault] = useState<ApiError | null>(null);
+  const load = useCallback(async () => {
+    try {
+      setCalls(await api.ask(ReadCalls, { appId, id }));
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error));
+    }
+  }, [api, appId, id]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a save changes addresses, a request refusals
+  useEffect(() => void load(), [load, updatedAt, newest]);
+  return { calls, fault, load };
+}
+
+function Example({ name, curl, javascript }: CallExample) {
+  return (
+    <details className="call-example">
+      <summary className="mono">{name}</summary>
+      {[
+        ["curl", curl],
+        ["JavaScript", javascript],
+      ].map(([language, text]) => (
+        <div key={language}>
+          <p className="row">
+            <span className="grow">{language}</span>
+            <CopyButton className="quiet small" text={() => text!} />
+          </p>
+          <pre className="result">{text}</pre>
+        </div>
+      ))}
+    </details>
+  );
+}
+
+function Address({ label, url }: { label: string; url: string }) {
+  return (
+    <p className="row call-address">
+      <span className="hint">{label}</span>
+      <code className="grow">{url}</code>
+      <CopyButton className="quiet small" text={() => url} />
+    </p>
+  );
+}
+
+interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "ask" | "saved" | "payload"> {
+  endpoints: NonNullable<Calls["action"]>["endpoints"];
+  reload: () => Promise<void>;
+}
+
+function Endpoints({ api, appId, ask, saved, payload, endpoints, reload }: EndpointsProps) {
+  const [fault, setFault] = useState<string | null>(null);
+  const triggers = saved.triggers.filter(isHttp);
+  const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
+  const rotate = async () => {
+    const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
+    if (!(await ask({ title: "Replace the secret?", text, yes: "Replace", danger: true }))) return;
+    try {
+      await api.ask(RotateTriggerSecret, { appId, id: saved.id });
+      setFault(null);
+      await reload();
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  if (!endpoints || endpoints.length === 0) {
+    return <p className="hint">To give this action an address of its own, add the trigger “On an HTTP request”.</p>;
+  }
+  return (
+    <>
+      {endpoints.map((endpoint, at) => (
+        <section key={`${endpoint.method} ${endpoint.draftUrl}`} aria-label={`Address ${at + 1}`}>
+          <Address label={`${endpoint.method ?? "any method"}, live`} url={endpoint.url} />
+          <Address label="draft, with an editor's credential" url={endpoint.draftUrl} />
+          <Example {...endpointExample(endpoint, triggers[at]?.where?.auth?.type ?? "none", payload)} />
+        </section>
+      ))}
+      {hasSecret && (
+        <p className="row">
+          <button type="button" onClick={() => void rotate()}>
+            Replace the secret
+          </button>
+        </p>
+      )}
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </>
+  );
+}
+
+function Refusals({ refused }: { refused: Calls["refused"] }) {
+  if (refused.length === 0) return null;
+  return (
+    <ul className="rows" aria-label="Refused requests">
+      {refused.map(({ status, reason, count, lastAt, lastAddress }) => (
+        <li key={`${status} ${reason}`} className="fault">
+          {count} refused: {reason}. The last one <time title={exact(lastAt)}>{ago(lastAt)}</time>
+          {lastAddress && ` from ${lastAddress}`} <code>{status}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The request in a payload of an HTTP trigger; null for other payloads. */
+function requestIn({ payload }: LogEntry): { method: string; path: string } | null {
+  const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };
+  return trigger === "http" && request ? request : null;
+}
+
+function Requests({
+  entries,
+  appId,
+  takePayload,
+}: Pick<CallPanelProps, "appId" | "takePayload"> & { entries: LogEntry[] }) {
+  const requests = entries.flatMap((entry) => {
+    const request = requestIn(entry);
+    return request ? [{ entry, request }] : [];
+  });
+  if (requests.length === 0) return <p className="hint">No requests yet. They appear here as their runs end.</p>;
+  return (
+    <ul className="rows" aria-label="Last requests">
+      {requests.slice(0, 20).map(({ entry, request }) => (
+        <li key={entry.id} className="row">
+          <span className={entry.type === "app.task.completed" ? "state completed" : "state failed"}>
+            {entry.type === "app.task.completed" ? "✓" : "✕"}
+          </span>
+          <code className="grow">
+            {request.method} {request.path}
+          </code>
+          <time title={exact(entry.createdAt)}>{ago(entry.createdAt)}</time>
+          <button
+            type="button"
+            className="quiet small"
+            onClick={() => takePayload(JSON.stringify(entry.payload, null, 2))}
+          >
+            Use as test payload
+          </button>
+        </li>
+      ))}
+      <li>
+        <a href={hrefOf({ appId, view: "runs", query: { trigger: "http" } })}>All runs of HTTP requests</a>
+      </li>
+    </ul>
+  );
+}
+
+export function CallPanel(props: CallPanelProps) {
+  const { api, appId, saved, actions, ids, payload } = props;
+  const { entries } = useLog({ api, appId, tail: actions.tail, ids, failuresOnly: false });
+  const { calls, fault, load } = useCalls(api, appId, saved, entries?.[0]?.id);
+  const isOnDemand = saved.triggers.some(({ trigger }) => trigger === "manual");
+  return (
+    <section className="call-panel" aria-label="Call this action">
+      {fault && (
+        <p className="fault" role="alert">
+          {fault.message}
+        </p>
+      )}
+      <h3>Addresses</h3>
+      <Endpoints {...props} endpoints={calls?.action?.endpoints ?? null} reload={load} />
+      {saved.triggers.some(isHttp) && (
+        <>
+          <h3>Last requests</h3>
+          <Refusals refused={calls?.refused ?? []} />
+          <Requests {...props} entries={entries ?? []} />
+        </>
+      )}
+      <h3>With a token</h3>
+      {isOnDemand ? (
+        runExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((one) => (
+          <Example key={one.name} {...one} />
+        ))
+      ) : (
+        <p className="hint">Running with a token needs the trigger “On demand”.</p>
+      )}
+    </section>
+  );
+}

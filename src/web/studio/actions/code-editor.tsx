@@ -1,0 +1,218 @@
+/** The code in Monaco: JavaScript coloured, the refused place marked. Knows no action. */
+import "../../monaco-workers.js";
+import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
+import { language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
+import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
+import { type RefObject, useEffect, useRef, useState } from "react";
+import type { CodeProblem } from "../shared/model.js";
+import { mayEdit, useRole } from "../shell/role.js";
+import { findFaults, setTypes } from "./code-check.js";
+import type { CodeTypes } from "./use-code-types.js";
+import type { PlaceInCode } from "./use-place-in-code.js";
+
+interface CodeEditorProps {
+  code: string;
+  onChange: (code: string) => void;
+  fault: { message: string; at: { line: number; column: number } | null } | null;
+  /** What a save would be refused for, found while one types. */
+  problems: readonly CodeProblem[];
+  types: CodeTypes;
+  /** A place to go to; each object once. */
+  at: PlaceInCode | null;
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+const surface = (background: string, gutter: string) => ({
+  "editor.background": background,
+  "editorGutter.background": background,
+  "editorLineNumber.foreground": gutter,
+});
+monaco.editor.defineTheme("studio-light", {
+  base: "vs",
+  inherit: true,
+  rules: [],
+  colors: surface("#ffffff", "#59626f"),
+});
+monaco.editor.defineTheme("studio-dark", {
+  base: "vs-dark",
+  inherit: true,
+  rules: [],
+  colors: surface("#14171c", "#a0a9b6"),
+});
+const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio-light");
+dark.addEventListener("change", wear);
+wear();
+
+// Monaco rejects what it had under way when an editor goes, and nobody is there to hear it.
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
+});
+
+const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
+  language: "javascript",
+  ariaLabel: "Code. Tab indents; Control M lets Tab leave the editor.",
+  automaticLayout: true,
+  fontSize: 13,
+  lineHeight: 20,
+  fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
+  minimap: { enabled: false },
+  overviewRulerBorder: false,
+  hideCursorInOverviewRuler: true,
+  padding: { top: 10, bottom: 10 },
+  lineNumbersMinChars: 3,
+  // Dimmed, as it is otherwise, the last number is too faint to read.
+  renderFinalNewline: "on",
+  renderLineHighlight: "line",
+  scrollBeyondLastLine: false,
+  stickyScroll: { enabled: false },
+  fixedOverflowWidgets: true,
+  tabSize: 2,
+};
+
+const MARKS = "service";
+const PROBLEMS = "problems";
+const PAUSE_MS = 400;
+/** Whoever only looks is shown later what TypeScript finds: to start it takes a second of a processor, and whatever was clicked goes first. */
+const LOOKING_MS = 2_000;
+
+/** Code that is only looked at: coloured, and no more. */
+const READ_ONLY = "javascript-to-read";
+monaco.languages.register({ id: READ_ONLY });
+monaco.languages.setMonarchTokensProvider(READ_ONLY, language);
+
+/** From there to the end of its line. */
+function markAt(
+  model: monaco.editor.ITextModel,
+  { line, column }: PlaceInCode,
+  message: string,
+): monaco.editor.IMarkerData {
+  const startLineNumber = Math.min(line, model.getLineCount());
+  const endColumn = model.getLineMaxColumn(startLineNumber);
+  const place = { startLineNumber, startColumn: column, endLineNumber: startLineNumber, endColumn };
+  return { ...place, message, severity: monaco.MarkerSeverity.Error };
+}
+
+function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column }: PlaceInCode): void {
+  editor?.revealLineInCenterIfOutsideViewport(line);
+  editor?.setPosition({ lineNumber: line, column });
+}
+
+/** What TypeScript finds, once the code and the types have stood still. */
+function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>, code: string, types: CodeTypes) {
+  const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
+  const [isDue, setDue] = useState(false);
+  useEffect(() => {
+    const begin = () => setDue(true);
+    const due = setTimeout(begin, LOOKING_MS);
+    const focused = editor.current?.onDidFocusEditorText(begin);
+    return () => {
+      clearTimeout(due);
+      focused?.dispose();
+    };
+  }, [editor]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the model holds the code
+  useEffect(() => {
+    if (!isDue) return;
+    let isOver = false;
+    const due = setTimeout(() => {
+      const judged = editor.current?.getModel();
+      if (!judged) return;
+      findFaults(judged, types).then(
+        (found) => isOver || setFaults(found),
+        // The editor has gone, and its worker with it.
+        () => undefined,
+      );
+    }, PAUSE_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(due);
+    };
+  }, [isDue, editor, code, types]);
+  return faults;
+}
+
+export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeEditorProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
+  const changed = useRef(onChange);
+  changed.current = onChange;
+  /** Texts that have not come back yet. */
+  const reported = useRef<string[]>([]);
+  useEffect(() => {
+    if (!host.current) return;
+    const made = monaco.editor.create(host.current, { ...OPTIONS, value: "" });
+    editor.current = made;
+    const listening = made.onDidChangeModelContent(() => {
+      reported.current.push(made.getValue());
+      changed.current(reported.current.at(-1)!);
+    });
+    return () => {
+      listening.dispose();
+      made.getModel()?.dispose();
+      made.dispose();
+    };
+  }, []);
+  const readOnly = !mayEdit(useRole());
+  useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
+  const faults = useFaults(editor, code, types);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    // What the editor reported itself comes back, perhaps when more has been typed; only a loaded or restored text replaces it.
+    const place = reported.current.indexOf(code);
+    if (place >= 0) reported.current.splice(0, place + 1);
+    if (!model || place >= 0 || model.getValue() === code) return;
+    if (model.getValue() === "") model.setValue(code);
+    else {
+      // Undo brings back what was there before.
+      model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
+      model.pushStackElement();
+    }
+    reported.current = [];
+  }, [code]);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    if (!model) return;
+    const { line = 1, column = 1 } = fault?.at ?? {};
+    monaco.editor.setModelMarkers(model, MARKS, fault ? [markAt(model, { line, column }, fault.message)] : []);
+    if (fault) goTo(editor.current, { line, column });
+  }, [fault]);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    if (!model) return;
+    const refused = problems.map((one) => markAt(model, one, one.message));
+    // Of a line that a save would be refused for, the service's word is enough.
+    const others = faults.filter((one) => !problems.some(({ line }) => line === one.startLineNumber));
+    monaco.editor.setModelMarkers(model, PROBLEMS, [...refused, ...others]);
+  }, [problems, faults]);
+
+  useEffect(() => setTypes(types.library, types), [types]);
+
+  useEffect(() => {
+    if (!at) return;
+    goTo(editor.current, at);
+    editor.current?.focus();
+  }, [at]);
+
+  return <div ref={host} className="code-editor" />;
+}
+
+/** Two codes side by side, one below the other where it is narrow. Neither can be changed. */
+export function CodeCompare({ before, after }: { before: string; after: string }) {
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!host.current) return;
+    const made = monaco.editor.createDiffEditor(host.current, { ...OPTIONS, readOnly: true, renderSideBySide: true });
+    const [original, modified] = [before, after].map((code) => monaco.editor.createModel(code, READ_ONLY));
+    made.setModel({ original: original!, modified: modified! });
+    return () => {
+      made.dispose();
+      original!.dispose();
+      modified!.dispose();
+    };
+  }, [before, after]);
+  return <div ref={host} className="code-compare" />;
+}

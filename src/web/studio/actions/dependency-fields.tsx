@@ -1,0 +1,101 @@
+/**
+ * Packages and addresses that an action's code needs, added one at a time, and what each became at the last save. Whether they exist is
+ * the service's to say.
+ */
+import { type KeyboardEvent, useState } from "react";
+import packages from "../../../rules/packages.json";
+import { Field } from "../shared/field.js";
+import { sized } from "../shared/format.js";
+import type { FieldsProps } from "./fields-props.js";
+
+/** A name with nothing behind it is none to offer. */
+const OFFERED = packages.filter((entry) => "path" in entry);
+
+/** Packages of npm that many use, to choose from; any other is typed. */
+const POPULAR =
+  "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
+  "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
+
+/** In the words of a line under the dependency; "" where there is nothing to tell. */
+function told({
+  version,
+  licence,
+  bytes,
+  global,
+  usesEval,
+  changed,
+  unreached,
+}: FieldsProps["assets"][number]): string {
+  if (unreached)
+    return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
+  const parts = [version, licence, bytes ? sized(bytes) : null, global ? `in code: ${global}` : null];
+  const change = changed ? "its address serves something else by now; remove and add it to take that" : null;
+  const server = usesEval ? "uses eval: what needs it works on the server alone" : null;
+  return [...parts, server, change].filter(Boolean).join(" · ");
+}
+
+export function DependencyFields({ draft: { dependencies }, assets, fault, change }: FieldsProps) {
+  const [text, setText] = useState("");
+  const set = (all: string[]) => change({ dependencies: all });
+
+  const add = (name: string) => {
+    setText("");
+    if (name !== "" && !dependencies.includes(name)) set([...dependencies, name]);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) add(text.trim());
+  };
+  // A choice from the list arrives as input like any other; a whole name of ours needs no Enter.
+  const onText = (value: string) => (OFFERED.some(({ name }) => name === value) ? add(value) : setText(value));
+
+  return (
+    <Field name="dependencies" label="Dependencies" fault={fault}>
+      {(tied) => (
+        <div className="rows">
+          {dependencies.map((dependency) => (
+            <div key={dependency} className="row dependency">
+              <span className="grow">
+                <code>{dependency}</code>
+                {assets
+                  .filter(({ name }) => name === dependency)
+                  .map((asset) => (
+                    <span key={asset.name} className="hint became">
+                      {told(asset)}
+                    </span>
+                  ))}
+              </span>
+              <button
+                type="button"
+                className="quiet small"
+                aria-label={`Remove ${dependency}`}
+                onClick={() => set(dependencies.filter((name) => name !== dependency))}
+              >
+                ✕
+              </button>
+            </div>
+          ))}
+          <input
+            {...tied}
+            list="packages"
+            placeholder="svc-csv, date-fns@4, https://…"
+            spellCheck={false}
+            value={text}
+            onChange={(event) => onText(event.target.value)}
+            onKeyDown={onKeyDown}
+            onBlur={() => add(text.trim())}
+          />
+          <datalist id="packages">
+            {OFFERED.map(({ name, namespace }) => (
+              <option key={name} value={name}>{`Svc.${namespace}`}</option>
+            ))}
+            {POPULAR.split(" ").map((name) => (
+              <option key={name} value={name}>
+                npm
+              </option>
+            ))}
+          </datalist>
+        </div>
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,61 @@
+/** A difference between two states of an action: fields before and after, then the code line by line. */
+import { shown } from "../shared/format.js";
+import type { Diff } from "../shared/model.js";
+
+const KINDS: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
+
+/** A field as an author wrote it: GraphQL has null for what a trigger does not use. */
+function plain(value: Diff["before"][keyof Diff["before"]]): unknown {
+  if (!Array.isArray(value)) return value;
+  return value.map((item) => {
+    if (typeof item === "string" || !item.where) return typeof item === "string" ? item : { trigger: item.trigger };
+    const given = Object.entries(item.where).filter(([, part]) => part !== null);
+    return { trigger: item.trigger, where: Object.fromEntries(given) };
+  });
+}
+
+/** The lines of a unified diff below its two headings. */
+function linesOf(patch: string): string[] {
+  const lines = patch.replace(/\n$/, "").split("\n");
+  return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
+}
+
+export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff }) {
+  if (fields.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
+  return (
+    <div className="diff">
+      {fields.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">Before</th>
+              <th scope="col">After</th>
+            </tr>
+          </thead>
+          <tbody>
+            {fields
+              .filter((field) => field !== "code")
+              .map((field) => (
+                <tr key={field}>
+                  <th scope="row">{field}</th>
+                  <td className="removed">{shown(plain(before[field]))}</td>
+                  <td className="added">{shown(plain(after[field]))}</td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      )}
+      {code !== null && (
+        <pre>
+          {linesOf(code).map((line, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one diff never move
+            <span key={index} className={KINDS[line[0] ?? ""] ?? ""}>
+              {`${line}\n`}
+            </span>
+          ))}
+        </pre>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,180 @@
+/** Below the code: run, call, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
+import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "react";
+import { LogPanel } from "../runs/log-panel.js";
+import { type Command, useCommands } from "../shell/commands.js";
+import { mayEdit } from "../shell/role.js";
+import { CallPanel } from "./call-panel.js";
+import type { Draft } from "./draft.js";
+import { parsedPayload } from "./payload-text.js";
+import { PublishPanel } from "./publish-panel.js";
+import { RunPanel } from "./run-panel.js";
+import type { Editor } from "./use-editor.js";
+import { useRun } from "./use-run.js";
+import { VersionPanel } from "./version-panel.js";
+import type { WorkspaceProps } from "./workspace-props.js";
+
+const TABS = ["Run", "Call", "Log", "Publish", "Versions"] as const;
+type Tab = (typeof TABS)[number];
+
+/** Ctrl+Enter, before Monaco makes a line of it. */
+function useRunKey(start: () => void): void {
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
+      event.preventDefault();
+      event.stopPropagation();
+      start();
+    };
+    addEventListener("keydown", onKey, true);
+    return () => removeEventListener("keydown", onKey, true);
+  }, [start]);
+}
+
+/** Readers look at the log and the versions; nothing of theirs runs or is published. */
+const READ_TABS: readonly Tab[] = ["Log", "Versions"];
+
+function Tabs({
+  tab,
+  setTab,
+  whole,
+  tabs,
+}: {
+  tab: Tab;
+  setTab: (tab: Tab) => void;
+  whole: boolean;
+  tabs: readonly Tab[];
+}) {
+  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined || !whole) return;
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length]!;
+    setTab(next);
+    event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
+  };
+  return (
+    <div className="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
+      {tabs.map((name) => (
+        <button
+          key={name}
+          id={`tab-${name}`}
+          type="button"
+          role="tab"
+          className="tab"
+          aria-selected={tab === name}
+          aria-controls="panel"
+          tabIndex={tab === name ? 0 : -1}
+          disabled={!whole && name !== "Run"}
+          onClick={() => setTab(name)}
+        >
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+const DOCK = "dock";
+
+/** Goes to the run: on a phone all fields are between it and the code. */
+export function goToRun(): void {
+  const tab = document.getElementById("tab-Run");
+  tab?.click();
+  tab?.focus({ preventScroll: true });
+  // When the panel is there: the one before it may be shorter.
+  requestAnimationFrame(() => document.getElementById(DOCK)?.scrollIntoView({ block: "start" }));
+}
+
+export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
+  const { api, appId, actions, ask, editor, draft } = props;
+  const { saved, dirty, save, reload } = editor;
+  const tabs = mayEdit(props.role) ? TABS : READ_TABS;
+  const [chosen, setTab] = useState<Tab>(tabs[0]!);
+  const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
+  const [payload, setPayload] = useState("{}");
+  const [payloadFault, setPayloadFault] = useState<string | null>(null);
+  // What the outcome on the screen is of.
+  const [ran, setRan] = useState<string | null>(null);
+  const runner = useRun(api, appId);
+  const running = runner.run?.state === "running";
+
+  const { start } = runner;
+  const saveAndRun = useCallback(async () => {
+    if (running || !tabs.includes("Run")) return;
+    setTab("Run");
+    const parsed = parsedPayload(payload);
+    setPayloadFault("fault" in parsed ? parsed.fault : null);
+    if ("fault" in parsed) return;
+    const action = await save();
+    if (!action) return;
+    setRan(`${action.code}\n${payload}`);
+    await start(action.id, parsed.payload);
+  }, [payload, running, save, start, tabs]);
+  const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
+  useRunKey(runNow);
+  const whole = saved !== null;
+  const commands = useMemo<Command[]>(
+    () => [
+      { name: "Run this action", keys: "Ctrl Enter", run: runNow },
+      ...(whole ? tabs.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
+    ],
+    [runNow, whole, tabs],
+  );
+  useCommands(commands);
+
+  const copy = saved ? actions.copyOf(saved.id) : undefined;
+  const shared = { api, appId, ask };
+  const panels = {
+    Run: () => (
+      <RunPanel
+        {...{ api, appId, saved, draft, dirty, runner, payload, payloadFault }}
+        isOld={ran !== null && ran !== `${draft.code}\n${payload}`}
+        setPayload={(text) => {
+          setPayload(text);
+          setPayloadFault(null);
+        }}
+        start={() => void saveAndRun()}
+        blocked={editor.others.theirs !== null}
+      />
+    ),
+    Call: () =>
+      saved && (
+        <CallPanel
+          {...shared}
+          {...{ saved, actions, payload }}
+          ids={copy ? [saved.id, copy.id] : [saved.id]}
+          takePayload={(text) => {
+            setPayload(text);
+            setPayloadFault(null);
+            setTab("Run");
+          }}
+        />
+      ),
+    Log: () => saved && <LogPanel {...shared} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,
+    Publish: () =>
+      saved && (
+        <PublishPanel
+          {...shared}
+          {...{ saved, dirty, copy, actions, app: props.app }}
+          onAppPublished={props.reloadApps}
+        />
+      ),
+    Versions: () =>
+      saved && (
+        <VersionPanel
+          {...shared}
+          {...{ saved, dirty }}
+          onRestored={async () => {
+            await Promise.all([reload(), actions.reload()]);
+          }}
+        />
+      ),
+  };
+  return (
+    <section id={DOCK} className="dock" aria-label="Run and publish">
+      <Tabs {...{ tab, setTab, whole, tabs }} />
+      <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} className="panel">
+        {panels[tab]()}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,102 @@
+/** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
+import { useEffect } from "react";
+import type { Environment } from "../../../data/action-types.js";
+import { Field } from "../shared/field.js";
+import { AccessField } from "./access-field.js";
+import { DependencyFields } from "./dependency-fields.js";
+import type { FieldFault } from "./field-fault.js";
+import type { FieldsProps } from "./fields-props.js";
+import { LimitFields } from "./limit-fields.js";
+import { OriginFields } from "./origin-fields.js";
+import { ScheduleFields } from "./schedule-fields.js";
+import { TriggerFields } from "./trigger-fields.js";
+
+const ENVIRONMENTS: [value: string, label: string][] = [
+  ["server", "Server: a browser of the service"],
+  ["client", "Client: the user's browser"],
+  ["any", "Any of the two"],
+];
+
+const SETTINGS_HINT: Record<string, string> = {
+  server: "Sees _private and __protected settings in context.settings.",
+};
+
+/** A refused save leads to the field that it was refused for, wherever that has been scrolled to. */
+function useFaultInSight(fault: FieldFault | null): void {
+  useEffect(() => {
+    if (fault === null || fault.field === null) return;
+    const field = document.querySelector(`.fields [data-field="${fault.field}"]`);
+    field?.scrollIntoView({ block: "nearest" });
+    field?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus({ preventScroll: true });
+  }, [fault]);
+}
+
+export function Fields(props: FieldsProps) {
+  const { draft, fault, change } = props;
+  useFaultInSight(fault);
+  const { environment } = draft;
+  return (
+    <>
+      <Field name="name" label="Name" fault={fault}>
+        {(tied) => (
+          <input
+            {...tied}
+            value={draft.name}
+            spellCheck={false}
+            autoComplete="off"
+            placeholder="letters, numbers, - and _"
+            onChange={(event) => change({ name: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field name="active" label="Active" fault={fault} hint={draft.active ? "" : "An inactive action does not run."}>
+        {(tied) => (
+          <input
+            {...tied}
+            type="checkbox"
+            role="switch"
+            checked={draft.active}
+            aria-checked={draft.active}
+            onChange={(event) => change({ active: event.target.checked })}
+          />
+        )}
+      </Field>
+      <Field name="description" label="Description" fault={fault}>
+        {(tied) => (
+          <textarea
+            {...tied}
+            rows={2}
+            value={draft.description}
+            onChange={(event) => change({ description: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field
+        name="environment"
+        label="Environment"
+        fault={fault}
+        hint={SETTINGS_HINT[environment] ?? "context.settings is always empty here."}
+      >
+        {(tied) => (
+          <select
+            {...tied}
+            value={environment}
+            onChange={(event) => change({ environment: event.target.value as Environment })}
+          >
+            {ENVIRONMENTS.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <TriggerFields {...props} />
+      <AccessField {...props} />
+      <ScheduleFields {...props} />
+      <DependencyFields {...props} />
+      <OriginFields {...props} />
+      <LimitFields {...props} />
+    </>
+  );
+}

@@ -1,0 +1,77 @@
+/** An HTTP trigger as its form holds it. Texts are sent as typed where they make no sense, so that the service judges them. */
+import type { HttpAuth } from "../../../data/action-types.js";
+import type { TriggerWhereInput } from "../documents.js";
+import type { Action } from "../shared/model.js";
+
+/** Numbers and lists as they are typed. */
+export interface HttpDraft {
+  method: string;
+  path: string;
+  authType: HttpAuth["type"];
+  setting: string;
+  scheme: string;
+  toleranceSeconds: string;
+  header: string;
+  algorithm: string;
+  encoding: string;
+  prefix: string;
+  timestampHeader: string;
+  /** Separated by spaces or commas. */
+  origins: string;
+  respond: string;
+  idempotencyHeader: string;
+}
+
+/** A filter as it was read, or parts of one. */
+export type TriggerWhere = Partial<NonNullable<Action["triggers"][number]["where"]>> | null;
+
+export function httpDraft(where?: TriggerWhere): HttpDraft {
+  const { method, path, auth, cors, respond, idempotencyHeader } = where ?? {};
+  const { type, setting, scheme, toleranceSeconds, header, algorithm, encoding, prefix, timestampHeader } = auth ?? {};
+  return {
+    method: method ?? "",
+    path: path ?? "",
+    authType: type ?? "secret",
+    setting: setting ?? "",
+    scheme: scheme ?? "standard-webhooks",
+    toleranceSeconds: toleranceSeconds === undefined || toleranceSeconds === null ? "" : String(toleranceSeconds),
+    header: header ?? "",
+    algorithm: algorithm ?? "",
+    encoding: encoding ?? "",
+    prefix: prefix ?? "",
+    timestampHeader: timestampHeader ?? "",
+    origins: cors?.origins.join(" ") ?? "",
+    respond: respond ?? "",
+    idempotencyHeader: idempotencyHeader ?? "",
+  };
+}
+
+const orNull = (text: string): string | null => text.trim() || null;
+
+function authOf(draft: HttpDraft) {
+  const { authType: type, setting, scheme, toleranceSeconds } = draft;
+  if (type === "basic") return { type, setting };
+  if (type !== "signature") return { type };
+  const tolerance = toleranceSeconds.trim() === "" ? null : Number(toleranceSeconds);
+  const { header, algorithm, encoding, prefix, timestampHeader } = draft;
+  const ofHmac = {
+    header: orNull(header),
+    algorithm: orNull(algorithm),
+    encoding: orNull(encoding),
+    prefix: orNull(prefix),
+    timestampHeader: orNull(timestampHeader),
+  };
+  return { type, setting, scheme, toleranceSeconds: tolerance, ...(scheme === "hmac" && ofHmac) };
+}
+
+export function httpWhereOf(draft: HttpDraft): TriggerWhereInput {
+  const origins = draft.origins.split(/[\s,]+/).filter(Boolean);
+  return {
+    method: (orNull(draft.method) as TriggerWhereInput["method"]) ?? null,
+    path: draft.path.trim(),
+    auth: authOf(draft),
+    cors: origins.length === 0 ? null : { origins },
+    respond: orNull(draft.respond),
+    idempotencyHeader: orNull(draft.idempotencyHeader),
+  };
+}

@@ -1,0 +1,143 @@
+/** How many runs of an action at once, what becomes of starts that follow each other closely, and for how long a run may take. */
+import type { ConcurrencyPolicy } from "../../../data/action-types.js";
+import { Field, type Tied } from "../shared/field.js";
+import type { FieldsProps } from "./fields-props.js";
+
+const POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
+  ["", "As many as come"],
+  ["queue", "One more waits"],
+  ["skip", "One more is skipped"],
+  ["cancel", "One more cancels the oldest"],
+];
+
+interface NumberInputProps {
+  label: string;
+  value: string;
+  placeholder: string;
+  change: (value: string) => void;
+  tied?: Tied;
+}
+
+function NumberInput({ label, value, placeholder, change, tied }: NumberInputProps) {
+  return (
+    <input
+      {...tied}
+      {...(!tied && { "aria-label": label })}
+      type="number"
+      min={1}
+      step={1}
+      placeholder={placeholder}
+      value={value}
+      onChange={(event) => change(event.target.value)}
+    />
+  );
+}
+
+function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps) {
+  const { policy, limit, key } = concurrency;
+  const set = (part: Partial<typeof concurrency>) => change({ concurrency: { ...concurrency, ...part } });
+  const isSet = policy !== "";
+  return (
+    <Field
+      name="concurrency"
+      label="Runs at once"
+      fault={fault}
+      hint={isSet ? "Drafts and live runs count apart. With a property of the payload: those of the same value." : ""}
+    >
+      {(tied) => (
+        <>
+          <select
+            {...tied}
+            value={policy}
+            onChange={(event) => set({ policy: event.target.value as ConcurrencyPolicy | "" })}
+          >
+            {POLICIES.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+          {isSet && (
+            <div className="row">
+              <NumberInput label="At most" value={limit} placeholder="1" change={(value) => set({ limit: value })} />
+              <input
+                aria-label="Property of the payload"
+                className="mono"
+                spellCheck={false}
+                placeholder="order.id"
+                value={key}
+                onChange={(event) => set({ key: event.target.value })}
+              />
+            </div>
+          )}
+        </>
+      )}
+    </Field>
+  );
+}
+
+function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
+  const { delayMs, maxWaitMs, manual } = debounce;
+  const set = (part: Partial<typeof debounce>) => change({ debounce: { ...debounce, ...part } });
+  const isSet = delayMs !== "";
+  return (
+    <Field
+      name="debounce"
+      label="Debounce, ms"
+      fault={fault}
+      hint={isSet ? "Log events within it become one run with the last event." : ""}
+    >
+      {(tied) => (
+        <>
+          <NumberInput
+            label="Debounce, ms"
+            value={delayMs}
+            placeholder="none"
+            change={(value) => set({ delayMs: value })}
+            tied={tied}
+          />
+          {isSet && (
+            <div className="row">
+              <NumberInput
+                label="Longest wait, ms"
+                value={maxWaitMs}
+                placeholder="longest wait"
+                change={(value) => set({ maxWaitMs: value })}
+              />
+              <label>
+                <input type="checkbox" checked={manual} onChange={(event) => set({ manual: event.target.checked })} />{" "}
+                also on demand
+              </label>
+            </div>
+          )}
+        </>
+      )}
+    </Field>
+  );
+}
+
+/** Shown where the service runs the action, or something is set that it will refuse. */
+export function LimitFields(props: FieldsProps) {
+  const { draft, fault, change } = props;
+  const { environment, concurrency, debounce, timeoutMs } = draft;
+  const isUnset = concurrency.policy === "" && debounce.delayMs === "" && timeoutMs === "";
+  if (environment === "client" && isUnset) return null;
+  return (
+    <fieldset className="limits">
+      <legend>Limits</legend>
+      <ConcurrencyField {...props} />
+      <DebounceField {...props} />
+      <Field name="timeoutMs" label="Time limit, ms" fault={fault}>
+        {(tied) => (
+          <NumberInput
+            label="Time limit, ms"
+            value={timeoutMs}
+            placeholder="the service's"
+            change={(value) => change({ timeoutMs: value })}
+            tied={tied}
+          />
+        )}
+      </Field>
+    </fieldset>
+  );
+}

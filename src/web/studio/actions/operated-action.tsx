@@ -1,0 +1,87 @@
+/** An action as an operator sees it: its state and a run with a payload, without code and fields. Runs the live version if there is one. */
+import { useState } from "react";
+import { LogPanel } from "../runs/log-panel.js";
+import type { ActionSummary } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { parsedPayload } from "./payload-text.js";
+import { Outcome } from "./run-panel.js";
+import { useRun } from "./use-run.js";
+
+interface OperatedActionProps extends PageProps {
+  action: ActionSummary;
+}
+
+export function OperatedAction({ api, appId, ask, actions, go, action }: OperatedActionProps) {
+  const { id, name, description, environment, triggers } = action;
+  const copy = actions.copyOf(id);
+  const { run, start, cancel } = useRun(api, appId);
+  const [payload, setPayload] = useState("{}");
+  const [fault, setFault] = useState<string | null>(null);
+  const isActive = copy ? copy.active : action.active;
+  const startNow = async () => {
+    const parsed = parsedPayload(payload);
+    setFault("fault" in parsed ? parsed.fault : null);
+    if ("fault" in parsed) return;
+    await start(id, parsed.payload, copy ? "production" : "master");
+  };
+  const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(", ");
+  return (
+    <section className="workspace operated" aria-label={name}>
+      <div className="workspace-head">
+        <button
+          type="button"
+          className="quiet narrow-only"
+          aria-label="Back to the list of actions"
+          onClick={() => go({ item: null })}
+        >
+          ‹
+        </button>
+        <h2>{name}</h2>
+        <span className={copy ? "chip live" : "chip"}>{copy ? "live" : "draft"}</span>
+        <span className="hint">{isActive ? "active" : "inactive"}</span>
+      </div>
+      <div className="panel">
+        {description && <p>{description}</p>}
+        <p className="hint">
+          Environment: {environment}. Triggers: {kinds || "none"}.{" "}
+          <a href={hrefOf({ appId, view: "runs", query: { action: String(id) } })}>Runs of this action</a>
+        </p>
+        <div className="run-panel">
+          <div className="payload">
+            <label htmlFor="payload">Payload, a JSON object</label>
+            <textarea
+              id="payload"
+              className="mono"
+              spellCheck={false}
+              value={payload}
+              aria-invalid={fault !== null}
+              onChange={(event) => setPayload(event.target.value)}
+            />
+            <p className="fault" role="alert">
+              {fault}
+            </p>
+            <div className="row">
+              {run?.state === "running" ? (
+                <button type="button" disabled={run.runId === null} onClick={() => void cancel()}>
+                  Cancel the run
+                </button>
+              ) : (
+                <button type="button" className="primary" onClick={() => void startNow()}>
+                  Run
+                </button>
+              )}
+              <span className="hint">{copy ? "the live version" : "the draft: the action is not published"}</span>
+            </div>
+          </div>
+          {run ? (
+            <Outcome run={run} isOld={false} appId={appId} saved={null} />
+          ) : (
+            <p className="hint empty">The result and what the action prints appear here.</p>
+          )}
+        </div>
+        <LogPanel {...{ api, appId, ask, actions }} ids={copy ? [id, copy.id] : [id]} />
+      </div>
+    </section>
+  );
+}

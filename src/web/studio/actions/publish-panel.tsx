@@ -1,0 +1,148 @@
+/** Publication of one action: what would change, and the two buttons. */
+import { useCallback, useEffect, useState } from "react";
+import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
+import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import type { Ask } from "../shared/confirm.js";
+import { ago, exact } from "../shared/format.js";
+import type { Action, App, Diff, PublishedCopy } from "../shared/model.js";
+import { APP_SENTENCE, publishedSentence } from "./access-text.js";
+import { DiffView } from "./diff-view.js";
+import type { Actions } from "./use-actions.js";
+
+interface PublishPanelProps {
+  api: Api;
+  app: App;
+  appId: number;
+  ask: Ask;
+  saved: Action;
+  dirty: boolean;
+  copy: PublishedCopy | undefined;
+  actions: Actions;
+  onAppPublished: () => Promise<void>;
+}
+
+/** What publishing would change; null while unknown or while there is nothing to compare with. */
+function useCopiesDiff({ api, appId, saved, copy }: PublishPanelProps): Diff | null {
+  const [diff, setDiff] = useState<Diff | null>(null);
+  const { id, updatedAt } = saved;
+  const publishedAt = copy?.updatedAt;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each save and each publication makes another difference
+  useEffect(() => {
+    let over = false;
+    setDiff(null);
+    if (publishedAt === undefined) return;
+    api.ask(CompareCopies, { appId, id }).then(
+      (answer) => over || setDiff(answer.diff),
+      () => undefined,
+    );
+    return () => {
+      over = true;
+    };
+  }, [api, appId, id, updatedAt, publishedAt]);
+  return diff;
+}
+
+function Standing({
+  app,
+  saved,
+  copy,
+  diff,
+}: Pick<PublishPanelProps, "app" | "saved" | "copy"> & { diff: Diff | null }) {
+  const equal = diff?.code === null && diff.fields.length === 0;
+  return (
+    <div className="standing">
+      {copy ? (
+        <p>
+          <span className="chip live">live</span> Published{" "}
+          <span title={exact(copy.updatedAt)}>{ago(copy.updatedAt)}</span>
+          {equal && ", the same as the draft"}. The live copy is <b>{copy.active ? "active" : "inactive"}</b>.
+        </p>
+      ) : (
+        <p>
+          <span className="chip">draft</span> Not published: live apps, schedules and log events run the live copy, and
+          there is none.
+        </p>
+      )}
+      {copy?.active && !saved.active && (
+        <p className="notice">The draft is switched off, and the live copy still runs.</p>
+      )}
+      <p className="access-told">{publishedSentence(saved)}</p>
+      <p className="hint">
+        Switching the draft off leaves the live copy as it is until the next publish. To stop the live copy now, publish
+        the inactive draft or unpublish.
+      </p>
+      {!app.isPublished && (
+        <p className="notice">The app itself is not published, so none of its actions can be. {APP_SENTENCE}</p>
+      )}
+    </div>
+  );
+}
+
+export function PublishPanel(props: PublishPanelProps) {
+  const { api, app, appId, ask, saved, dirty, copy, actions, onAppPublished } = props;
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState<ApiError | null>(null);
+  const diff = useCopiesDiff(props);
+
+  const act = useCallback(async (done: Promise<unknown>, then: () => unknown) => {
+    setBusy(true);
+    try {
+      await done;
+      setFault(null);
+      await then();
+    } catch (error) {
+      setFault(asApiError(error));
+    }
+    setBusy(false);
+  }, []);
+  const ids = { appId, id: saved.id, ifUpdatedAt: saved.updatedAt };
+  const unpublish = async () => {
+    const text = "The live copy is removed: nothing runs it any more. The draft and its history stay.";
+    const yes = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
+    if (yes) await act(api.ask(UnpublishAction, ids), actions.reload);
+  };
+
+  return (
+    <div className="publish-panel">
+      <Standing {...{ app, saved, copy, diff }} />
+      <div className="row">
+        {!app.isPublished && (
+          <button
+            type="button"
+            disabled={busy}
+            onClick={() => void act(api.ask(PublishApp, { appId, ifUpdatedAt: app.updatedAt }), onAppPublished)}
+          >
+            Publish the app
+          </button>
+        )}
+        <button
+          type="button"
+          className="primary"
+          disabled={busy || dirty || !app.isPublished}
+          onClick={() => void act(api.ask(PublishAction, ids), actions.reload)}
+        >
+          {copy ? "Publish again" : "Publish"}
+        </button>
+        {copy && (
+          <button type="button" disabled={busy} onClick={() => void unpublish()}>
+            Unpublish
+          </button>
+        )}
+        {dirty && <span className="hint">Save first: what is published is the saved draft.</span>}
+        <span className="fault" role="alert">
+          {fault && (
+            <>
+              {fault.message} <code>{fault.status}</code>
+            </>
+          )}
+        </span>
+      </div>
+      {diff && (
+        <>
+          <h3>What publishing would change</h3>
+          <DiffView diff={diff} />
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+/** The payload on the left, what came of it on the right. Starts nothing by itself. */
+
+import { ConsoleLines } from "../runs/console-lines.js";
+import { ResultView } from "../runs/result-view.js";
+import { Stack } from "../runs/stack.js";
+import type { Api } from "../shared/api.js";
+import { lasted } from "../shared/format.js";
+import type { Action } from "../shared/model.js";
+import { hrefOf } from "../shell/place.js";
+import type { Draft } from "./draft.js";
+import { PayloadPresets } from "./payload-presets.js";
+import type { Run, Runner } from "./use-run.js";
+
+/** Why the service would refuse a run on demand, in words. */
+function obstacle({ active, environment, triggers }: Draft): string | null {
+  if (environment === "client") return "A client action runs in the user's browser only, not from here.";
+  if (!active) return "The action is inactive: switch it on to run it.";
+  if (!triggers.some(({ trigger }) => trigger === "manual")) return "Running on demand needs the trigger “On demand”.";
+  return null;
+}
+
+const STATES = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
+
+interface Where {
+  appId: number;
+  /** As it is saved; null of one that never was. */
+  saved: Action | null;
+}
+
+function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["error"]> }) {
+  if ("status" in error) {
+    return (
+      <pre className="result failed">
+        {error.message}
+        {`\n${error.status}`}
+      </pre>
+    );
+  }
+  return (
+    <>
+      <pre className="result failed">{`${error.name}: ${error.message}`}</pre>
+      <details>
+        <summary>Stack</summary>
+        <Stack error={error} appId={appId} action={saved} />
+      </details>
+    </>
+  );
+}
+
+export function Outcome({ run, isOld, ...where }: Where & { run: Run; isOld: boolean }) {
+  const { state, runId, took, error, result } = run;
+  return (
+    <div className="outcome" data-state={state}>
+      <p className="row" role="status">
+        <span className={`state ${state}`}>{STATES[state]}</span>
+        {took !== undefined && <span className="hint">after {lasted(took)}</span>}
+        {runId !== null && <a href={hrefOf({ appId: where.appId, view: "runs", item: String(runId) })}>run {runId}</a>}
+        {isOld && <span className="chip behind">of what was here before your last change</span>}
+      </p>
+      {error && <Failure error={error} {...where} />}
+      {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
+      <ConsoleLines lines={run.lines} />
+    </div>
+  );
+}
+
+interface RunPanelProps extends Where {
+  api: Api;
+  draft: Draft;
+  dirty: boolean;
+  runner: Runner;
+  payload: string;
+  payloadFault: string | null;
+  setPayload: (text: string) => void;
+  start: () => void;
+  /** Somebody else's version stands: nothing is saved or run before the person has chosen. */
+  blocked: boolean;
+  /** Code or payload are others now than those of the run that is shown. */
+  isOld: boolean;
+}
+
+export function RunPanel(props: RunPanelProps) {
+  const { api, appId, saved, draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
+  const { run, cancel } = runner;
+  const why = obstacle(draft);
+  return (
+    <div className="run-panel">
+      <div className="payload">
+        <label htmlFor="payload">Payload, a JSON object</label>
+        <textarea
+          id="payload"
+          className="mono"
+          spellCheck={false}
+          value={payload}
+          aria-invalid={payloadFault !== null}
+          aria-describedby="payload-fault"
+          onChange={(event) => setPayload(event.target.value)}
+        />
+        {saved && <PayloadPresets {...{ api, appId, payload, setPayload }} actionId={saved.id} />}
+        <p id="payload-fault" className="fault" role="alert">
+          {payloadFault}
+        </p>
+        {why && <p className="hint">{why}</p>}
+        <div className="row">
+          {run?.state === "running" ? (
+            <button type="button" onClick={() => void cancel()} disabled={run.runId === null}>
+              Cancel the run
+            </button>
+          ) : (
+            <button type="button" className="primary" title="Ctrl+Enter" disabled={blocked} onClick={start}>
+              {dirty ? "Save and run" : "Run"}
+            </button>
+          )}
+          <span className="hint">
+            the draft, <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+          </span>
+        </div>
+      </div>
+      {run ? (
+        <Outcome run={run} isOld={isOld} appId={appId} saved={saved} />
+      ) : (
+        <p className="hint empty">The result and what the action prints appear here.</p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,129 @@
+/** When a scheduled action runs: cron expression, what the service makes of it, time zone. Shown where there is a schedule. */
+import { useEffect, useState } from "react";
+import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import { Field } from "../shared/field.js";
+import { exact, wallTime } from "../shared/format.js";
+import { type FieldFault, fieldFault } from "./field-fault.js";
+import type { FieldsProps } from "./fields-props.js";
+
+const ZONES = Intl.supportedValuesOf("timeZone");
+/** A person has stopped typing. */
+const TYPED_MS = 300;
+
+type Preview = PreviewScheduleQuery["preview"];
+
+/** The service's own reading of what is typed: its next five ticks, or its refusal. */
+function usePreview(api: Api, appId: number, frequency: string, timezone: string) {
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const [fault, setFault] = useState<FieldFault | null>(null);
+  useEffect(() => {
+    setPreview(null);
+    setFault(null);
+    if (frequency.trim() === "") return;
+    let over = false;
+    const timer = setTimeout(() => {
+      const asked = { appId, frequency: frequency.trim(), timezone: timezone.trim() || null };
+      api.ask(PreviewSchedule, asked).then(
+        (answer) => over || setPreview(answer.preview),
+        (error: unknown) => over || setFault(fieldFault(asApiError(error))),
+      );
+    }, TYPED_MS);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }, [api, appId, frequency, timezone]);
+  return { preview, fault };
+}
+
+function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview }) {
+  return (
+    <>
+      {description}. Next, in {timezone}:
+      <ol className="ticks">
+        {ticks.map(({ utc, local }) => (
+          <li key={utc}>
+            <time dateTime={utc} title={`${exact(utc)} here`}>
+              {wallTime(local)}
+            </time>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps) {
+  const { frequency, timezone, triggers, jitterSeconds } = draft;
+  const scheduled = triggers.some(({ trigger }) => trigger === "schedule");
+  const { preview, fault: typed } = usePreview(api, appId, frequency, timezone);
+  if (!scheduled && frequency === "" && timezone === "" && jitterSeconds === "") return null;
+  const missing = scheduled && frequency.trim() === "";
+  const shownFault = typed?.field === "frequency" || typed?.field === "timezone" ? typed : fault;
+  return (
+    <div className="schedule">
+      <Field
+        name="frequency"
+        label="Frequency"
+        fault={shownFault}
+        hint={preview ? <Ticks preview={preview} /> : "Minute, hour, day of month, month, day of week."}
+      >
+        {(tied) => (
+          <>
+            <input
+              {...tied}
+              className="mono"
+              placeholder="0 9 * * 1-5"
+              value={frequency}
+              onChange={(event) => change({ frequency: event.target.value })}
+            />
+            {missing && <p className="notice">Without a frequency it never runs on schedule.</p>}
+          </>
+        )}
+      </Field>
+      <Field
+        name="timezone"
+        label="Time zone"
+        fault={shownFault}
+        hint={scheduled ? "Only the live copy runs on schedule." : "No schedule trigger: this has no effect."}
+      >
+        {(tied) => (
+          <>
+            <input
+              {...tied}
+              list="time-zones"
+              placeholder="the server's"
+              value={timezone}
+              onChange={(event) => change({ timezone: event.target.value })}
+            />
+            <datalist id="time-zones">
+              {ZONES.map((zone) => (
+                <option key={zone} value={zone} />
+              ))}
+            </datalist>
+          </>
+        )}
+      </Field>
+      <Field
+        name="jitterSeconds"
+        label="Spread over, seconds"
+        fault={fault}
+        hint="Runs start at a fixed offset of up to so many seconds, so that not all actions start in the same second."
+      >
+        {(tied) => (
+          <input
+            {...tied}
+            type="number"
+            min={0}
+            max={300}
+            step={1}
+            placeholder="0, at the tick"
+            value={jitterSeconds}
+            onChange={(event) => change({ jitterSeconds: event.target.value })}
+          />
+        )}
+      </Field>
+    </div>
+  );
+}

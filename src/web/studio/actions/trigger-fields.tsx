@@ -1,0 +1,128 @@
+/** What starts an action: one row a trigger, with the filter that its kind needs. */
+import type { TriggerType } from "../../../data/action-types.js";
+import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
+import { Field } from "../shared/field.js";
+import { accessSentence } from "./access-text.js";
+import { type TriggerDraft, triggerDraft } from "./draft.js";
+import type { FieldsProps } from "./fields-props.js";
+import { HttpFields } from "./http-fields.js";
+
+const KINDS: [trigger: TriggerType, label: string][] = [
+  ["manual", "On demand"],
+  ["schedule", "On schedule"],
+  ["log", "On a log event"],
+  ["analytics", "On an analytics event"],
+  ["http", "On an HTTP request"],
+];
+
+/** Kinds of which an action may have several. */
+const REPEATABLE: readonly TriggerType[] = ["log", "analytics", "http"];
+
+interface WhereProps {
+  row: TriggerDraft;
+  change: (change: Partial<TriggerDraft>) => void;
+}
+
+function LogWhere({ row, change }: WhereProps) {
+  return (
+    <>
+      <input
+        aria-label="Log event type"
+        list="log-event-types"
+        placeholder="event type, as dataSource.entry.create"
+        value={row.type}
+        onChange={(event) => change({ type: event.target.value })}
+      />
+      {row.type.startsWith("dataSource.") && (
+        <input
+          aria-label="Data source id"
+          type="number"
+          min={1}
+          placeholder="data source id, any when empty"
+          value={row.dataSourceId}
+          onChange={(event) => change({ dataSourceId: event.target.value })}
+        />
+      )}
+      <datalist id="log-event-types">
+        {LOG_EVENT_TYPES.map((type) => (
+          <option key={type} value={type} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+function AnalyticsWhere({ row, change }: WhereProps) {
+  return (
+    <>
+      <select
+        aria-label="Analytics event type"
+        value={row.type}
+        onChange={(event) => change({ type: event.target.value })}
+      >
+        {ANALYTICS_EVENT_TYPES.map((type) => (
+          <option key={type}>{type}</option>
+        ))}
+      </select>
+      <textarea
+        aria-label="Event data that must match, as JSON"
+        className="mono"
+        rows={2}
+        spellCheck={false}
+        placeholder={'{"_pageId": 12}, all events when empty'}
+        value={row.data}
+        onChange={(event) => change({ data: event.target.value })}
+      />
+    </>
+  );
+}
+
+export function TriggerFields({ draft: { triggers, access }, fault, change }: FieldsProps) {
+  const set = (rows: TriggerDraft[]) => change({ triggers: rows });
+  const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
+    set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
+  const has = (trigger: TriggerType) => triggers.some((row) => row.trigger === trigger);
+  return (
+    <Field name="triggers" label="Triggers" fault={fault}>
+      {(tied) => (
+        <div className="rows">
+          {triggers.map((row) => (
+            <div key={row.key} className="trigger">
+              <div className="row">
+                <span className="grow">{KINDS.find(([kind]) => kind === row.trigger)?.[1] ?? row.trigger}</span>
+                <button
+                  type="button"
+                  className="quiet small"
+                  aria-label={`Remove the ${row.trigger} trigger`}
+                  onClick={() => set(triggers.filter(({ key }) => key !== row.key))}
+                >
+                  ✕
+                </button>
+              </div>
+              {row.trigger === "manual" && <p className="hint">{accessSentence(access.who)}</p>}
+              {row.trigger === "log" && <LogWhere row={row} change={changeRow(row.key)} />}
+              {row.trigger === "analytics" && <AnalyticsWhere row={row} change={changeRow(row.key)} />}
+              {row.trigger === "http" && (
+                <HttpFields http={row.http} change={(part) => changeRow(row.key)({ http: { ...row.http, ...part } })} />
+              )}
+            </div>
+          ))}
+          <select
+            {...tied}
+            value=""
+            onChange={(event) => set([...triggers, triggerDraft(event.target.value as TriggerType)])}
+          >
+            <option value="" disabled>
+              Add a trigger…
+            </option>
+            {KINDS.filter(([kind]) => REPEATABLE.includes(kind) || !has(kind)).map(([kind, label]) => (
+              <option key={kind} value={kind}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+    </Field>
+  );
+}

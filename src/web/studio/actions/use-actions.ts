@@ -1,0 +1,143 @@
+/** The app's list of actions and the tail of its log, which says when each ran last. Holds no code of theirs. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { FollowActions, FollowLog, ListActions } from "../documents.js";
+import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
+
+/** The app's execution log as it is written, one subscription for the whole page. */
+export interface Tail {
+  live: boolean;
+  /** @returns what ends it */
+  onEntry(listener: (entry: LogEntry) => void): () => void;
+}
+
+/** The changes of the app's actions as they are made, by whomever. */
+export interface Changes {
+  /** @returns what ends it */
+  onChange(listener: (change: ActionChange) => void): () => void;
+}
+
+/** The action that a copy is of: its master. */
+export interface Owner {
+  id: number;
+  name: string;
+  live: boolean;
+}
+
+export interface Actions {
+  /** null while it is loaded for the first time. */
+  list: ActionList | null;
+  fault: ApiError | null;
+  reload(): Promise<void>;
+  /** Those that hold every word, where the list here is not all of them; null where it is. @throws ApiError */
+  find(search: string): Promise<ActionSummary[]> | null;
+  copyOf(masterId: number): PublishedCopy | undefined;
+  /** The name behind a log entry's `taskId`, which names either copy. */
+  whose(taskId: number): Owner | null;
+  tail: Tail;
+  changes: Changes;
+}
+
+/** A list that many changes at once make old is read once. */
+const RELOAD_MS = 300;
+
+function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): Changes {
+  const listeners = useRef(new Set<(change: ActionChange) => void>());
+  useEffect(() => {
+    if (appId === null) return;
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const tell = (change: ActionChange) => {
+      clearTimeout(due);
+      due = setTimeout(() => void reload(), RELOAD_MS);
+      for (const listener of listeners.current) listener(change);
+    };
+    const end = api.follow(FollowActions, { appId }, { next: ({ change }) => tell(change) });
+    return () => {
+      clearTimeout(due);
+      end();
+    };
+  }, [api, appId, reload]);
+  const onChange = useCallback((listener: (change: ActionChange) => void) => {
+    listeners.current.add(listener);
+    return () => void listeners.current.delete(listener);
+  }, []);
+  return useMemo(() => ({ onChange }), [onChange]);
+}
+
+function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => void): Tail {
+  const [live, setLive] = useState(false);
+  const listeners = useRef(new Set([first]));
+
+  useEffect(() => {
+    if (appId === null) return;
+    // The client sends this object again when it reconnects, so that the service resumes after the last entry.
+    const variables: { appId: number; after: number | null } = { appId, after: null };
+    const next = ({ entry }: { entry: LogEntry }) => {
+      variables.after = entry.id;
+      for (const listener of listeners.current) listener(entry);
+    };
+    const ends = [api.onConnected(setLive), api.follow(FollowLog, variables, { next, failed: () => setLive(false) })];
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [api, appId]);
+
+  const onEntry = useCallback((listener: (entry: LogEntry) => void) => {
+    listeners.current.add(listener);
+    return () => void listeners.current.delete(listener);
+  }, []);
+  return useMemo(() => ({ live, onEntry }), [live, onEntry]);
+}
+
+export function useActions(api: Api, appId: number | null): Actions {
+  const [list, setList] = useState<ActionList | null>(null);
+  const [fault, setFault] = useState<ApiError | null>(null);
+
+  const reload = useCallback(async () => {
+    if (appId === null) return;
+    try {
+      const { actions: found } = await api.ask(ListActions, { appId });
+      setList({ actions: found.actions, published: found.published, total: found.pagination.total });
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error));
+    }
+  }, [api, appId]);
+
+  useEffect(() => {
+    setList(null);
+    void reload();
+  }, [reload]);
+
+  const onEntry = useCallback(({ taskId, createdAt }: LogEntry) => {
+    const touched = <Copy extends { id: number }>(copies: Copy[]) =>
+      copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: createdAt } : copy));
+    setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
+  }, []);
+  const tail = useTail(api, appId, onEntry);
+  const changes = useChanges(api, appId, reload);
+
+  const isWhole = list === null || list.total <= list.actions.length;
+  const find = useCallback(
+    (search: string) => {
+      if (appId === null || isWhole || search === "") return null;
+      return api.ask(ListActions, { appId, search }).then(({ actions: found }) => found.actions);
+    },
+    [api, appId, isWhole],
+  );
+
+  return useMemo(() => {
+    const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
+    const owners = new Map<number, Owner>();
+    for (const { id, name } of list?.actions ?? []) {
+      owners.set(id, { id, name, live: false });
+      const copy = copies.get(id);
+      if (copy) owners.set(copy.id, { id, name, live: true });
+    }
+    return {
+      ...{ list, fault, reload, find, tail, changes },
+      copyOf: (masterId) => copies.get(masterId),
+      whose: (taskId) => owners.get(taskId) ?? null,
+    };
+  }, [list, fault, reload, find, tail, changes]);
+}

@@ -1,0 +1,164 @@
+/** One action being edited: loaded, changed, saved, with the refusal of the last save. Draws nothing. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { CreateAction, GetAction, UpdateAction } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import type { Action } from "../shared/model.js";
+import { idOf } from "../shell/place.js";
+import { type Draft, dataOf, draftOf, same } from "./draft.js";
+import { type FieldFault, fieldFault } from "./field-fault.js";
+import { draftFrom } from "./templates.js";
+import type { Changes } from "./use-actions.js";
+import { type Others, useOthers } from "./use-others.js";
+
+export interface Editor {
+  /** null while the action is loaded. */
+  draft: Draft | null;
+  /** The master as the service has it; null for a new one. */
+  saved: Action | null;
+  dirty: boolean;
+  busy: boolean;
+  fault: FieldFault | null;
+  change(change: Partial<Draft>): void;
+  /** @returns the action as it is now, null when it was refused */
+  save(): Promise<Action | null>;
+  reload(): Promise<void>;
+  others: Others;
+  /** Another's version in the place of the draft. */
+  takeTheirs(): void;
+  /** The draft stays, and what it is saved over is another's version. */
+  keepMine(): void;
+  /** The action is gone: the next save makes a new one of the draft. */
+  detach(): void;
+}
+
+interface Options {
+  api: Api;
+  appId: number;
+  id: number | "new";
+  /** Of a new action: the template that it begins as, or the action that it begins as a copy of. */
+  beginning: { template?: string; copyOf?: string };
+  changes: Changes;
+  onSaved: (action: Action, isNew: boolean) => void;
+}
+
+const NAME_MAX_CHARACTERS = 255;
+
+const copyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
+
+export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): Editor {
+  const { template } = beginning;
+  const copyOf = idOf(beginning.copyOf);
+  const [saved, setSaved] = useState<Action | null>(null);
+  const [draft, setDrawn] = useState<Draft | null>(() =>
+    id === "new" && copyOf === null ? draftFrom(template) : null,
+  );
+  // What an action that is not stored yet is compared with.
+  const [begun, setBegun] = useState(draft);
+  // What is drawn may lag behind what was typed; a save that follows at once takes what was typed.
+  const latest = useRef(draft);
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState<FieldFault | null>(null);
+
+  const setDraft = useCallback((next: Draft) => {
+    latest.current = next;
+    setDrawn(next);
+  }, []);
+
+  const take = useCallback(
+    (action: Action) => {
+      setSaved(action);
+      setDraft(draftOf(action));
+      setFault(null);
+    },
+    [setDraft],
+  );
+
+  const reload = useCallback(async () => {
+    const asked = id === "new" ? copyOf : id;
+    if (asked === null) return;
+    try {
+      const { action } = await api.ask(GetAction, { appId, id: asked });
+      if (id !== "new") return take(action);
+      const copy = { ...draftOf(action), name: copyName(action.name) };
+      setBegun(copy);
+      setDraft(copy);
+    } catch (error) {
+      setFault(fieldFault(asApiError(error)));
+    }
+  }, [api, appId, id, copyOf, setDraft, take]);
+
+  const [detached, setDetached] = useState(false);
+  useEffect(() => {
+    if (id !== saved?.id && !detached && latest.current === null) void reload();
+  }, [id, saved?.id, detached, reload]);
+
+  const before = useMemo(() => (saved ? draftOf(saved) : begun), [saved, begun]);
+  const dirty = useMemo(() => draft !== null && before !== null && !same(draft, before), [draft, before]);
+
+  const known = useRef({ saved, dirty });
+  known.current = { saved, dirty };
+  const saving = useRef<Promise<unknown>>(Promise.resolve());
+  const others = useOthers({ api, appId, changes, known, saving, take });
+  const { theirs, refused, settle } = others;
+
+  const send = useCallback(
+    async (current: Draft) => {
+      const data = dataOf(current);
+      const answer = saved
+        ? await api.ask(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
+        : await api.ask(CreateAction, { appId, data });
+      // What was typed while it was being saved stays, unsaved.
+      if (latest.current === current) take(answer.saved);
+      else setSaved(answer.saved);
+      known.current = { saved: answer.saved, dirty: latest.current !== current };
+      return answer.saved;
+    },
+    [api, appId, saved, take],
+  );
+
+  const save = useCallback(async () => {
+    const { current } = latest;
+    if (!current || busy || theirs) return null;
+    if (saved && before && same(current, before)) return saved;
+    setBusy(true);
+    const sending = send(current);
+    saving.current = sending.catch(() => undefined);
+    try {
+      const action = await sending;
+      settle();
+      onSaved(action, saved === null);
+      return action;
+    } catch (error) {
+      const told = asApiError(error);
+      if (told.status === "ACTION_CHANGED") await refused().catch(() => setFault(fieldFault(told)));
+      else setFault(fieldFault(told));
+      return null;
+    } finally {
+      setBusy(false);
+    }
+  }, [before, busy, saved, theirs, send, onSaved, refused, settle]);
+
+  const takeTheirs = useCallback(() => {
+    if (theirs?.action) take(theirs.action);
+    settle();
+  }, [theirs, take, settle]);
+  const keepMine = useCallback(() => {
+    if (theirs?.action) setSaved(theirs.action);
+    settle();
+  }, [theirs, settle]);
+  const detach = useCallback(() => {
+    setDetached(true);
+    setSaved(null);
+    settle();
+  }, [settle]);
+
+  const change = useCallback(
+    (changed: Partial<Draft>) => {
+      if (latest.current) setDraft({ ...latest.current, ...changed });
+      setFault((old) => (old?.field && old.field in changed ? null : old));
+    },
+    [setDraft],
+  );
+
+  return { draft, saved, dirty, busy, fault, change, save, reload, others, takeTheirs, keepMine, detach };
+}

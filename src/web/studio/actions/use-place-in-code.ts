@@ -1,0 +1,19 @@
+/** The line that the address leads to, such as a stack's: gone to once, and then no part of the address. */
+import { useEffect, useState } from "react";
+import type { Navigation, Place } from "../shell/place.js";
+
+export interface PlaceInCode {
+  line: number;
+  column: number;
+}
+
+export function usePlaceInCode({ query }: Place, go: Navigation["go"]): PlaceInCode | null {
+  const [at, setAt] = useState<PlaceInCode | null>(null);
+  const { line, column } = query;
+  useEffect(() => {
+    if (line === undefined) return;
+    setAt({ line: Math.max(1, Number(line) || 1), column: Math.max(1, Number(column) || 1) });
+    go({ query: {} }, { replace: true });
+  }, [line, column, go]);
+  return at;
+}

@@ -1,0 +1,36 @@
+/** What a save of the code would be refused for, asked of the service as one pauses. Draws nothing. */
+import { useEffect, useState } from "react";
+import { FindProblems } from "../documents.js";
+import type { Api } from "../shared/api.js";
+import type { CodeProblem } from "../shared/model.js";
+import type { Draft } from "./draft.js";
+
+const PAUSE_MS = 600;
+/** Longer code is judged when it is saved. */
+const CHARACTERS_MAX = 200_000;
+
+export function useProblems(api: Api, appId: number, draft: Draft | null): CodeProblem[] {
+  const [problems, setProblems] = useState<CodeProblem[]>([]);
+  const code = draft?.code ?? "";
+  const packages = JSON.stringify(draft?.dependencies ?? []);
+  useEffect(() => {
+    let isOver = false;
+    if (code.trim() === "" || code.length > CHARACTERS_MAX) {
+      setProblems([]);
+      return;
+    }
+    const due = setTimeout(() => {
+      const dependencies = JSON.parse(packages) as string[];
+      api.ask(FindProblems, { appId, code, dependencies }).then(
+        (answer) => isOver || setProblems(answer.problems),
+        // What is wrong is told when it is saved.
+        () => isOver || setProblems([]),
+      );
+    }, PAUSE_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(due);
+    };
+  }, [api, appId, code, packages]);
+  return problems;
+}

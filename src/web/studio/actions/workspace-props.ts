@@ -1,0 +1,7 @@
+/** What a workspace is given, and hands on to its dock. */
+import type { PageProps } from "../shell/page-props.js";
+
+export interface WorkspaceProps extends PageProps {
+  id: number | "new";
+  onCreated: (id: number) => void;
+}

@@ -1,0 +1,189 @@
+/** One action's place of work: code, fields, and below them what can be done with it. */
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { RemoveAction } from "../documents.js";
+import type { Action } from "../shared/model.js";
+import { type Command, useCommands } from "../shell/commands.js";
+import { Changes, mayEdit, ReadOnly, useRole } from "../shell/role.js";
+import { CodePane } from "./code-pane.js";
+import { Dock, goToRun } from "./dock.js";
+import type { Source } from "./draft.js";
+import { Fields } from "./fields.js";
+import { OthersBanner } from "./others-banner.js";
+import { SourcePane } from "./source-pane.js";
+import { useCodeTypes } from "./use-code-types.js";
+import { type Editor, useEditor } from "./use-editor.js";
+import { usePlaceInCode } from "./use-place-in-code.js";
+import { useProblems } from "./use-problems.js";
+import type { WorkspaceProps } from "./workspace-props.js";
+
+/** Ctrl+S, for whatever has the focus: Monaco and the browser have meanings of their own for it. */
+function useSaveKey(save: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
+      event.preventDefault();
+      event.stopPropagation();
+      save();
+    };
+    addEventListener("keydown", onKey, true);
+    return () => removeEventListener("keydown", onKey, true);
+  }, [save]);
+}
+
+function Heading({ editor, back }: { editor: Editor; back: () => void }) {
+  const { draft, saved, dirty, busy, fault, save } = editor;
+  const { theirs } = editor.others;
+  const isEditor = mayEdit(useRole());
+  return (
+    <div className="workspace-head">
+      <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
+        ‹
+      </button>
+      <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
+      <span className="hint" role="status">
+        {!isEditor
+          ? "read only"
+          : busy
+            ? "saving…"
+            : theirs
+              ? "changed elsewhere"
+              : dirty || !saved
+                ? "not saved"
+                : "saved"}
+      </span>
+      {fault && fault.field === null && (
+        <span className="fault" role="alert">
+          {fault.message} <code>{fault.status}</code>
+        </span>
+      )}
+      <span className="grow" />
+      <Changes>
+        <button type="button" className="narrow-only" title="Go down to the run" onClick={goToRun}>
+          Run ↓
+        </button>
+        <button
+          type="button"
+          className="primary"
+          title="Ctrl+S"
+          disabled={busy || theirs !== null || (saved !== null && !dirty)}
+          onClick={() => void save()}
+        >
+          {saved ? "Save" : "Create"}
+        </button>
+      </Changes>
+    </div>
+  );
+}
+
+/** An action that is not there, or not any longer: on a phone the list is not beside it. */
+function NotThere({ text, back }: { text: string; back: () => void }) {
+  return (
+    <>
+      <p className="fault">{text}</p>
+      <button type="button" onClick={back}>
+        All actions
+      </button>
+    </>
+  );
+}
+
+const NOTHING_INSTALLED: Action["assets"] = [];
+
+export function Workspace(props: WorkspaceProps) {
+  const { api, appId, id, place, actions, ask, go, setDirty, onCreated } = props;
+  const { reload: reloadList } = actions;
+  const onSaved = useCallback(
+    (action: Action, isNew: boolean) => {
+      if (isNew) onCreated(action.id);
+      void reloadList();
+    },
+    [onCreated, reloadList],
+  );
+  const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
+  const { draft, saved, dirty, fault, change, save } = editor;
+  const isEditor = mayEdit(useRole());
+  // The service checks code only for people who may change it.
+  const problems = useProblems(api, appId, isEditor ? draft : null);
+  const copy = saved && actions.copyOf(saved.id);
+  const types = useCodeTypes(
+    api,
+    appId,
+    [saved?.id, copy?.id].filter((one) => one !== undefined),
+    draft,
+    saved?.assets ?? NOTHING_INSTALLED,
+  );
+  const at = usePlaceInCode(props.place, go);
+  const [removeFault, setRemoveFault] = useState<string | null>(null);
+  useEffect(() => setDirty(dirty), [dirty, setDirty]);
+  const saveNow = useCallback(() => void (isEditor && save()), [isEditor, save]);
+  useSaveKey(saveNow);
+  const onSource = useCallback((source: Source) => change({ source }), [change]);
+  const onCode = useCallback((code: string) => change({ code }), [change]);
+  const savedId = saved?.id;
+  const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
+  const commands = useMemo<Command[]>(
+    () => [
+      { name: "Save this action", keys: "Ctrl S", run: saveNow },
+      ...(savedId === undefined ? [] : [{ name: "Duplicate this action", run: duplicate }]),
+    ],
+    [saveNow, savedId, duplicate],
+  );
+  useCommands(commands);
+
+  const back = () => go({ item: null });
+  const remove = async () => {
+    if (!saved) return;
+    const text = "Its live copy and its version history go with it. The execution log stays.";
+    if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
+    try {
+      await api.ask(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
+      go({ item: null }, { force: true });
+      await reloadList();
+    } catch (error) {
+      setRemoveFault((error as Error).message);
+    }
+  };
+
+  if (!draft) {
+    return <div className="welcome">{fault ? <NotThere text={fault.message} back={back} /> : <p>Loading…</p>}</div>;
+  }
+  const codeFault = fault?.field === "code" ? fault : null;
+  return (
+    <div className="workspace">
+      <div className="workspace-top">
+        <Heading editor={editor} back={back} />
+        <OthersBanner editor={editor} />
+      </div>
+      <div className="upper">
+        {draft.source ? (
+          <ReadOnly>
+            <SourcePane source={draft.source} onChange={onSource} fault={codeFault} />
+          </ReadOnly>
+        ) : (
+          <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, types, at }} />
+        )}
+        <section className="fields" aria-label="Fields">
+          <ReadOnly>
+            <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
+          </ReadOnly>
+          {saved && (
+            <Changes>
+              <p className="row">
+                <button type="button" onClick={duplicate}>
+                  Duplicate
+                </button>
+                <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+                  Delete this action
+                </button>
+              </p>
+            </Changes>
+          )}
+          <p className="fault" role="alert">
+            {removeFault}
+          </p>
+        </section>
+      </div>
+      <Dock {...props} editor={editor} draft={draft} />
+    </div>
+  );
+}

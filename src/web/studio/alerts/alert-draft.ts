@@ -1,0 +1,71 @@
+/** An alert as a person edits it: every field a text, and what the service is sent of it. Draws nothing. */
+import type { Alert, AlertInput } from "../shared/model.js";
+
+export type AlertCondition = Alert["condition"];
+export type AlertChannel = Alert["channel"];
+
+export interface AlertDraft {
+  name: string;
+  condition: AlertCondition;
+  /** "": the whole app. */
+  actionId: string;
+  failures: string;
+  of: string;
+  minutes: string;
+  channel: AlertChannel;
+  /** Addresses, by commas. */
+  to: string;
+  setting: string;
+  enabled: boolean;
+}
+
+export const CONDITIONS: [AlertCondition, string][] = [
+  ["failed", "runs fail"],
+  ["silent", "no run succeeds for so long"],
+  ["skipped", "a tick is skipped or overdue"],
+  ["queued", "runs wait for so long"],
+];
+
+export const CHANNELS: [AlertChannel, string][] = [
+  ["email", "e-mail"],
+  ["webhook", "a signed webhook"],
+  ["slack", "Slack"],
+];
+
+export function draftOfAlert(one: Alert | null): AlertDraft {
+  return {
+    name: one?.name ?? "",
+    condition: one?.condition ?? "failed",
+    actionId: String(one?.actionId ?? ""),
+    failures: String(one?.failures ?? 1),
+    of: String(one?.of ?? 1),
+    minutes: String(one?.minutes ?? 60),
+    channel: one?.channel ?? "email",
+    to: one?.to.join(", ") ?? "",
+    setting: one?.setting ?? "",
+    enabled: one?.enabled ?? true,
+  };
+}
+
+export function alertInputOf(draft: AlertDraft): AlertInput {
+  const { name, condition, channel, enabled } = draft;
+  const numbers = { failures: Number(draft.failures), of: Number(draft.of), minutes: Number(draft.minutes) };
+  const actionId = condition === "queued" || draft.actionId === "" ? null : Number(draft.actionId);
+  const to = draft.to.split(",").map((one) => one.trim());
+  const where = channel === "email" ? { to: to.filter((one) => one !== "") } : { setting: draft.setting };
+  return { name, condition, channel, enabled, actionId, ...numbers, ...where };
+}
+
+/** When it fires, in words. */
+export function gistOf({ condition, failures, of, minutes }: Alert): string {
+  switch (condition) {
+    case "failed":
+      return of === 1 ? "a run failed" : `${failures} of the last ${of} runs failed`;
+    case "silent":
+      return `no success for ${minutes} minutes`;
+    case "skipped":
+      return "a tick skipped or overdue";
+    default:
+      return `runs wait for ${minutes} minutes`;
+  }
+}

@@ -1,0 +1,95 @@
+/** The app's alerts: whom it has told when something is wrong, what fires now, and one of them opened. */
+import { useCallback, useState } from "react";
+import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
+import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
+import type { Alert, AlertInput } from "../shared/model.js";
+import { useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { gistOf } from "./alert-draft.js";
+import { AlertEditor } from "./alert-editor.js";
+
+const LOOK_AGAIN_MS = 10_000;
+
+function useAlerts(api: Api, appId: number) {
+  const read = useCallback(async () => (await api.ask(ListAlerts, { appId })).alerts, [api, appId]);
+  const { value: alerts, fault, reload: load } = useLoaded<Alert[]>(api, read, LOOK_AGAIN_MS);
+
+  /** Says what to do, and shows the list as it is now. */
+  const refused = async (error: unknown): Promise<never> => {
+    throw new ApiError(asApiError(error).status, await refusalText(error, load));
+  };
+  const save = async (one: Alert | null, rule: AlertInput): Promise<number> => {
+    const { saved } = one
+      ? await api.ask(UpdateAlert, { appId, id: one.id, rule, ifUpdatedAt: one.updatedAt }).catch(refused)
+      : await api.ask(CreateAlert, { appId, rule });
+    await load();
+    return saved.id;
+  };
+  const remove = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
+    await api.ask(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
+    await load();
+  };
+  return { alerts, fault, save, remove };
+}
+
+function Line({ one, selected, open }: { one: Alert; selected: boolean; open: () => void }) {
+  const state = one.firing.length > 0 ? "firing" : one.enabled ? "well" : "off";
+  return (
+    <li>
+      <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
+        <b>{one.name}</b>
+        <span className="gist">{gistOf(one)}</span>
+        <span className={state === "firing" ? "chip failed" : "chip"}>{state}</span>
+      </button>
+    </li>
+  );
+}
+
+export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
+  const actions = list?.actions ?? [];
+  const { alerts, fault, save, remove } = useAlerts(api, appId);
+  const [open, setOpen] = useState<number | "new" | null>(null);
+  const one = alerts?.find(({ id }) => id === open) ?? null;
+  return (
+    <div className={open ? "mailbox opened" : "mailbox"}>
+      <section className="mailbox-list" aria-label="Alerts">
+        <div className="row list-head">
+          <span className="grow" />
+          <button type="button" className="primary" onClick={() => setOpen("new")}>
+            New
+          </button>
+        </div>
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        <ul>
+          {alerts?.map((alert) => (
+            <Line key={alert.id} one={alert} selected={alert.id === open} open={() => setOpen(alert.id)} />
+          ))}
+        </ul>
+        {alerts?.length === 0 && <p className="hint empty">No alert yet: nobody is told when something fails.</p>}
+      </section>
+      {open === "new" || one ? (
+        <AlertEditor
+          key={open}
+          one={one}
+          actions={actions}
+          ask={ask}
+          deliveriesOf={async (id) => (await api.ask(ReadAlertDeliveries, { appId, id })).deliveries}
+          save={async (input) => setOpen(await save(one, input))}
+          test={async () => void (await api.ask(TestAlert, { appId, id: one!.id }))}
+          remove={async () => {
+            if (one) await remove(one);
+            setOpen(null);
+          }}
+          back={() => setOpen(null)}
+        />
+      ) : (
+        <div className="welcome">
+          <h2>Choose an alert</h2>
+          <p>Or make a new one: people are told with the first failure, and when it is over.</p>
+        </div>
+      )}
+    </div>
+  );
+}

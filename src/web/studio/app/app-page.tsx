@@ -1,0 +1,108 @@
+/** What belongs to the app itself, one part after the other by its address: `#/1/app/tokens`. */
+import { type ComponentType, type FormEvent, useState } from "react";
+import { APP_SENTENCE } from "../actions/access-text.js";
+import { OriginsForm } from "../actions/origins-form.js";
+import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
+import { AppPeople } from "../people/people-page.js";
+import { ConnectionsPage } from "../settings/connections-page.js";
+import { refusalText } from "../shared/api.js";
+import { useInSight } from "../shared/use-in-sight.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { APP_PARTS, type AppPart } from "../shell/views.js";
+import { AppVersionsPage } from "./app-versions-page.js";
+import { AuditPage } from "./audit-page.js";
+import { TokensPage } from "./tokens-page.js";
+import { TransferPage } from "./transfer-page.js";
+
+function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
+  const [name, setName] = useState(app.name);
+  const [fault, setFault] = useState<string | null>(null);
+  const act = async (change: Promise<unknown>) => {
+    try {
+      await change;
+      setFault(null);
+      await reloadApps();
+    } catch (error) {
+      setFault(await refusalText(error, reloadApps));
+    }
+  };
+  const ids = { appId, ifUpdatedAt: app.updatedAt };
+  const rename = (event: FormEvent) => {
+    event.preventDefault();
+    void act(api.ask(RenameApp, { ...ids, data: { name } }));
+  };
+  const unpublish = async () => {
+    const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
+    if (await ask({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
+      await act(api.ask(UnpublishApp, ids));
+  };
+  return (
+    <>
+      <form className="row" onSubmit={rename}>
+        <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
+        <button type="submit" disabled={name.trim() === "" || name === app.name}>
+          Rename
+        </button>
+      </form>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <p className="row">
+        <span className={app.isPublished ? "chip live" : "chip"}>
+          {app.isPublished ? "published" : "not published"}
+        </span>
+        {app.isPublished ? (
+          <button type="button" className="quiet danger-text" onClick={() => void unpublish()}>
+            Unpublish the app
+          </button>
+        ) : (
+          <button type="button" className="primary" onClick={() => void act(api.ask(PublishApp, ids))}>
+            Publish the app
+          </button>
+        )}
+      </p>
+      {!app.isPublished && <p className="hint">{APP_SENTENCE}</p>}
+      <OriginsForm api={api} appId={appId} />
+    </>
+  );
+}
+
+const PARTS: Record<AppPart, ComponentType<PageProps>> = {
+  general: AppFields,
+  tokens: TokensPage,
+  people: AppPeople,
+  connections: ConnectionsPage,
+  audit: AuditPage,
+  versions: AppVersionsPage,
+  transfer: TransferPage,
+};
+
+const isPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(PARTS, item);
+
+export function AppPage(props: PageProps) {
+  const { appId, place } = props;
+  const open = isPart(place.item) ? place.item : "general";
+  const Part = PARTS[open];
+  const names = useInSight(open);
+  return (
+    <div className="app-page">
+      <nav ref={names} aria-label="Parts of the app">
+        {Object.entries(APP_PARTS).map(([item, label]) => (
+          <a
+            key={item}
+            className="tab"
+            aria-current={item === open ? "page" : undefined}
+            href={hrefOf({ appId, view: "app", item })}
+          >
+            {label}
+          </a>
+        ))}
+      </nav>
+      <section className="app-part" aria-labelledby="app-part">
+        <h2 id="app-part">{APP_PARTS[open]}</h2>
+        <Part key={open} {...props} />
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+/** Snapshots of the app's own fields and settings: taken, looked at, restored. */
+import { useCallback, useState } from "react";
+import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "../documents.js";
+import { fullName } from "../people/people.js";
+import { ago, exact, shown } from "../shared/format.js";
+import type { AppVersion } from "../shared/model.js";
+import { useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+
+const OCCASIONS: Record<string, string> = { create: "taken", publish: "published", "pre-restore": "before a restore" };
+
+function Contents({ api, appId, id }: Pick<PageProps, "api" | "appId"> & { id: number }) {
+  const read = useCallback(
+    async () => (await api.ask(ReadAppVersion, { appId, versionId: id })).version,
+    [api, appId, id],
+  );
+  const { value, fault } = useLoaded(api, read);
+  if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
+  return (
+    <div className="entry-details">
+      <div>
+        <h3>Fields</h3>
+        <pre>{shown(value.data)}</pre>
+      </div>
+      <div>
+        <h3>Settings, without protected ones</h3>
+        <pre>{shown(value.settings)}</pre>
+      </div>
+    </div>
+  );
+}
+
+export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
+  const [shownCount, setShownCount] = useState(0);
+  const [open, setOpen] = useState<number | null>(null);
+  const read = useCallback(async () => {
+    const found: AppVersion[] = [];
+    for (;;) {
+      const { versions, pagination } = (await api.ask(ListAppVersions, { appId, offset: found.length })).history;
+      found.push(...versions);
+      if (!pagination.hasMore || found.length > shownCount) return { found, hasMore: pagination.hasMore };
+    }
+  }, [api, appId, shownCount]);
+  const { value, fault, busy, change } = useLoaded(api, read);
+
+  const restore = async ({ id, createdAt }: AppVersion) => {
+    const text = `The app's fields and its public and private settings become what they were on ${exact(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
+    // The page shows nothing of the app: the state that counts is the one at the question.
+    const { apps } = await api.ask(Apps, {});
+    const ifUpdatedAt = apps.find((one) => one.id === appId)!.updatedAt;
+    if (!(await ask({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;
+    await change(() => api.ask(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
+    await reloadApps();
+  };
+  return (
+    <>
+      <p className="row">
+        <button
+          type="button"
+          className="primary"
+          disabled={busy}
+          onClick={() => void change(() => api.ask(CreateAppVersion, { appId }))}
+        >
+          Take a version now
+        </button>
+        <span className="hint">Each publication of the app takes one too.</span>
+      </p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul className="records">
+        {value?.found.map((version) => (
+          <li key={version.id}>
+            <button
+              type="button"
+              className="link grow"
+              aria-expanded={open === version.id}
+              onClick={() => setOpen(open === version.id ? null : version.id)}
+            >
+              {version.name ?? "the app"}, {ago(version.createdAt)}
+            </button>
+            <span className="chip">{OCCASIONS[version.action] ?? version.action}</span>
+            <span className="hint">{version.user ? fullName(version.user) : exact(version.createdAt)}</span>
+            <button type="button" disabled={busy} onClick={() => void restore(version)}>
+              Restore
+            </button>
+            {open === version.id && <Contents {...{ api, appId }} id={version.id} />}
+          </li>
+        ))}
+      </ul>
+      {value?.found.length === 0 && <p className="hint">No version yet.</p>}
+      {value?.hasMore && (
+        <button type="button" className="link" onClick={() => setShownCount(value.found.length)}>
+          Older versions
+        </button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,95 @@
+/** All apps that one may edit, with their state; and for administrators, making one. */
+import { type FormEvent, useState } from "react";
+import { CreateOrganization } from "../documents.js";
+import { asApiError } from "../shared/api.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { mayManage } from "../shell/role.js";
+import { NewApp } from "./new-app.js";
+
+/** Organizations of the person, each with the page of its people. */
+function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: PageProps) {
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string | null>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      await api.ask(CreateOrganization, { name });
+      setName("");
+      setFault(null);
+      await reloadRoles();
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  if (organizations.length === 0 && !isAdmin) return null;
+  return (
+    <section aria-labelledby="organizations">
+      <h2 id="organizations">Organizations</h2>
+      {isAdmin && (
+        <form className="row" onSubmit={(event) => void submit(event)}>
+          <input
+            aria-label="Name of the new organization"
+            placeholder="name of the new organization"
+            autoComplete="off"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+          <button type="submit" disabled={name.trim() === ""}>
+            Create organization
+          </button>
+        </form>
+      )}
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul className="records">
+        {organizations.map(({ id, name: label, role }) => (
+          <li key={id}>
+            <span className="chip">{id}</span>
+            <b className="grow">{label}</b>
+            <span className="chip">{role}</span>
+            {mayManage(role) && (
+              <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
+                People
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function AppsPage(props: PageProps) {
+  const { api, apps, appId, go, reloadApps, isAdmin, organizations } = props;
+  return (
+    <div className="app-page">
+      <div className="app-part">
+        <section aria-labelledby="apps">
+          <h2 id="apps">Apps</h2>
+          {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
+            <NewApp {...{ api, go, reloadApps }} />
+          ) : (
+            <p className="hint">Owners and admins of an organization make apps and invite people.</p>
+          )}
+          <ul className="records">
+            {apps.map(({ id, name, isPublished }) => (
+              <li key={id}>
+                <span className="chip">{id}</span>
+                <a className="grow" href={hrefOf({ appId: id, view: "actions" })}>
+                  {name}
+                </a>
+                {id === appId && <span className="hint">open now</span>}
+                <span className={isPublished ? "chip live" : "chip"}>
+                  {isPublished ? "published" : "not published"}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+        <Organizations {...props} />
+      </div>
+    </div>
+  );
+}

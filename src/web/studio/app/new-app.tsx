@@ -1,0 +1,46 @@
+/** Making an app, by its name; for administrators. */
+import { type FormEvent, useState } from "react";
+import { CreateApp } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import type { PageProps } from "../shell/page-props.js";
+import type { Navigation } from "../shell/place.js";
+
+export interface NewAppProps {
+  api: Api;
+  go: Navigation["go"];
+  reloadApps: PageProps["reloadApps"];
+}
+
+export function NewApp({ api, go, reloadApps }: NewAppProps) {
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string | null>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      const { created } = await api.ask(CreateApp, { data: { name } });
+      await reloadApps();
+      go({ appId: created.id, view: "actions" });
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  return (
+    <form onSubmit={(event) => void submit(event)}>
+      <p className="row">
+        <input
+          aria-label="Name of the new app"
+          placeholder="name of the new app"
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <button type="submit" className="primary" disabled={name.trim() === ""}>
+          Make an app
+        </button>
+      </p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </form>
+  );
+}

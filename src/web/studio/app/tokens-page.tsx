@@ -1,0 +1,170 @@
+/** The app's tokens: what each is for, making one, ending one. A token's secret is seen once. */
+import { type FormEvent, useCallback, useState } from "react";
+import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../documents.js";
+import { useNames } from "../people/people.js";
+import { ago, exact } from "../shared/format.js";
+import type { TokenKind, TokenScope } from "../shared/model.js";
+import { SecretOnce } from "../shared/secret-once.js";
+import { useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+
+const KINDS: Record<TokenKind, string> = {
+  api: "for programs",
+  viewer: "for pages under test: drafts",
+  live: "for the app's pages: live copies",
+};
+
+const SCOPES: Readonly<Record<TokenScope, string>> = {
+  read: "actions with code, runs, logs, data, public settings",
+  run: "run live versions",
+  settings: "read and write settings",
+  data: "entries, media, messages, events",
+  manage: "change actions and definitions, run drafts",
+  publish: "publish actions and the app",
+};
+
+const DAY_MS = 86_400_000;
+/** Days until a token expires; 0: never. */
+const DURATIONS = [30, 90, 365, 0];
+
+/** Tokens that expire within these days are marked. */
+const WARN_DAYS = 7;
+const expiresSoon = (expiresAt: string | null): boolean =>
+  expiresAt !== null && Date.parse(expiresAt) - Date.now() < WARN_DAYS * DAY_MS;
+
+interface NewTokenProps {
+  busy: boolean;
+  make: (data: CreateTokenInput) => Promise<boolean>;
+}
+
+function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose: (scopes: TokenScope[]) => void }) {
+  return (
+    <fieldset className="scopes">
+      <legend>Scopes; without one: settings, log events, reading logs and runs</legend>
+      {(Object.keys(SCOPES) as TokenScope[]).map((scope) => (
+        <label key={scope} className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(scope)}
+            onChange={({ target }) =>
+              choose(target.checked ? [...chosen, scope] : chosen.filter((other) => other !== scope))
+            }
+          />
+          <b>{scope}</b> <span className="hint">{SCOPES[scope]}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function NewToken({ busy, make }: NewTokenProps) {
+  const [kind, setKind] = useState<TokenKind>("api");
+  const [name, setName] = useState("");
+  const [scopes, setScopes] = useState<TokenScope[]>([]);
+  const [days, setDays] = useState(90);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString();
+    const chosen = kind === "api" && scopes.length > 0 ? scopes : null;
+    if (await make({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) setName("");
+  };
+  return (
+    <form className="token-form" onSubmit={(event) => void submit(event)}>
+      <div className="row">
+        <label>
+          <span className="unseen">Kind</span>
+          <select value={kind} onChange={(event) => setKind(event.target.value as TokenKind)}>
+            {(Object.keys(KINDS) as TokenKind[]).map((one) => (
+              <option key={one} value={one}>
+                {one}, {KINDS[one]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <input
+          aria-label="Name of the new token"
+          placeholder="what it is for"
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <label>
+          <span className="unseen">Expires in</span>
+          <select value={days} onChange={(event) => setDays(Number(event.target.value))}>
+            {DURATIONS.map((one) => (
+              <option key={one} value={one}>
+                {one === 0 ? "never expires" : `expires in ${one} days`}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="submit" className="primary" disabled={busy}>
+          Make a token
+        </button>
+      </div>
+      {kind === "api" && <ScopeChoice chosen={scopes} choose={setScopes} />}
+    </form>
+  );
+}
+
+export function TokensPage({ api, appId, ask }: PageProps) {
+  const read = useCallback(async () => (await api.ask(ListTokens, { appId })).tokens, [api, appId]);
+  const { value: tokens, fault, busy, change } = useLoaded(api, read);
+  const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
+  const nameOf = useNames(api, appId);
+
+  const make = async (data: CreateTokenInput) => {
+    const answer = await change(() => api.ask(CreateToken, { appId, data }));
+    if (answer) setSecret({ label: `The ${data.kind} token ${data.name ?? ""}`.trim(), secret: answer.created.token });
+    return answer !== null;
+  };
+  const revoke = async (id: number, name: string | null) => {
+    const text = "Whatever uses it is refused from this moment on. It cannot be brought back.";
+    const yes = await ask({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
+    if (yes) await change(() => api.ask(RevokeToken, { appId, id }));
+  };
+  return (
+    <>
+      <NewToken busy={busy} make={make} />
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      {secret && <SecretOnce {...secret} close={() => setSecret(null)} />}
+      {tokens?.length === 0 && <p className="hint">No token yet.</p>}
+      <ul className="records">
+        {tokens?.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (
+          <li key={id}>
+            <span className="chip">{kind}</span>
+            <b className="grow">{name ?? `token ${id}`}</b>
+            {userId !== null && <span className="hint">used by {nameOf(userId)}</span>}
+            <span className="hint" title={exact(createdAt)}>
+              made {ago(createdAt)}
+            </span>
+            {scopes?.map((scope) => (
+              <span key={scope} className="chip">
+                {scope}
+              </span>
+            ))}
+            <span className="hint" title={lastUsedAt ? exact(lastUsedAt) : undefined}>
+              {lastUsedAt ? `used ${ago(lastUsedAt)} from ${lastUsedAddress ?? "an unknown address"}` : "never used"}
+            </span>
+            {expiresAt && (
+              <span className={expiresSoon(expiresAt) ? "chip behind" : "hint"}>
+                {expiresSoon(expiresAt) ? "expires soon: " : "expires "}
+                {exact(expiresAt)}
+              </span>
+            )}
+            <button
+              type="button"
+              className="quiet danger-text"
+              aria-label={`Revoke ${name ?? `token ${id}`}`}
+              onClick={() => void revoke(id, name)}
+            >
+              Revoke
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,183 @@
+/** Access rules tried as somebody: a user of the app, or nobody who is signed in. Shows what they would see; keeps and grants nothing. */
+import { useEffect, useState } from "react";
+import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import type { DataSource } from "../shared/model.js";
+import { pathOf } from "./use-entries.js";
+
+interface AccessTrialProps {
+  api: Api;
+  appId: number;
+  source: DataSource;
+  /** The rules as JSON, as they are typed. */
+  rules: string;
+}
+
+interface User {
+  id: number;
+  data: Record<string, unknown>;
+}
+
+const USERS_SHOWN = 20;
+const TYPED_MS = 250;
+
+const titleOf = ({ id, data }: User): string =>
+  `${id}: ${Object.values(data)
+    .filter((value) => typeof value === "string" && value !== "")
+    .slice(0, 3)
+    .join(", ")
+    .slice(0, 80)}`;
+
+/** The entries of the chosen data source in which the words stand. */
+function useUsers({ api, appId }: AccessTrialProps, users: DataSource | undefined, words: string) {
+  const [found, setFound] = useState<User[]>([]);
+  useEffect(() => {
+    let wanted = true;
+    const find = async () => {
+      if (!users) return setFound([]);
+      const where = { $or: users.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
+      const query = { ...(words !== "" && users.columns.length > 0 && { where }), limit: USERS_SHOWN };
+      const answer = await api.ask(FindEntries, { appId, id: users.id, query }).catch(() => null);
+      if (wanted) setFound((answer?.found.entries ?? []) as User[]);
+    };
+    const timer = setTimeout(() => void find(), TYPED_MS);
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+    };
+  }, [api, appId, users, words]);
+  return found;
+}
+
+type Trial = TryAccessQuery["trial"];
+
+function Outcome({ trial, columns }: { trial: Trial; columns: string[] }) {
+  const seen = trial.verbs.find(({ verb }) => verb === "select")?.columns ?? [];
+  const shown = columns.filter((column) => seen.includes(column));
+  return (
+    <>
+      <table className="trial-verbs">
+        <tbody>
+          {trial.verbs.map(({ verb, allowed, rule, required, reason, ...more }) => (
+            <tr key={verb} data-verb={verb}>
+              <th scope="row">{verb}</th>
+              <td>{allowed ? "allowed" : "refused"}</td>
+              <td>{rule === null ? "no rule fits" : `by rule ${rule + 1}`}</td>
+              <td>
+                {reason ?? (allowed && `columns: ${more.columns.join(", ") || "none"}`)}
+                {required.length > 0 && `; must name ${required.join(", ")}`}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {trial.reason && <p className="fault">{trial.reason}</p>}
+      {trial.entries && (
+        <div className="diff">
+          <table className="trial-entries">
+            <thead>
+              <tr>
+                {["id", ...shown].map((column) => (
+                  <th key={column} scope="col">
+                    {column}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {trial.entries.map(({ id, data }) => (
+                <tr key={id}>
+                  <td>{id}</td>
+                  {shown.map((column) => (
+                    <td key={column}>{JSON.stringify((data as Record<string, unknown>)[column] ?? null)}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {trial.entries.length === 0 && <p className="hint">They would find nothing.</p>}
+        </div>
+      )}
+    </>
+  );
+}
+
+export function AccessTrial(props: AccessTrialProps) {
+  const { api, appId, source, rules } = props;
+  const [sources, setSources] = useState<DataSource[]>([]);
+  const [usersId, setUsersId] = useState("");
+  const [words, setWords] = useState("");
+  const [userId, setUserId] = useState("");
+  const [trial, setTrial] = useState<Trial | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  useEffect(() => {
+    const load = () => api.ask(ListDataSources, { appId }).then(({ dataSources }) => setSources(dataSources));
+    load().catch((error: unknown) => setFault(asApiError(error).message));
+  }, [api, appId]);
+  const users = useUsers(
+    props,
+    sources.find(({ id }) => String(id) === usersId),
+    words.trim(),
+  );
+  const attempt = async () => {
+    setTrial(null);
+    try {
+      const user = userId === "" ? null : { dataSourceId: Number(usersId), entryId: Number(userId) };
+      const accessRules: unknown = JSON.parse(rules);
+      setTrial((await api.ask(TryAccess, { appId, id: source.id, trial: { user, accessRules } })).trial);
+      setFault(null);
+    } catch (error) {
+      setFault(error instanceof SyntaxError ? `The rules are no JSON: ${error.message}` : asApiError(error).message);
+    }
+  };
+  return (
+    <section className="access-trial" aria-label="Try the rules">
+      <p className="row">
+        <label>
+          Try as{" "}
+          <select
+            aria-label="Users are entries of"
+            value={usersId}
+            onChange={(event) => {
+              setUsersId(event.target.value);
+              setUserId("");
+            }}
+          >
+            <option value="">nobody who is signed in</option>
+            {sources.map(({ id, name }) => (
+              <option key={id} value={id}>
+                a user of {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        {usersId !== "" && (
+          <>
+            <input
+              type="search"
+              aria-label="Find the user"
+              placeholder="Find the user"
+              value={words}
+              onChange={(event) => setWords(event.target.value)}
+            />
+            <select aria-label="The user" value={userId} onChange={(event) => setUserId(event.target.value)}>
+              <option value="">choose</option>
+              {users.map((user) => (
+                <option key={user.id} value={user.id}>
+                  {titleOf(user)}
+                </option>
+              ))}
+            </select>
+          </>
+        )}
+        <button type="button" disabled={usersId !== "" && userId === ""} onClick={() => void attempt()}>
+          Try these rules
+        </button>
+      </p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      {trial && <Outcome trial={trial} columns={source.columns} />}
+    </section>
+  );
+}

@@ -1,0 +1,195 @@
+/** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
+import { useCallback, useEffect, useState } from "react";
+import { CreateDataSource, DeleteDataSource, ListDataSources } from "../documents.js";
+import { asApiError, refusalText } from "../shared/api.js";
+import { counted } from "../shared/format.js";
+import type { DataSource } from "../shared/model.js";
+import { TabList } from "../shared/tab-list.js";
+import { useRefresh } from "../shared/use-refresh.js";
+import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
+import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { DataDefinition, DataVersions } from "./data-definition.js";
+import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-import.js";
+import { EntriesPanel, type PanelProps } from "./entries-panel.js";
+
+const REFRESH_MS = 3_000;
+const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
+type Tab = (typeof TABS)[number];
+const READ_TABS: readonly Tab[] = ["Entries", "Versions"];
+
+interface SourceProps extends Omit<PanelProps, "reload"> {
+  reload: () => Promise<void>;
+  onChanged: (source: DataSource) => void;
+  onRemoved: () => void;
+}
+
+function Source(props: SourceProps) {
+  const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
+  const [tab, setTab] = useState<Tab>("Entries");
+  const isEditor = mayEdit(useRole());
+  const [fault, setFault] = useState<string | null>(null);
+  const remove = async () => {
+    const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
+    if (!(await ask({ title: `Delete ${source.name}?`, text, yes: "Delete", danger: true }))) return;
+    try {
+      await api.ask(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
+      onRemoved();
+    } catch (error) {
+      setFault(await refusalText(error, reload));
+    }
+  };
+  const take = async (chosen: ChosenFile) => {
+    const { inserted, columns, delimiter } = await sendFile(appId, source.id, chosen);
+    await reload();
+    const entries = counted(inserted, "entry was", "entries were");
+    const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
+    return `${entries} imported: ${counted(columns.length, "column", "columns")}${layout}.`;
+  };
+  const panels = {
+    Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
+    Import: () => <DataImport action="Import" mayAppend take={take} />,
+    Rules: () => <DataDefinition {...{ api, appId, source, onChanged }} />,
+    Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={() => void reload()} />,
+  };
+  return (
+    <section className="data-source" aria-label={source.name}>
+      <div className="row workspace-head">
+        <h2>{source.name}</h2>
+        <span className="hint">id {source.id}</span>
+        <span className="grow" />
+        <span className="fault" role="alert">
+          {fault}
+        </span>
+        <Changes>
+          <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+            Delete
+          </button>
+        </Changes>
+      </div>
+      <TabList label="Parts of the data source" names={isEditor ? TABS : READ_TABS} selected={tab} select={setTab} />
+      <div className="data-panel" role="tabpanel" aria-label={tab}>
+        {panels[tab]()}
+      </div>
+    </section>
+  );
+}
+
+function NewSource({
+  api,
+  appId,
+  onMade,
+}: Pick<PageProps, "api" | "appId"> & { onMade: (source: DataSource) => void }) {
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string | null>(null);
+  const make = async (): Promise<DataSource> => (await api.ask(CreateDataSource, { appId, data: { name } })).created;
+  const empty = async () => {
+    try {
+      onMade(await make());
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  const take = async (chosen: ChosenFile) => {
+    const made = await make();
+    try {
+      await sendFile(appId, made.id, chosen);
+    } catch (error) {
+      await api.ask(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
+      throw error;
+    }
+    onMade(made);
+    return "";
+  };
+  return (
+    <section className="data-source new" aria-label="New data source">
+      <h2>New data source</h2>
+      <label className="field">
+        Name
+        <input value={name} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+      </label>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <p className="row">
+        <button type="button" disabled={name.trim() === ""} onClick={() => void empty()}>
+          Create empty
+        </button>
+        <span className="hint">{name.trim() === "" ? "or, once it has a name, from a file." : "or from a file:"}</span>
+      </p>
+      {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} take={take} />}
+    </section>
+  );
+}
+
+export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
+  const sourceId = idOf(place.item);
+  const [sources, setSources] = useState<DataSource[] | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const load = useCallback(async () => {
+    try {
+      const { dataSources } = await api.ask(ListDataSources, { appId });
+      // An unchanged list draws nothing again.
+      setSources((old) => (JSON.stringify(old) === JSON.stringify(dataSources) ? old : dataSources));
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  }, [api, appId]);
+  useEffect(() => void load(), [load]);
+  useRefresh(api, load, REFRESH_MS);
+  const isEditor = mayEdit(useRole());
+  const chosen = sources?.find(({ id }) => id === sourceId);
+  const open = (id: number | null) => go({ item: id === null ? null : String(id) });
+  const onMade = async (source: DataSource) => {
+    await load();
+    open(source.id);
+  };
+  return (
+    <div className={sourceId === null ? "data-view choosing" : "data-view"}>
+      <nav className="data-list" aria-label="Data sources">
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        <Changes>
+          <button type="button" className="primary" onClick={() => open(null)}>
+            New
+          </button>
+        </Changes>
+        <ul>
+          {sources?.map(({ id, name }) => (
+            <li key={id}>
+              <button
+                type="button"
+                className="action"
+                aria-current={id === sourceId ? "true" : undefined}
+                onClick={() => open(id)}
+              >
+                <b>{name}</b>
+              </button>
+            </li>
+          ))}
+        </ul>
+        {sources?.length === 0 && <p className="hint empty">None yet{isEditor && ": make the first one here"}.</p>}
+      </nav>
+      {chosen ? (
+        <Source
+          key={chosen.id}
+          {...{ api, appId, ask }}
+          source={chosen}
+          reload={load}
+          onRemoved={() => void load().then(() => open(null))}
+          onChanged={(changed) =>
+            setSources((all) => all?.map((one) => (one.id === changed.id ? changed : one)) ?? null)
+          }
+        />
+      ) : sourceId === null ? (
+        <Changes otherwise={<p className="welcome">Choose a data source.</p>}>
+          <NewSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
+        </Changes>
+      ) : (
+        <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>
+      )}
+    </div>
+  );
+}

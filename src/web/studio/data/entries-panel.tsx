@@ -1,0 +1,93 @@
+/** The entries of a data source: searched, sorted, changed in a grid, taken away as a file. */
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { serviceAddress } from "../../service-address.js";
+import { counted } from "../shared/format.js";
+import type { DataSource, Entry } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+import { Changes } from "../shell/role.js";
+import { EntryGrid } from "./entry-grid.js";
+import { NewColumn } from "./new-column.js";
+import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
+
+/** What each panel of a data source is given. */
+export interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
+  source: DataSource;
+  reload: () => void;
+}
+
+/** A person has stopped typing. */
+const TYPED_MS = 250;
+
+function useTyped(text: string): string {
+  const [typed, setTyped] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setTyped(text), TYPED_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return typed;
+}
+
+export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
+  const [search, setSearch] = useState("");
+  const [order, setOrder] = useState<EntryOrder | null>(null);
+  const words = useTyped(search).trim();
+  /** Those that no entry has yet. */
+  const [added, setAdded] = useState<string[]>([]);
+  const columns = useMemo(() => [...new Set([...source.columns, ...added])], [source.columns, added]);
+  const where = useMemo(
+    () => (words === "" ? null : { $or: columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) }),
+    [words, columns],
+  );
+  const entries = useEntries({ api, appId, id: source.id, where, order });
+  const [fault, setFault] = useState<string | null>(null);
+  const { insert, remove } = entries;
+  const askAndRemove = useCallback(
+    async (entry: Entry) => {
+      const text = JSON.stringify(entry.data).slice(0, 300);
+      if (!(await ask({ title: `Delete entry ${entry.id}?`, text, yes: "Delete", danger: true }))) return;
+      setFault(await remove(entry));
+    },
+    [ask, remove],
+  );
+  const add = async () => {
+    setFault(await insert());
+    reload();
+  };
+  // A person opens a CSV in a spreadsheet, where a cell that begins with = would run.
+  const file = (format: string) => {
+    const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
+    return serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;
+  };
+  return (
+    <section className="entries-panel" aria-label="Entries">
+      <div className="row">
+        <input
+          type="search"
+          aria-label="Search the entries"
+          placeholder="Search in every column"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <span className="hint" role="status">
+          {entries.total === null ? "…" : counted(entries.total, "entry", "entries")}
+        </span>
+        <span className="grow" />
+        <Changes>
+          <NewColumn columns={columns} add={(column) => setAdded((old) => [...old, column])} />
+          <button type="button" onClick={() => void add()}>
+            Add an entry
+          </button>
+        </Changes>
+        {["csv", "json", "jsonl"].map((format) => (
+          <a key={format} href={file(format)} download={`${source.name}.${format}`}>
+            {format.toUpperCase()}
+          </a>
+        ))}
+      </div>
+      <p className="fault" role="alert">
+        {fault ?? entries.fault?.message}
+      </p>
+      <EntryGrid {...{ columns, entries, order, setOrder }} remove={askAndRemove} />
+    </section>
+  );
+}

@@ -1,0 +1,109 @@
+/** Entries as a grid: of a hundred thousand rows those in sight are drawn, and the one that is typed in. */
+import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
+import { useCallback, useEffect, useRef } from "react";
+import type { Entry } from "../shared/model.js";
+import { EntryRow } from "./entry-row.js";
+import { type CellEdit, shownCell, useCellEdit } from "./use-cell-edit.js";
+import type { Entries, EntryOrder } from "./use-entries.js";
+
+const ROW_PIXELS = 30;
+const ID_PIXELS = 70;
+const COLUMN_PIXELS = 240;
+const REMOVE_PIXELS = 40;
+
+interface EntryGridProps {
+  columns: string[];
+  entries: Entries;
+  order: EntryOrder | null;
+  setOrder: (order: EntryOrder | null) => void;
+  remove: (entry: Entry) => Promise<void>;
+}
+
+const ARROWS = { ASC: " ↑", DESC: " ↓" };
+
+type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & { width: number; tracks: string };
+
+function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
+  const sort = (column: string) => {
+    if (order?.column !== column) setOrder({ column, direction: "ASC" });
+    else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
+  };
+  return (
+    <div className="grid-row grid-head" style={{ gridTemplateColumns: tracks, width }}>
+      <span className="cell id">id</span>
+      {columns.map((column) => (
+        <button key={column} type="button" className="cell" onClick={() => sort(column)}>
+          <b>{column}</b>
+          {order?.column === column && ARROWS[order.direction]}
+        </button>
+      ))}
+      <span />
+    </div>
+  );
+}
+
+/** Says that another person changed the cell that is edited; null if nobody did. */
+function changedElsewhere({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
+  const [before, now] = [shownCell(entry.data[column]), shownCell(data[column])];
+  if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
+  return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
+}
+
+export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGridProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const { edit, fault, acts } = useCellEdit(entries);
+  const found = edit ? entries.find(edit.entry.id) : undefined;
+  const typedAt = edit && (found?.index ?? edit.index);
+  const rangeExtractor = useCallback(
+    (range: Range) => {
+      const seen = defaultRangeExtractor(range);
+      // Who scrolls away while typing finds the cell as it was left.
+      if (typedAt === null || typedAt >= range.count || seen.includes(typedAt)) return seen;
+      return [...seen, typedAt].sort((a, b) => a - b);
+    },
+    [typedAt],
+  );
+  const virtual = useVirtualizer({
+    // The cell that is edited stays when other people delete entries.
+    count: Math.max(entries.total ?? 0, typedAt === null ? 0 : typedAt + 1),
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PIXELS,
+    overscan: 6,
+    rangeExtractor,
+  });
+  const rows = virtual.getVirtualItems();
+  const { startIndex: from, endIndex: to } = virtual.range ?? { startIndex: 0, endIndex: 0 };
+  const { show } = entries;
+  useEffect(() => show(from, to), [show, from, to]);
+  const width = ID_PIXELS + COLUMN_PIXELS * columns.length + REMOVE_PIXELS;
+  const tracks = [ID_PIXELS, ...columns.map(() => COLUMN_PIXELS), REMOVE_PIXELS]
+    .map((pixels) => `${pixels}px`)
+    .join(" ");
+  const row = (index: number, start: number) => {
+    const entry = edit && typedAt === index && !edit.isSaving ? edit.entry : entries.at(index);
+    return (
+      <EntryRow
+        key={index}
+        {...{ entry, index, columns, start, width, tracks, acts, remove }}
+        edit={edit && typedAt === index && edit.entry.id === entry?.id ? edit : null}
+        fault={fault && fault.entryId === entry?.id ? fault : null}
+      />
+    );
+  };
+  return (
+    <>
+      <p className="notice" role="status">
+        {edit && found && changedElsewhere(edit, found.entry)}
+      </p>
+      <p className="fault" role="alert">
+        {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
+      </p>
+      <div ref={box} className="grid-box">
+        <Head {...{ columns, order, setOrder, width, tracks }} />
+        <div className="grid-rows" style={{ height: virtual.getTotalSize(), width }}>
+          {rows.map(({ index, start }) => row(index, start))}
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,111 @@
+/** One row of the grid of entries: its cells, each changed where it stands. Keeps nothing: rows come and go as one scrolls. */
+import { type KeyboardEvent, memo } from "react";
+import type { Entry } from "../shared/model.js";
+import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
+
+interface CellProps {
+  column: string;
+  text: string;
+  isTyped: boolean;
+  fault: string | null;
+  /** null for people who may only read. */
+  begin: (() => void) | null;
+  acts: CellActs;
+}
+
+function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault();
+    const input = event.currentTarget;
+    const { children } = input.parentElement!;
+    const at = [...children].indexOf(input);
+    if (event.key === "Enter") acts.finish();
+    else acts.leave();
+    // The button that stands there now.
+    (children[at] as HTMLElement).focus();
+  };
+  if (isTyped) {
+    return (
+      <input
+        // biome-ignore lint/a11y/noAutofocus: the person has asked to type here
+        autoFocus
+        className="cell mono"
+        aria-label={column}
+        value={text}
+        onChange={(event) => acts.type(event.target.value)}
+        onBlur={acts.finish}
+        onKeyDown={onKeyDown}
+      />
+    );
+  }
+  if (!begin) return <span className="cell">{text}</span>;
+  return (
+    <button
+      type="button"
+      className={fault ? "cell fault" : "cell"}
+      title={fault ?? `${column}: press Enter or click to change it`}
+      onClick={begin}
+    >
+      {text}
+    </button>
+  );
+}
+
+interface RowProps {
+  /** undefined while it is read. */
+  entry: Entry | undefined;
+  index: number;
+  columns: readonly string[];
+  start: number;
+  width: number;
+  /** CSS's tracks of the row. */
+  tracks: string;
+  /** null when no cell of this row is typed in. */
+  edit: CellEdit | null;
+  fault: CellFault | null;
+  acts: CellActs;
+  remove: (entry: Entry) => Promise<void>;
+}
+
+/** Drawn once, however often the grid around it is. */
+export const EntryRow = memo(function EntryRow(props: RowProps) {
+  const { entry, index, columns, start, width, tracks, edit, fault, acts, remove } = props;
+  const isEditor = mayEdit(useRole());
+  const cell = (column: string) => {
+    const isEdited = edit?.column === column;
+    return (
+      <Cell
+        key={column}
+        {...{ column, acts }}
+        text={isEdited ? edit.text : shownCell(entry!.data[column])}
+        isTyped={isEdited && !edit.isSaving}
+        fault={fault?.column === column ? fault.message : null}
+        begin={isEditor ? () => acts.begin(entry!, index, column) : null}
+      />
+    );
+  };
+  return (
+    <div className="grid-row" style={{ gridTemplateColumns: tracks, width, transform: `translateY(${start}px)` }}>
+      {entry ? (
+        <>
+          <span className="cell id">{entry.id}</span>
+          {columns.map(cell)}
+          <Changes>
+            <button
+              type="button"
+              className="quiet small"
+              aria-label={`Delete entry ${entry.id}`}
+              onClick={() => void remove(entry)}
+            >
+              ✕
+            </button>
+          </Changes>
+        </>
+      ) : (
+        <span className="cell hint">…</span>
+      )}
+    </div>
+  );
+});

@@ -1,0 +1,208 @@
+/** The entries of one data source as a grid needs them: how many there are, and those in sight, page by page. Draws nothing. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
+import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import type { Entry } from "../shared/model.js";
+import { useRefresh } from "../shared/use-refresh.js";
+
+const PAGE = 200;
+/** What one scrolls past in haste is not asked for: so many pages are at a time, and then those that are in sight by then. */
+const ASKED_AT_ONCE = 2;
+/** Pages that are here; of more, the one that came first is forgotten. */
+const KEPT_PAGES = 50;
+/** Changes that arrive within this time cause one read. */
+const GATHER_MS = 500;
+
+export interface EntryOrder {
+  column: string;
+  direction: "ASC" | "DESC";
+}
+
+export interface LoadedEntry {
+  index: number;
+  entry: Entry;
+}
+
+export interface Entries {
+  /** null while they are counted for the first time. */
+  total: number | null;
+  /** undefined while it is read. */
+  at(index: number): Entry | undefined;
+  /** The entry as it was read last, if its page is loaded. */
+  find(id: number): LoadedEntry | undefined;
+  /** Reads what lies there, unless it is here. */
+  show(from: number, to: number): void;
+  fault: ApiError | null;
+  /** An empty one. @returns why it was refused, null when it was not, as the others do */
+  insert(): Promise<string | null>;
+  update(entry: Entry, data: Record<string, unknown>): Promise<string | null>;
+  remove(entry: Entry): Promise<string | null>;
+}
+
+interface Options {
+  api: Api;
+  appId: number;
+  id: number;
+  where: object | null;
+  order: EntryOrder | null;
+}
+
+/** A column's name as a path: a dot in it is no step. */
+export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
+
+interface Found {
+  entries: Entry[];
+  total: number;
+}
+
+type Pages = ReturnType<typeof createPages>;
+
+/** What is here of one list, and what of it is under way. `onRead` is told of each page that comes or is refused. */
+function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: Found | ApiError) => void) {
+  const here = new Map<number, Entry[]>();
+  /** Asked for since the last change: what else is here may be old, and is shown until it is read again. */
+  const asked = new Set<number>();
+  /** Asked for again when somebody scrolls there. */
+  const refused = new Set<number>();
+  let underWay = 0;
+  let turn = 0;
+  let sight = { from: 0, to: 0 };
+
+  function keep(page: number, entries: Entry[]): void {
+    here.delete(page);
+    here.set(page, entries);
+    const [first] = here.keys();
+    if (here.size <= KEPT_PAGES) return;
+    here.delete(first!);
+    asked.delete(first!);
+  }
+
+  async function take(page: number): Promise<void> {
+    const mine = turn;
+    asked.add(page);
+    underWay += 1;
+    const outcome = await read(page).catch(asApiError);
+    underWay -= 1;
+    if (turn === mine) {
+      if ("entries" in outcome) keep(page, outcome.entries);
+      else refused.add(page);
+      onRead(outcome);
+    }
+    await fill();
+  }
+
+  /** Reads what is in sight and not here; resolves when it is. */
+  async function fill(): Promise<void> {
+    const taken: Promise<void>[] = [];
+    for (let page = Math.floor(sight.from / PAGE); page <= Math.floor(sight.to / PAGE); page += 1)
+      if (underWay < ASKED_AT_ONCE && !asked.has(page)) taken.push(take(page));
+    await Promise.all(taken);
+  }
+
+  return {
+    at: (index: number): Entry | undefined => here.get(Math.floor(index / PAGE))?.[index % PAGE],
+    find(id: number): LoadedEntry | undefined {
+      for (const [page, entries] of here) {
+        const at = entries.findIndex((entry) => entry.id === id);
+        if (at >= 0) return { index: page * PAGE + at, entry: entries[at]! };
+      }
+      return undefined;
+    },
+    show(from: number, to: number): void {
+      sight = { from, to };
+      for (const page of refused) asked.delete(page);
+      refused.clear();
+      void fill();
+    },
+    reload(): Promise<void> {
+      turn += 1;
+      asked.clear();
+      refused.clear();
+      return fill();
+    },
+  };
+}
+
+export function useEntries({ api, appId, id, where, order }: Options): Entries {
+  const [total, setTotal] = useState<number | null>(null);
+  const [fault, setFault] = useState<ApiError | null>(null);
+  const [, redraw] = useState(0);
+  const shape = JSON.stringify([id, where, order]);
+  const shown = useRef<Pages>(null);
+
+  const pages = useMemo(() => {
+    const [source, filter, by] = JSON.parse(shape) as [number, object | null, EntryOrder | null];
+    const read = async (page: number) => {
+      const query = {
+        ...(filter && { where: filter }),
+        ...(by && { order: [[pathOf(by.column), by.direction]] }),
+        ...{ limit: PAGE, offset: page * PAGE, includePagination: true },
+      };
+      const { found } = await api.ask(FindEntries, { appId, id: source, query });
+      const entries = found.entries as Entry[];
+      return { entries, total: found.pagination?.total ?? entries.length };
+    };
+    const made = createPages(read, (outcome) => {
+      if (shown.current !== made) return;
+      if ("entries" in outcome) setTotal(outcome.total);
+      setFault("entries" in outcome ? null : outcome);
+      redraw((count) => count + 1);
+    });
+    return made;
+  }, [api, appId, shape]);
+  shown.current = pages;
+
+  const refresh = useCallback(() => shown.current?.reload(), []);
+  useRefresh(api, refresh);
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const end = api.follow(
+      FollowEntries,
+      { appId, id: String(id) },
+      {
+        next() {
+          // A hidden page is read when it is visible again.
+          if (document.visibilityState !== "visible") return;
+          due ??= setTimeout(() => {
+            due = undefined;
+            void refresh();
+          }, GATHER_MS);
+        },
+      },
+    );
+    return () => {
+      clearTimeout(due);
+      end();
+    };
+  }, [api, appId, id, refresh]);
+
+  const write = useCallback(
+    async (written: Promise<unknown>) => {
+      try {
+        await written;
+        await pages.reload();
+        return null;
+      } catch (error) {
+        const { status, message } = asApiError(error);
+        if (status !== "ENTRY_CHANGED") return message;
+        // What stands now is shown; what was typed over it is told to be typed again.
+        await pages.reload();
+        return "Somebody changed this entry meanwhile: it is shown as it is now.";
+      }
+    },
+    [pages],
+  );
+
+  const acts = useMemo<Pick<Entries, "insert" | "update" | "remove">>(
+    () => ({
+      insert: () => write(api.ask(InsertEntry, { appId, id, data: {} })),
+      update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
+        // Wrapped, so that a column that is named "data" stays one.
+        write(api.ask(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
+      remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
+        write(api.ask(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
+    }),
+    [api, appId, id, write],
+  );
+  return { total, fault, at: pages.at, find: pages.find, show: pages.show, ...acts };
+}

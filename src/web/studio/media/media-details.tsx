@@ -1,0 +1,185 @@
+/** One file or folder in a dialog: a preview, its facts, and what can be done with it. */
+import { type FormEvent, useEffect, useState } from "react";
+import { type Api, asApiError } from "../shared/api.js";
+import { exact, sized } from "../shared/format.js";
+import { Modal } from "../shared/modal.js";
+import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
+import { useBytes } from "../shared/use-bytes.js";
+import type { MediaItem, MediaState } from "./use-media.js";
+
+/** What is read into the page to be shown; larger films are for saving. */
+const PREVIEW_MAX_BYTES = 64 * 1024 * 1024;
+const TEXT_MAX_BYTES = 64 * 1024;
+
+type Shape = "picture" | "sound" | "film" | "text" | "none";
+
+function shapeOf({ contentType, size, bytes }: MediaFile): Shape {
+  if (size) return "picture";
+  if (bytes > PREVIEW_MAX_BYTES) return "none";
+  if (contentType.startsWith("audio/")) return "sound";
+  if (contentType.startsWith("video/")) return "film";
+  return contentType === "text/plain" && bytes <= TEXT_MAX_BYTES ? "text" : "none";
+}
+
+/** Any width up to this is enough for the dialog. */
+const address = ({ url }: MediaFile, shape: Shape) =>
+  shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
+
+function TextOf({ blob }: { blob: Blob }) {
+  const [text, setText] = useState("");
+  useEffect(() => void blob.text().then(setText), [blob]);
+  return <pre>{text}</pre>;
+}
+
+function Preview({ api, file }: { api: Api; file: MediaFile }) {
+  const shape = shapeOf(file);
+  const { blob, url, failed } = useBytes(api, address(file, shape));
+  if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
+  if (failed) return <p className="fault">The file could not be read.</p>;
+  if (!blob || !url) return <p className="hint">Loading…</p>;
+  if (shape === "picture") return <img src={url} alt={file.name} />;
+  if (shape === "text") return <TextOf blob={blob} />;
+  // biome-ignore lint/a11y/useMediaCaption: of a file that somebody uploaded there are none
+  return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
+}
+
+/** Saves under the file's name, which an address of the page's own does not say. */
+async function save(api: Api, file: MediaFile): Promise<void> {
+  const href = URL.createObjectURL(await api.bytes(file.url));
+  Object.assign(document.createElement("a"), { href, download: file.name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
+}
+
+function Facts({ file }: { file: MediaFile }) {
+  return (
+    <dl className="facts">
+      <dt>Type</dt>
+      <dd>{file.contentType}</dd>
+      <dt>Size</dt>
+      <dd>
+        {sized(file.bytes)}
+        {file.size && `, ${file.size[0]} × ${file.size[1]} pixels`}
+      </dd>
+      <dt>Added</dt>
+      <dd>{exact(file.createdAt)}</dd>
+      <dt>SHA-256</dt>
+      <dd className="mono">{file.checksum}</dd>
+    </dl>
+  );
+}
+
+function FileActions({
+  api,
+  file,
+  link,
+  say,
+}: {
+  api: Api;
+  file: MediaFile;
+  link: MediaState["link"];
+  say: (text: string) => void;
+}) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(await link(file.id));
+      say("Copied: whoever has the link can read the file for a day.");
+    } catch (error) {
+      say(error instanceof DOMException ? "The browser does not let this page copy." : asApiError(error).message);
+    }
+  };
+  return (
+    <div className="row">
+      <button type="button" onClick={() => void copy()}>
+        Copy link
+      </button>
+      <button
+        type="button"
+        onClick={() => void save(api, file).catch((error: unknown) => say(asApiError(error).message))}
+      >
+        Download
+      </button>
+    </div>
+  );
+}
+
+/** Where it may go from here: up the path, or into a folder beside it. */
+function placesFor(listing: MediaListing, item: MediaItem, own: number | null): { id: number | null; name: string }[] {
+  const above = [{ id: null, name: "Media (top)" }, ...listing.path, ...(listing.folder ? [listing.folder] : [])];
+  const beside = listing.folders.map(({ id, name }) => ({ id, name: `↳ ${name}` }));
+  return [...above, ...beside].filter(({ id }) => id !== own && !(item.kind === "folder" && id === item.id));
+}
+
+interface MediaDetailsProps {
+  api: Api;
+  media: MediaState;
+  listing: MediaListing;
+  item: MediaItem;
+  remove: () => Promise<void>;
+  close: () => void;
+}
+
+export function MediaDetails({ api, media, listing, item, remove, close }: MediaDetailsProps) {
+  const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
+  const found: MediaFile | MediaFolder | undefined = file ?? listing.folders.find(({ id }) => id === item.id);
+  const [name, setName] = useState(found?.name ?? "");
+  const [said, setSaid] = useState<string | null>(null);
+  useEffect(() => {
+    if (!found) close();
+  }, [found, close]);
+  if (!found) return null;
+  const own = file ? file.folderId : (found as MediaFolder).parentId;
+  const rename = async (event: FormEvent) => {
+    event.preventDefault();
+    setSaid((await media.rename(item, name)) ?? "Renamed.");
+  };
+  const move = async (to: number | null) => {
+    const refusal = await media.move(item, to);
+    if (refusal === null) close();
+    else setSaid(refusal);
+  };
+  return (
+    <Modal className="media-details" aria-label={found.name} onClose={close}>
+      <div className="row">
+        <h2 className="grow">{found.name}</h2>
+        <button type="button" className="quiet" aria-label="Close" onClick={close}>
+          ✕
+        </button>
+      </div>
+      {file && (
+        <div className="preview">
+          <Preview api={api} file={file} />
+        </div>
+      )}
+      {file && <Facts file={file} />}
+      <form className="row" onSubmit={(event) => void rename(event)}>
+        <input aria-label="Name" className="grow" value={name} onChange={(event) => setName(event.target.value)} />
+        <button type="submit" disabled={name === found.name || name.trim() === ""}>
+          Rename
+        </button>
+      </form>
+      <select
+        aria-label="Move to"
+        value=""
+        onChange={(event) => void move(event.target.value === "top" ? null : Number(event.target.value))}
+      >
+        <option value="" disabled>
+          Move to…
+        </option>
+        {placesFor(listing, item, own).map((place) => (
+          <option key={place.id ?? "top"} value={place.id ?? "top"}>
+            {place.name}
+          </option>
+        ))}
+      </select>
+      <div className="row">
+        <div className="grow">{file && <FileActions api={api} file={file} link={media.link} say={setSaid} />}</div>
+        <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+          Delete
+        </button>
+      </div>
+      <p className="hint" role="status">
+        {said}
+      </p>
+    </Modal>
+  );
+}

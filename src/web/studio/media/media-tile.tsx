@@ -1,0 +1,113 @@
+/** A folder or a file in the grid: opened by a click or Enter, deleted by Delete, moved by being dragged onto a folder. */
+import type { DragEvent, KeyboardEvent, ReactNode } from "react";
+import type { Api } from "../shared/api.js";
+import { sized } from "../shared/format.js";
+import type { MediaFile, MediaFolder } from "../shared/model.js";
+import { useBytes, useSeen } from "../shared/use-bytes.js";
+import type { MediaItem } from "./use-media.js";
+
+/** What a drag within the page carries. */
+const DRAGGED = "application/x-svc-media";
+
+export const dragOf = (item: MediaItem) => (event: DragEvent) => {
+  event.dataTransfer.setData(DRAGGED, JSON.stringify(item));
+  event.dataTransfer.effectAllowed = "move";
+};
+
+export const draggedItem = (event: DragEvent): MediaItem | null => {
+  const text = event.dataTransfer.getData(DRAGGED);
+  return text === "" ? null : (JSON.parse(text) as MediaItem);
+};
+
+/** The handlers of a place that items may be dropped on. */
+export function dropOn(drop: (item: MediaItem) => void) {
+  return {
+    onDragOver: (event: DragEvent) => {
+      if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault();
+    },
+    onDrop: (event: DragEvent) => {
+      const item = draggedItem(event);
+      if (!item) return;
+      event.preventDefault();
+      event.stopPropagation();
+      drop(item);
+    },
+  };
+}
+
+const onDelete = (remove: () => void) => (event: KeyboardEvent) => {
+  if (event.key === "Delete") remove();
+};
+
+/** The kind of a file in a few letters. */
+function kindOf({ name, contentType }: MediaFile): string {
+  const ending = /\.(\w{1,5})$/.exec(name)?.[1];
+  return (ending ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);
+}
+
+function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
+  const [ref, seen] = useSeen<HTMLSpanElement>();
+  const { url } = useBytes(api, seen ? file.thumbnail : null);
+  return (
+    <span ref={ref} className="thumbnail">
+      {url ? <img src={url} alt="" /> : <span className="kind">{kindOf(file)}</span>}
+    </span>
+  );
+}
+
+interface TileProps {
+  open: () => void;
+  remove: () => void;
+}
+
+export function FileTile({ api, file, open, remove }: TileProps & { api: Api; file: MediaFile }) {
+  return (
+    <li>
+      <button
+        type="button"
+        className="tile"
+        draggable
+        title={file.name}
+        onClick={open}
+        onKeyDown={onDelete(remove)}
+        onDragStart={dragOf({ kind: "file", id: file.id })}
+      >
+        <Thumbnail api={api} file={file} />
+        <b>{file.name}</b>
+        <span className="hint">
+          {sized(file.bytes)}
+          {file.size && ` · ${file.size[0]} × ${file.size[1]}`}
+        </span>
+      </button>
+    </li>
+  );
+}
+
+export function FolderTile({
+  folder,
+  open,
+  edit,
+  remove,
+  drop,
+}: TileProps & { folder: MediaFolder; edit: () => void; drop: (item: MediaItem) => void }) {
+  return (
+    <li className="folder-tile">
+      <button
+        type="button"
+        className="tile"
+        draggable
+        title={folder.name}
+        onClick={open}
+        onKeyDown={onDelete(remove)}
+        onDragStart={dragOf({ kind: "folder", id: folder.id })}
+        {...dropOn(drop)}
+      >
+        <span className="folder-sign" aria-hidden="true" />
+        <b>{folder.name}</b>
+      </button>
+      <button type="button" className="quiet small" aria-label={`Change the folder ${folder.name}`} onClick={edit}>
+        ⋯
+      </button>
+    </li>
+  );
+}

@@ -1,0 +1,262 @@
+/** The app's media: a folder as a grid that files are dropped on, the way through the folders, and the uploads under way. */
+import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
+import type { MediaListing } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+import { idOf, type Navigation } from "../shell/place.js";
+import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { MediaDetails } from "./media-details.js";
+import { dropOn, FileTile, FolderTile } from "./media-tile.js";
+import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";
+
+function Path({
+  listing,
+  go,
+  drop,
+}: {
+  listing: MediaListing | null;
+  go: Navigation["go"];
+  drop: (item: MediaItem, to: number | null) => void;
+}) {
+  const top = { id: null, name: "Media" };
+  const places = listing && !listing.folder ? [] : [top, ...(listing?.path ?? [])];
+  return (
+    <nav className="path" aria-label="Folders above">
+      {places.map(({ id, name }) => (
+        <button
+          key={id ?? "top"}
+          type="button"
+          className="link"
+          onClick={() => go({ item: id === null ? null : String(id) })}
+          {...dropOn((item) => drop(item, id))}
+        >
+          {name}
+        </button>
+      ))}
+      {listing && <b aria-current="location">{listing.folder?.name ?? top.name}</b>}
+    </nav>
+  );
+}
+
+function NewFolder({ create }: { create: MediaState["createFolder"] }) {
+  const [name, setName] = useState<string | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const isOpen = name !== null;
+  // The button that was pressed has become this field.
+  useEffect(() => {
+    if (isOpen) field.current?.focus();
+  }, [isOpen]);
+  if (name === null) {
+    return (
+      <button type="button" onClick={() => setName("")}>
+        New folder
+      </button>
+    );
+  }
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const refusal = await create(name);
+    setFault(refusal);
+    if (refusal === null) setName(null);
+  };
+  return (
+    <form
+      className="row"
+      onSubmit={(event) => void submit(event)}
+      onKeyDown={(event) => event.key === "Escape" && setName(null)}
+    >
+      <input
+        ref={field}
+        aria-label="Name of the new folder"
+        aria-invalid={fault !== null}
+        placeholder="folder name"
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <button type="submit" className="primary" disabled={name.trim() === ""}>
+        Create
+      </button>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </form>
+  );
+}
+
+function Uploads({ sending }: { sending: readonly Sending[] }) {
+  if (sending.length === 0) return null;
+  return (
+    <ul className="uploads" aria-label="Uploads">
+      {sending.map(({ key, name, part, fault, end }) => (
+        <li key={key}>
+          <span className="grow">{name}</span>
+          {fault === null ? (
+            <progress value={part} aria-label={`Upload of ${name}`} />
+          ) : (
+            <span className="fault" role="alert">
+              {fault}
+            </span>
+          )}
+          <button
+            type="button"
+            className="quiet small"
+            aria-label={fault === null ? `Break off ${name}` : `Forget ${name}`}
+            onClick={end}
+          >
+            ✕
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Empty({ search }: { search: string }) {
+  const isEditor = mayEdit(useRole());
+  return (
+    <div className="welcome">
+      <h2>{search ? "Nothing has that name" : "Nothing here yet"}</h2>
+      {!search && isEditor && (
+        <p>Drop files here, or choose Upload. The place and the camera are taken out of pictures.</p>
+      )}
+    </div>
+  );
+}
+
+interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "ask" | "go"> {
+  folderId: number | null;
+}
+
+/** Files that a person drags in from outside. */
+function useDropZone(send: MediaState["send"]) {
+  const [over, setOver] = useState(false);
+  const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");
+  return {
+    over,
+    handlers: {
+      onDragOver: (event: DragEvent) => {
+        if (!hasFiles(event)) return;
+        event.preventDefault();
+        setOver(true);
+      },
+      onDragLeave: (event: DragEvent) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+      },
+      onDrop: (event: DragEvent) => {
+        setOver(false);
+        if (!hasFiles(event)) return;
+        event.preventDefault();
+        send([...event.dataTransfer.files]);
+      },
+    },
+  };
+}
+
+function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
+  const [search, setSearch] = useState("");
+  const [opened, setOpened] = useState<MediaItem | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const isEditor = mayEdit(useRole());
+  const media = useMedia(api, appId, folderId, search);
+  const { listing, send } = media;
+  const chooser = useRef<HTMLInputElement>(null);
+  const { over, handlers } = useDropZone(send);
+  const close = useCallback(() => setOpened(null), []);
+
+  const drop = async (item: MediaItem, to: number | null) => setFault(await media.move(item, to));
+  const remove = async (item: MediaItem, name: string) => {
+    const text =
+      item.kind === "folder"
+        ? "All files and folders in it go with it."
+        : "Links to it end, and pages that show it show nothing.";
+    if (!(await ask({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))) return;
+    setFault(await media.remove(item));
+    close();
+  };
+  const nameOf = ({ kind, id }: MediaItem) =>
+    (kind === "file" ? listing?.files : listing?.folders)?.find((one) => one.id === id)?.name ?? "";
+  const isEmpty = listing !== null && listing.files.length === 0 && listing.folders.length === 0;
+
+  return (
+    <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
+      <div className="row media-head">
+        <Path listing={search ? null : listing} go={go} drop={(item, to) => void drop(item, to)} />
+        <span className="grow" />
+        <input
+          type="search"
+          aria-label="Search by name"
+          placeholder="search by name"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <Changes>
+          <NewFolder create={media.createFolder} />
+          <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+            Upload
+          </button>
+        </Changes>
+        <input
+          ref={chooser}
+          type="file"
+          multiple
+          hidden
+          aria-label="Files to upload"
+          onChange={({ target }) => {
+            send([...(target.files ?? [])]);
+            target.value = "";
+          }}
+        />
+      </div>
+      <p className="fault" role="alert">
+        {fault ?? media.fault}
+      </p>
+      <Uploads sending={media.sending} />
+      {isEmpty && <Empty search={search} />}
+      <ul className="tiles">
+        {listing?.folders.map((folder) => {
+          const item: MediaItem = { kind: "folder", id: folder.id };
+          return (
+            <FolderTile
+              key={folder.id}
+              folder={folder}
+              open={() => go({ item: String(folder.id) })}
+              edit={() => setOpened(item)}
+              remove={() => void remove(item, folder.name)}
+              drop={(dropped) => void drop(dropped, folder.id)}
+            />
+          );
+        })}
+      </ul>
+      <ul className="tiles">
+        {listing?.files.map((file) => {
+          const item: MediaItem = { kind: "file", id: file.id };
+          return (
+            <FileTile
+              key={file.id}
+              api={api}
+              file={file}
+              open={() => setOpened(item)}
+              remove={() => void remove(item, file.name)}
+            />
+          );
+        })}
+      </ul>
+      {listing?.pagination.hasMore && (
+        <p className="hint">The first {listing.files.length} files are shown; search for others by name.</p>
+      )}
+      {opened && listing && isEditor && (
+        <MediaDetails
+          key={`${opened.kind}${opened.id}`}
+          {...{ api, media, listing, close }}
+          item={opened}
+          remove={() => remove(opened, nameOf(opened))}
+        />
+      )}
+    </section>
+  );
+}
+
+export function MediaPage(props: PageProps) {
+  const folderId = idOf(props.place.item);
+  return <MediaView key={folderId} {...props} folderId={folderId} />;
+}

@@ -1,0 +1,151 @@
+/** One folder of an app's media, what is done with it, and the uploads under way. Draws nothing. */
+import { useCallback, useEffect, useRef, useState } from "react";
+import {
+  CreateMediaFolder,
+  DeleteMediaFile,
+  DeleteMediaFolder,
+  LinkMediaFile,
+  ListMedia,
+  MoveMediaFile,
+  MoveMediaFolder,
+  RenameMediaFile,
+  RenameMediaFolder,
+} from "../documents.js";
+import { type Api, asApiError, refusalText } from "../shared/api.js";
+import type { MediaListing } from "../shared/model.js";
+import { useRefresh } from "../shared/use-refresh.js";
+
+/** A file of the listing, or a folder. */
+export interface MediaItem {
+  kind: "file" | "folder";
+  id: number;
+}
+
+export interface Sending {
+  key: number;
+  name: string;
+  /** From 0 to 1. */
+  part: number;
+  /** Why it was refused; null while it is under way. */
+  fault: string | null;
+  /** Breaks it off, or takes what was refused out of the list. */
+  end(): void;
+}
+
+export interface MediaState {
+  /** null while it is loaded for the first time. */
+  listing: MediaListing | null;
+  fault: string | null;
+  sending: Sending[];
+  send(files: readonly File[]): void;
+  createFolder(name: string): Promise<string | null>;
+  /** Each answers why it was refused, null when it was not. */
+  rename(item: MediaItem, name: string): Promise<string | null>;
+  move(item: MediaItem, folderId: number | null): Promise<string | null>;
+  remove(item: MediaItem): Promise<string | null>;
+  /** An address for whoever has it, for a day. @throws ApiError */
+  link(fileId: number): Promise<string>;
+}
+
+let keys = 0;
+
+/** @param search a part of a name, anywhere in the app; "" lists the folder */
+export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
+  const [listing, setListing] = useState<MediaListing | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const [sending, setSending] = useState<Sending[]>([]);
+  const asked = useRef(0);
+
+  const load = useCallback(async () => {
+    asked.current += 1;
+    const turn = asked.current;
+    try {
+      const { media } = await api.ask(ListMedia, { appId, folderId: search ? null : folderId, name: search || null });
+      if (turn !== asked.current) return;
+      setListing(media);
+      setFault(null);
+    } catch (error) {
+      if (turn === asked.current) setFault(asApiError(error).message);
+    }
+  }, [api, appId, folderId, search]);
+  useEffect(() => void load(), [load]);
+  useRefresh(api, load);
+
+  const write = useCallback(
+    async (written: Promise<unknown>) => {
+      try {
+        await written;
+        await load();
+        return null;
+      } catch (error) {
+        return refusalText(error, load);
+      }
+    },
+    [load],
+  );
+
+  const sendOne = useCallback(
+    async (file: File) => {
+      keys += 1;
+      const key = keys;
+      const breaker = new AbortController();
+      const leave = () => setSending((all) => all.filter((one) => one.key !== key));
+      const change = (part: Partial<Sending>) =>
+        setSending((all) => all.map((one) => (one.key === key ? { ...one, ...part } : one)));
+      const end = () => {
+        breaker.abort();
+        leave();
+      };
+      setSending((all) => [...all, { key, name: file.name, part: 0, fault: null, end }]);
+      const form = new FormData();
+      form.append("file", file, file.name);
+      const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
+      try {
+        await api.upload(path, form, (part) => change({ part }), breaker.signal);
+        leave();
+        await load();
+      } catch (error) {
+        change({ fault: asApiError(error).message });
+      }
+    },
+    [api, appId, folderId, load],
+  );
+
+  const send = useCallback(
+    async (files: readonly File[]) => {
+      // One after the other: a browser opens few connections, and the page needs some of them.
+      for (const file of files) await sendOne(file);
+    },
+    [sendOne],
+  );
+
+  /** The item with the state that the page shows. */
+  const shown = ({ kind, id }: MediaItem) => {
+    const one = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
+      (item) => item?.id === id,
+    );
+    return { appId, id, ifUpdatedAt: one!.updatedAt };
+  };
+  return {
+    listing,
+    fault,
+    sending,
+    send: (files) => void send(files),
+    createFolder: (name) => write(api.ask(CreateMediaFolder, { appId, name, parentId: folderId })),
+    rename: (item, name) =>
+      write(
+        item.kind === "file"
+          ? api.ask(RenameMediaFile, { ...shown(item), name })
+          : api.ask(RenameMediaFolder, { ...shown(item), name }),
+      ),
+    move: (item, to) =>
+      write(
+        item.kind === "file"
+          ? api.ask(MoveMediaFile, { ...shown(item), folderId: to })
+          : api.ask(MoveMediaFolder, { ...shown(item), parentId: to }),
+      ),
+    remove: (item) =>
+      write(item.kind === "file" ? api.ask(DeleteMediaFile, shown(item)) : api.ask(DeleteMediaFolder, shown(item))),
+    link: async (id) => (await api.ask(LinkMediaFile, { appId, id })).link.url,
+  };
+}

@@ -1,0 +1,153 @@
+/** One message as a mail reader shows it: its html in a frame that runs nothing and loads nothing, its text, headers and attachments. */
+import { useState } from "react";
+import { asApiError } from "../shared/api.js";
+import type { Ask } from "../shared/confirm.js";
+import { exact } from "../shared/format.js";
+import type { Message, MessageDecision } from "../shared/model.js";
+import { TabList } from "../shared/tab-list.js";
+import { Changes } from "../shell/role.js";
+
+type View = "HTML" | "Text" | "Headers";
+
+interface ReaderProps {
+  message: Message;
+  ask: Ask;
+  decide: (decision: MessageDecision) => Promise<void>;
+  back: () => void;
+}
+
+const QUESTIONS = {
+  again: {
+    title: "Send it again?",
+    text: "Nobody knows whether it has arrived. Its recipients may get it twice.",
+    yes: "Send again",
+  },
+  sent: { title: "Mark it as sent?", text: "It will not be sent again.", yes: "Mark as sent" },
+};
+
+function Decision({ ask, decide }: Pick<ReaderProps, "ask" | "decide">) {
+  const [fault, setFault] = useState<string | null>(null);
+  const choose = async (decision: MessageDecision) => {
+    if (!(await ask(QUESTIONS[decision]))) return;
+    await decide(decision).catch((error: unknown) => setFault(asApiError(error).message));
+  };
+  return (
+    <div className="notice row">
+      <span className="grow">The server may have taken it, or not: nobody knows. It is not sent again by itself.</span>
+      <button type="button" onClick={() => void choose("again")}>
+        Send again
+      </button>
+      <button type="button" onClick={() => void choose("sent")}>
+        Mark as sent
+      </button>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </div>
+  );
+}
+
+function Recipients({ message }: { message: Message }) {
+  return (
+    <ul className="recipients">
+      {message.to.map(({ address, name, type, status, detail }) => (
+        <li key={address} title={detail ?? undefined}>
+          {type && type !== "to" && <em>{type} </em>}
+          {name ? `${name} <${address}>` : address}
+          {status && status !== message.status && <span className={`chip ${status}`}>{status}</span>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function bytesOf({ content, encoding }: Message["attachments"][number]): number {
+  return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
+}
+
+/** Saved, never opened here: the address is data, and the browser is told to download it. */
+const dataAddress = ({ content, encoding }: Message["attachments"][number]) =>
+  encoding === "base64"
+    ? `data:application/octet-stream;base64,${content}`
+    : `data:application/octet-stream,${encodeURIComponent(content)}`;
+
+function Attachments({ all }: { all: Message["attachments"] }) {
+  if (all.length === 0) return null;
+  return (
+    <ul className="attachments" aria-label="Attachments">
+      {all.map((one) => (
+        <li key={one.name}>
+          <a href={dataAddress(one)} download={one.name}>
+            {one.name}
+          </a>{" "}
+          <span className="hint">
+            {one.type}, {bytesOf(one)} bytes
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Body({ message }: { message: Message }) {
+  const { html, text, headers } = message;
+  const views: View[] = [
+    ...(html === null ? [] : (["HTML"] as const)),
+    ...(text === null ? [] : (["Text"] as const)),
+    ...(message.kind === "email" ? (["Headers"] as const) : []),
+  ];
+  const [view, setView] = useState<View>(views[0]!);
+  return (
+    <>
+      <TabList label="Parts" names={views} selected={view} select={setView} />
+      {view === "HTML" && <iframe title="The message" className="mail-frame" sandbox="" srcDoc={html ?? ""} />}
+      {view === "Text" && <pre className="mail-text">{text}</pre>}
+      {view === "Headers" && <pre className="mail-text">{headerLines(message, headers)}</pre>}
+    </>
+  );
+}
+
+function headerLines({ subject, fromName, createdAt }: Message, headers: Message["headers"]): string {
+  const own = {
+    From: fromName ?? "(the app's sender)",
+    Subject: subject ?? "",
+    Date: new Date(createdAt).toUTCString(),
+  };
+  return [...Object.entries(own), ...headers.map(({ name, value }) => [name, value])]
+    .map(([name, value]) => `${name}: ${value}`)
+    .join("\n");
+}
+
+export function MessageReader({ message, ask, decide, back }: ReaderProps) {
+  const { subject, status, kind, createdAt, attempts, detail, dueAt } = message;
+  return (
+    <article className="reader" aria-label="Message">
+      <div className="row">
+        <button type="button" className="link narrow-only" onClick={back}>
+          ← Outbox
+        </button>
+        <h2 className="grow">{subject ?? (kind === "sms" ? "Text message" : "(no subject)")}</h2>
+        <span className={`chip ${status}`}>{status}</span>
+      </div>
+      <Recipients message={message} />
+      <p className="hint">
+        {exact(createdAt)}
+        {attempts > 0 && `, tried ${attempts === 1 ? "once" : `${attempts} times`}`}
+        {dueAt && status === "queued" && `, next at ${exact(dueAt)}`}
+      </p>
+      {detail && <p className="hint mono">{detail}</p>}
+      {status === "kept" && (
+        <p className="notice">
+          Kept here and sent to nobody: the app has no mail server (setting __smtp) or provider (__sms).
+        </p>
+      )}
+      {status === "unknown" && (
+        <Changes>
+          <Decision ask={ask} decide={decide} />
+        </Changes>
+      )}
+      <Body key={message.id} message={message} />
+      <Attachments all={message.attachments} />
+    </article>
+  );
+}

@@ -1,0 +1,186 @@
+/** One notification: written, shown as its readers will see it, published at once or at a moment. */
+import { useId, useState } from "react";
+import { asApiError } from "../shared/api.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import type { Ask } from "../shared/confirm.js";
+import { exact } from "../shared/format.js";
+import type { Notification, NotificationInput } from "../shared/model.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
+import { audienceOf, draftOf, inputOf, type NotificationDraft, type When } from "./notification-draft.js";
+
+interface EditorProps {
+  /** null: a new one. */
+  one: Notification | null;
+  /** Another person deleted it. */
+  isDeleted: boolean;
+  ask: Ask;
+  save: (input: NotificationInput) => Promise<void>;
+  remove: () => Promise<void>;
+  back: () => void;
+}
+
+interface TextFieldProps {
+  label: string;
+  value: string;
+  change: (value: string) => void;
+  rows?: number;
+  mono?: boolean;
+  hint?: string;
+}
+
+function TextField({ label, value, change, rows, mono, hint }: TextFieldProps) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {rows ? (
+        <textarea
+          id={id}
+          className={mono ? "mono" : undefined}
+          rows={rows}
+          value={value}
+          onChange={(event) => change(event.target.value)}
+        />
+      ) : (
+        <input id={id} value={value} onChange={(event) => change(event.target.value)} />
+      )}
+      <p className="hint">{hint}</p>
+    </div>
+  );
+}
+
+const WHEN: [When, string][] = [
+  ["draft", "keep as a draft"],
+  ["published", "publish now"],
+  ["scheduled", "publish at"],
+];
+
+function WhenFields({
+  draft,
+  change,
+}: {
+  draft: NotificationDraft;
+  change: (part: Partial<NotificationDraft>) => void;
+}) {
+  return (
+    <div className="row">
+      <select
+        aria-label="When"
+        className="when"
+        value={draft.when}
+        onChange={(event) => change({ when: event.target.value as When })}
+      >
+        {WHEN.map(([name, label]) => (
+          <option key={name} value={name}>
+            {label}
+          </option>
+        ))}
+      </select>
+      {draft.when === "scheduled" && (
+        <input
+          aria-label="Moment"
+          className="when"
+          type="datetime-local"
+          value={draft.orderAt}
+          onChange={(event) => change({ orderAt: event.target.value })}
+        />
+      )}
+      <label className="check">
+        <input type="checkbox" checked={draft.push} onChange={(event) => change({ push: event.target.checked })} />
+        also to devices (Web Push)
+      </label>
+    </div>
+  );
+}
+
+function Preview({ title, message, scope }: NotificationDraft) {
+  return (
+    <aside className="notification-preview" aria-label="Preview">
+      <div className="notification-card">
+        <b>{title || "Title"}</b>
+        <p>{message || "Message"}</p>
+      </div>
+      <p className="hint">{audienceOf(scope)}</p>
+    </aside>
+  );
+}
+
+export function NotificationEditor({ one, isDeleted, ask, save, remove, back }: EditorProps) {
+  const field = useFieldDraft(draftOf(one));
+  const { draft, setDraft } = field;
+  const [fault, setFault] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  const change = (part: Partial<NotificationDraft>) => setDraft((old) => ({ ...old, ...part }));
+
+  const attempt = async (work: () => Promise<void>) => {
+    setBusy(true);
+    setFault(null);
+    await work().catch((error: unknown) => {
+      setFault(error instanceof SyntaxError ? "the scope is not JSON" : asApiError(error).message);
+    });
+    setBusy(false);
+  };
+  const onRemove = async () => {
+    const question = { title: "Delete it?", text: "Whoever has not seen it will not.", yes: "Delete", danger: true };
+    if (await ask(question)) await attempt(remove);
+  };
+  const label = draft.when === "published" && one?.status !== "published" ? "Publish" : "Save";
+  return (
+    <article className="reader" aria-label="Notification">
+      <div className="row">
+        <button type="button" className="link narrow-only" onClick={back}>
+          ← Notifications
+        </button>
+        <h2 className="grow">{one ? `Notification ${one.id}` : "New notification"}</h2>
+        {one && <span className={`chip ${one.status}`}>{one.status}</span>}
+      </div>
+      {one?.publishedAt && <p className="hint">published {exact(one.publishedAt)}</p>}
+      <div className="notification-editor">
+        <div>
+          <TextField label="Title" value={draft.title} change={(title) => change({ title })} />
+          <TextField label="Message" rows={4} value={draft.message} change={(message) => change({ message })} />
+          <TextField
+            label="Opens"
+            value={draft.navigate}
+            change={(navigate) => change({ navigate })}
+            hint="A page of the app, such as /orders/7."
+          />
+          <TextField
+            label="Who gets it"
+            rows={3}
+            mono
+            value={draft.scope}
+            change={(scope) => change({ scope })}
+            hint={
+              'Empty: everybody. Else a where on the app user, such as {"email": {"$iLike": "@example.com"}}, or a list.'
+            }
+          />
+          <WhenFields draft={draft} change={change} />
+          <p className="fault" role="alert">
+            {fault}
+          </p>
+          <p className="notice" role="status">
+            {isDeleted && "This notification was deleted elsewhere."}
+          </p>
+          <ChangedElsewhere label="This notification" field={field} />
+          <div className="row">
+            <button
+              type="button"
+              className="primary"
+              disabled={busy || isDeleted || field.isChangedElsewhere}
+              onClick={() => void attempt(async () => save(inputOf(draft)).then(() => field.accept(draft)))}
+            >
+              {label}
+            </button>
+            {one && (
+              <button type="button" className="quiet danger-text" onClick={() => void onRemove()}>
+                Delete
+              </button>
+            )}
+          </div>
+        </div>
+        <Preview {...draft} />
+      </div>
+    </article>
+  );
+}

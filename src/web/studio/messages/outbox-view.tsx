@@ -1,0 +1,129 @@
+/** The outbox: every message that the app was to send, what became of it, and one of them opened. */
+import { useEffect, useState } from "react";
+import { type Api, asApiError } from "../shared/api.js";
+import type { Ask } from "../shared/confirm.js";
+import { exact, moment } from "../shared/format.js";
+import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
+import { MessageReader } from "./message-reader.js";
+import { useOutbox } from "./use-outbox.js";
+
+const STATUSES: MessageStatus[] = [
+  "kept",
+  "queued",
+  "sent",
+  "delivered",
+  "rejected",
+  "bounced",
+  "complained",
+  "failed",
+  "unknown",
+];
+
+interface LineProps {
+  message: MessageSummary;
+  selected: boolean;
+  open: () => void;
+}
+
+function Line({ message, selected, open }: LineProps) {
+  const { kind, status, subject, to, recipients, createdAt } = message;
+  const first = to[0]?.name || to[0]?.address;
+  return (
+    <li>
+      <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
+        <b>
+          {first}
+          {recipients > 1 && ` and ${recipients - 1} more`}
+        </b>
+        <time dateTime={createdAt} title={exact(createdAt)}>
+          {moment(createdAt)}
+        </time>
+        <span className="gist">{kind === "sms" ? "Text message" : subject || "(no subject)"}</span>
+        <span className={`chip ${status}`}>{status}</span>
+      </button>
+    </li>
+  );
+}
+
+interface OutboxViewProps {
+  api: Api;
+  appId: number;
+  ask: Ask;
+}
+
+export function OutboxView({ api, appId, ask }: OutboxViewProps) {
+  const [status, setStatus] = useState<MessageStatus | null>(null);
+  const { messages, more, fault, loadMore, read, decide } = useOutbox(api, appId, status);
+  const [open, setOpen] = useState<Message | null>(null);
+  const [readFault, setReadFault] = useState<string | null>(null);
+  const openId = open?.id;
+  const listed = messages?.find(({ id }) => id === openId);
+  const changed = listed?.updatedAt;
+
+  const show = async (id: number) => {
+    try {
+      setOpen(await read(id));
+      setReadFault(null);
+    } catch (error) {
+      setReadFault(asApiError(error).message);
+    }
+  };
+  // What is open goes on as the list does.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: again when the message has changed, and only then
+  useEffect(() => {
+    if (openId !== undefined && changed !== undefined && changed !== open?.updatedAt) void show(openId);
+  }, [openId, changed]);
+
+  const onDecide = async (decision: MessageDecision) => {
+    if (open) setOpen(await decide(open.id, decision));
+  };
+  return (
+    <div className={open ? "mailbox opened" : "mailbox"}>
+      <section className="mailbox-list" aria-label="Outbox">
+        <div className="row list-head">
+          <label className="grow">
+            <span className="unseen">Status</span>
+            <select
+              value={status ?? ""}
+              onChange={(event) => setStatus((event.target.value || null) as MessageStatus | null)}
+            >
+              <option value="">every status</option>
+              {STATUSES.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+        </div>
+        <p className="fault" role="alert">
+          {fault?.message ?? readFault}
+        </p>
+        <ul>
+          {messages?.map((message) => (
+            <Line
+              key={message.id}
+              message={message}
+              selected={message.id === openId}
+              open={() => void show(message.id)}
+            />
+          ))}
+        </ul>
+        {messages?.length === 0 && (
+          <p className="hint empty">No message yet. What actions send with Svc.Communicate appears here.</p>
+        )}
+        {more && (
+          <button type="button" className="link" onClick={loadMore}>
+            Load older messages
+          </button>
+        )}
+      </section>
+      {open ? (
+        <MessageReader message={open} ask={ask} decide={onDecide} back={() => setOpen(null)} />
+      ) : (
+        <div className="welcome">
+          <h2>Choose a message</h2>
+          <p>Without a mail server messages are kept here, and reach nobody.</p>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,330 @@
+/** People of an organization or of an app: their roles, invitations by link, removal. Owners and admins change them; editors only look. */
+import { type FormEvent, useCallback, useState } from "react";
+import type { Role } from "../../../rules/roles.js";
+import {
+  CreateInvitation,
+  CreateResetLink,
+  ListAppPeople,
+  ListInvitations,
+  ListOrganizationPeople,
+  RemoveAppMember,
+  RemoveOrganizationMember,
+  RevokeInvitation,
+  SetAppMember,
+  SetOrganizationMember,
+} from "../documents.js";
+import { ago, exact } from "../shared/format.js";
+import type { Invitation, Member } from "../shared/model.js";
+import { SecretOnce } from "../shared/secret-once.js";
+import { type Loaded, useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
+import { mayManage } from "../shell/role.js";
+import { fullName } from "./people.js";
+
+const ROLES: Readonly<Record<Role, string>> = {
+  owner: "full access, names other owners",
+  admin: "full access, manages people below owner",
+  editor: "writes actions, data and settings",
+  operator: "runs, cancels and pauses; sees no code",
+  reader: "reads code, runs and data; changes nothing",
+};
+const ORDER = Object.keys(ROLES) as Role[];
+
+const DURATIONS: readonly [hours: number, label: string][] = [
+  [24, "1 day"],
+  [168, "7 days"],
+  [720, "30 days"],
+];
+
+const REFRESH_MS = 10_000;
+
+interface People {
+  members: Member[];
+  /** null: the person may not see them. */
+  invitations: Invitation[] | null;
+}
+
+interface PanelProps extends Pick<PageProps, "api" | "ask"> {
+  organizationId: number;
+  /** null: the whole organization. */
+  appId: number | null;
+  /** Role of the person who looks. */
+  own: Role;
+}
+
+type Once = { label: string; secret: string };
+
+/** Roles that a person with this role can give. */
+const grantable = (own: Role): Role[] => ORDER.slice(ORDER.indexOf(own));
+
+function RoleChoice({
+  own,
+  value,
+  onChange,
+  label,
+}: {
+  own: Role;
+  value: Role;
+  onChange: (role: Role) => void;
+  label: string;
+}) {
+  const roles = grantable(own);
+  return (
+    <label>
+      <span className="unseen">{label}</span>
+      <select
+        value={value}
+        disabled={!roles.includes(value)}
+        title={ROLES[value]}
+        onChange={(event) => onChange(event.target.value as Role)}
+      >
+        {(roles.includes(value) ? roles : [value]).map((role) => (
+          <option key={role} value={role}>
+            {role}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Invite({
+  list,
+  own,
+  invite,
+}: {
+  list: Loaded<People>;
+  own: Role;
+  invite: (data: NewInvitation) => Promise<boolean>;
+}) {
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("reader");
+  const [hours, setHours] = useState(168);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (await invite({ email: email.trim(), role, expiresInHours: hours })) setEmail("");
+  };
+  return (
+    <form className="row" aria-label="Invite a person" onSubmit={(event) => void submit(event)}>
+      <input
+        type="email"
+        required
+        aria-label="E-mail address"
+        placeholder="e-mail address"
+        autoComplete="off"
+        value={email}
+        onChange={(event) => setEmail(event.target.value)}
+      />
+      <label>
+        <span className="unseen">Role</span>
+        <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
+          {grantable(own).map((one) => (
+            <option key={one} value={one}>
+              {one}: {ROLES[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span className="unseen">Link valid for</span>
+        <select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
+          {DURATIONS.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="submit" className="primary" disabled={list.busy || email.trim() === ""}>
+        Invite
+      </button>
+    </form>
+  );
+}
+
+interface NewInvitation {
+  email: string;
+  role: Role;
+  expiresInHours: number;
+}
+
+interface RowProps {
+  member: Member;
+  own: Role;
+  setRole: (role: Role) => void;
+  remove: () => void;
+  resetLink: (() => void) | null;
+}
+
+function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, resetLink }: RowProps) {
+  const name = fullName(user);
+  const isBelow = grantable(own).includes(role);
+  return (
+    <li>
+      <b>{name}</b>
+      <span className="hint grow">{user.email}</span>
+      <span className="hint" title={lastSeenAt ? exact(lastSeenAt) : undefined}>
+        {lastSeenAt ? `last seen ${ago(lastSeenAt)}` : "never signed in"}
+      </span>
+      {mayManage(own) ? (
+        <RoleChoice label={`Role of ${name}`} own={own} value={role} onChange={setRole} />
+      ) : (
+        <span className="chip">{role}</span>
+      )}
+      {mayManage(own) && isBelow && (
+        <>
+          {resetLink && (
+            <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={resetLink}>
+              Reset link
+            </button>
+          )}
+          <button type="button" className="quiet danger-text" aria-label={`Remove ${name}`} onClick={remove}>
+            Remove
+          </button>
+        </>
+      )}
+    </li>
+  );
+}
+
+function Invitations({ invitations, revoke }: { invitations: Invitation[]; revoke: (invitation: Invitation) => void }) {
+  if (invitations.length === 0) return null;
+  return (
+    <>
+      <h3>Pending invitations</h3>
+      <ul className="records" aria-label="Pending invitations">
+        {invitations.map((invitation) => (
+          <li key={invitation.id}>
+            <b className="grow">{invitation.email}</b>
+            <span className="chip">{invitation.role}</span>
+            {invitation.appId !== null && <span className="hint">app {invitation.appId}</span>}
+            <span className="hint">expires {exact(invitation.expiresAt)}</span>
+            <button
+              type="button"
+              className="quiet danger-text"
+              aria-label={`Revoke the invitation of ${invitation.email}`}
+              onClick={() => revoke(invitation)}
+            >
+              Revoke
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** The list of people with its changes. */
+function usePeople({ api, appId, organizationId, own }: PanelProps) {
+  const read = useCallback(async (): Promise<People> => {
+    const people =
+      appId === null ? api.ask(ListOrganizationPeople, { organizationId }) : api.ask(ListAppPeople, { appId });
+    const pending = mayManage(own) ? api.ask(ListInvitations, { organizationId, ofApp: appId }) : null;
+    const [{ members }, found] = await Promise.all([people, pending]);
+    return { members, invitations: found?.invitations ?? null };
+  }, [api, appId, organizationId, own]);
+  const list = useLoaded(api, read, REFRESH_MS);
+  const setRole = (userId: number, role: Role) =>
+    list.change(() =>
+      appId === null
+        ? api.ask(SetOrganizationMember, { organizationId, userId, role })
+        : api.ask(SetAppMember, { appId, userId, role }),
+    );
+  const remove = (userId: number) =>
+    list.change(() =>
+      appId === null
+        ? api.ask(RemoveOrganizationMember, { organizationId, userId })
+        : api.ask(RemoveAppMember, { appId, userId }),
+    );
+  return { list, setRole, remove };
+}
+
+function PeoplePanel(props: PanelProps) {
+  const { api, ask, organizationId, appId, own } = props;
+  const { list, setRole, remove } = usePeople(props);
+  const [once, setOnce] = useState<Once | null>(null);
+  const invite = async (data: NewInvitation) => {
+    const made = await list.change(() => api.ask(CreateInvitation, { organizationId, data: { ...data, appId } }));
+    if (made) setOnce({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
+    return made !== null;
+  };
+  const askAndRemove = async ({ user }: Member) => {
+    const text =
+      appId === null
+        ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
+        : "The role on this app ends at once. With the last role, so do the person's sessions.";
+    if (await ask({ title: `Remove ${fullName(user)}?`, text, yes: "Remove", danger: true })) await remove(user.id);
+  };
+  const revoke = async ({ id, email }: Invitation) => {
+    const text = "The link stops working. You can invite the person again.";
+    const yes = await ask({ title: `Revoke the invitation of ${email}?`, text, yes: "Revoke", danger: true });
+    if (yes) await list.change(() => api.ask(RevokeInvitation, { organizationId, id }));
+  };
+  const resetLink = async ({ user }: Member) => {
+    const made = await list.change(() => api.ask(CreateResetLink, { organizationId, userId: user.id }));
+    if (made) setOnce({ label: `Reset link for ${fullName(user)}`, secret: made.created.link });
+  };
+  const { members, invitations } = list.value ?? { members: [], invitations: null };
+  return (
+    <>
+      {mayManage(own) ? (
+        <Invite {...{ list, own, invite }} />
+      ) : (
+        <p className="hint">Owners and admins invite people and change roles.</p>
+      )}
+      <p className="fault" role="alert">
+        {list.fault}
+      </p>
+      {once && <SecretOnce {...once} close={() => setOnce(null)} />}
+      <ul className="records" aria-label="People">
+        {members.map((member) => (
+          <MemberRow
+            key={member.user.id}
+            {...{ member, own }}
+            setRole={(role) => void setRole(member.user.id, role)}
+            remove={() => void askAndRemove(member)}
+            resetLink={appId === null ? () => void resetLink(member) : null}
+          />
+        ))}
+      </ul>
+      {list.value && members.length === 0 && <p className="hint">Nobody has a role here yet.</p>}
+      {invitations && <Invitations invitations={invitations} revoke={(one) => void revoke(one)} />}
+    </>
+  );
+}
+
+/** People with a role on the app itself. */
+export function AppPeople({ api, app, appId, ask, role }: PageProps) {
+  return (
+    <>
+      <p className="hint">
+        People with a role on this app only. People of the organization have their role on all of its apps.
+      </p>
+      <PeoplePanel {...{ api, ask, appId }} organizationId={app.organizationId ?? 0} own={role} />
+    </>
+  );
+}
+
+/** People of one organization, by the address `#/1/people/5`. */
+export function OrganizationPeople({ api, ask, place, organizations }: PageProps) {
+  const organization = organizations.find(({ id }) => id === idOf(place.item));
+  return (
+    <div className="app-page">
+      <section className="app-part" aria-labelledby="people">
+        <h2 id="people">{organization ? `People of ${organization.name}` : "People"}</h2>
+        {organization && mayManage(organization.role) ? (
+          <PeoplePanel
+            key={organization.id}
+            {...{ api, ask }}
+            appId={null}
+            organizationId={organization.id}
+            own={organization.role}
+          />
+        ) : (
+          <p className="hint">Owners and admins of an organization see its people.</p>
+        )}
+      </section>
+    </div>
+  );
+}

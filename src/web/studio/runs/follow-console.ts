@@ -1,0 +1,50 @@
+/** What a run prints, handed on as it comes: some lines at once, each once. Draws nothing. */
+
+import { FollowConsole } from "../documents.js";
+import type { Api } from "../shared/api.js";
+import type { ConsoleLine } from "../shared/model.js";
+
+/** Lines that come within it are drawn together: nobody reads faster. */
+const DRAW_MS = 100;
+
+interface ConsoleReader {
+  add(lines: ConsoleLine[]): void;
+  /** The run has ended, or its console cannot be followed. */
+  end(): void;
+}
+
+/** @returns what ends it, without a call of `end` */
+export function followConsole(
+  api: Api,
+  run: { appId: number; runId: number },
+  { add, end }: ConsoleReader,
+): () => void {
+  let waiting: ConsoleLine[] = [];
+  let next = 0;
+  let due: ReturnType<typeof setTimeout> | undefined;
+  let isLeft = false;
+  const flush = () => {
+    clearTimeout(due);
+    due = undefined;
+    if (waiting.length > 0) add(waiting);
+    waiting = [];
+  };
+  const over = () => {
+    if (isLeft) return;
+    flush();
+    end();
+  };
+  const take = (lines: ConsoleLine[]) => {
+    // A connection that comes back begins with the first line again.
+    const fresh = lines.filter(({ seq }) => seq >= next);
+    next = (fresh.at(-1)?.seq ?? next - 1) + 1;
+    waiting = waiting.concat(fresh);
+    due ??= setTimeout(flush, DRAW_MS);
+  };
+  const unfollow = api.follow(FollowConsole, run, { next: ({ lines }) => take(lines), failed: over, complete: over });
+  return () => {
+    isLeft = true;
+    clearTimeout(due);
+    unfollow();
+  };
+}

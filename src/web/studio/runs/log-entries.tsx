@@ -1,0 +1,157 @@
+/** Entries of the execution log in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { memo, useCallback, useEffect, useRef, useState } from "react";
+import type { Actions } from "../actions/use-actions.js";
+import { exact, lasted, shown, stamp } from "../shared/format.js";
+import type { LogEntry } from "../shared/model.js";
+import { useNarrow } from "../shared/use-narrow.js";
+import { CopyChip } from "./run-words.js";
+import { Stack, type StackProps } from "./stack.js";
+import { isCancelled, isFailed, type Log } from "./use-log.js";
+
+/** Of an entry that is closed, as its style makes it: an estimate that is wrong moves all that follow when the entry is drawn. */
+const ROW_PIXELS = 32;
+const PHONE_ROW_PIXELS = 54;
+/** So many entries before the end the next page is asked for. */
+const AHEAD = 20;
+
+interface Verdict {
+  className: string;
+  words: string;
+}
+
+function verdictOf(entry: LogEntry): Verdict {
+  if (isCancelled(entry)) return { className: "entry cancelled", words: "⊘ cancelled" };
+  return isFailed(entry)
+    ? { className: "entry failed", words: "✕ failed" }
+    : { className: "entry", words: "✓ completed" };
+}
+
+/** What execute returned; null where the log holds none. */
+const resultOf = ({ result }: LogEntry) => result as { data?: unknown } | null;
+
+function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
+  const { payload, error, taskId, runOn } = entry;
+  const result = resultOf(entry);
+  return (
+    <div className="entry-details">
+      <div>
+        <h4>Payload</h4>
+        <pre>{shown(payload)}</pre>
+      </div>
+      <div>
+        <h4>{error ? "Error" : "Result"}</h4>
+        {error && <Stack error={error} appId={appId} action={action} />}
+        {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
+      </div>
+      <p className="hint">
+        action id {taskId}, on the {runOn}
+      </p>
+    </div>
+  );
+}
+
+/** More of it than a line can show would be laid out for nothing. */
+const GIST_CHARACTERS = 300;
+
+function gistOf(entry: LogEntry): string {
+  const { error } = entry;
+  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
+  return text.slice(0, GIST_CHARACTERS);
+}
+
+interface EntryProps {
+  entry: LogEntry;
+  appId: number;
+  /** Of the action; null of one that is gone. */
+  masterId: number | null;
+  name: string | null;
+  isLive: boolean;
+  index: number;
+  start: number;
+  isOpen: boolean;
+  toggle: (id: number) => void;
+  measure: (item: HTMLElement | null) => void;
+}
+
+/** Drawn once, however often the list around it is. */
+const EntryItem = memo(function EntryItem(props: EntryProps) {
+  const { entry, appId, masterId, name, isLive, index, start, isOpen, toggle, measure } = props;
+  const { id, createdAt, taskId, mode, duration } = entry;
+  const { className, words } = verdictOf(entry);
+  return (
+    <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${start}px)` }}>
+      <button type="button" aria-expanded={isOpen} onClick={() => toggle(id)}>
+        <span className="verdict">{words}</span>
+        <time dateTime={createdAt} title={exact(createdAt)}>
+          {stamp(createdAt)}
+        </time>
+        <b>{name ?? `action ${taskId}`}</b>
+        <CopyChip copy={isLive ? "production" : "master"} />
+        <span className="mode">{mode}</span>
+        <span className="took">{lasted(duration)}</span>
+        <span className="gist">{gistOf(entry)}</span>
+      </button>
+      {isOpen && (
+        <Details {...{ entry, appId }} action={masterId === null || name === null ? null : { id: masterId, name }} />
+      )}
+    </li>
+  );
+});
+
+interface LogEntriesProps extends Pick<Log, "more" | "isLoading" | "loadMore"> {
+  entries: LogEntry[];
+  appId: number;
+  whose: Actions["whose"];
+}
+
+export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }: LogEntriesProps) {
+  const box = useRef<HTMLElement>(null);
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const { length } = entries;
+  const rowPixels = useNarrow() ? PHONE_ROW_PIXELS : ROW_PIXELS;
+  const virtual = useVirtualizer({
+    count: length,
+    getScrollElement: () => box.current,
+    estimateSize: () => rowPixels,
+    getItemKey: (index) => entries[index]!.id,
+    overscan: 6,
+  });
+  const rows = virtual.getVirtualItems();
+  const last = rows.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (more && !isLoading && last >= length - AHEAD) loadMore();
+  }, [more, isLoading, length, last, loadMore]);
+  const toggle = useCallback(
+    (id: number) =>
+      setOpen((old) => (old.has(id) ? new Set([...old].filter((one) => one !== id)) : new Set([...old, id]))),
+    [],
+  );
+  return (
+    <section
+      ref={box}
+      className="entries"
+      aria-label="Entries, newest first"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
+      tabIndex={0}
+    >
+      <ul style={{ height: virtual.getTotalSize() }}>
+        {rows.map(({ index, key, start }) => {
+          const entry = entries[index]!;
+          const owner = whose(entry.taskId);
+          return (
+            <EntryItem
+              key={key}
+              {...{ entry, appId, index, start, toggle }}
+              masterId={owner?.id ?? null}
+              name={owner?.name ?? null}
+              isLive={owner?.live ?? false}
+              isOpen={open.has(entry.id)}
+              measure={virtual.measureElement}
+            />
+          );
+        })}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,53 @@
+/** The execution log, of one action or of all: failures at a glance, details on demand. */
+import { useState } from "react";
+import type { Actions } from "../actions/use-actions.js";
+import type { Api } from "../shared/api.js";
+import { LogEntries } from "./log-entries.js";
+import { useLog } from "./use-log.js";
+
+interface LogPanelProps {
+  api: Api;
+  appId: number;
+  actions: Actions;
+  /** The copies of one action. */
+  ids: number[];
+}
+
+export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
+  const [all, setAll] = useState(false);
+  const [failuresOnly, setFailuresOnly] = useState(false);
+  const { live } = actions.tail;
+  const wanted = all ? null : ids;
+  const { entries, fault, ...log } = useLog({ api, appId, tail: actions.tail, ids: wanted, failuresOnly });
+  return (
+    <section className="log-panel" aria-label="Execution log">
+      <div className="row log-head">
+        <span className={live ? "live-dot on" : "live-dot"}>{live ? "live" : "reconnecting…"}</span>
+        <label className="check">
+          <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} />
+          all actions
+        </label>
+        <label className="check">
+          <input type="checkbox" checked={failuresOnly} onChange={(event) => setFailuresOnly(event.target.checked)} />
+          failures only
+        </label>
+        {fault && (
+          <span className="fault" role="alert">
+            {fault.message}
+          </span>
+        )}
+      </div>
+      {entries?.length === 0 && !log.more ? (
+        <p className="hint empty">
+          {failuresOnly ? "No execution has failed." : "Nothing here yet. Executions appear as they end."}
+        </p>
+      ) : (
+        <LogEntries
+          key={`${wanted} ${failuresOnly}`}
+          {...{ entries: entries ?? [], appId, ...log }}
+          whose={actions.whose}
+        />
+      )}
+    </section>
+  );
+}

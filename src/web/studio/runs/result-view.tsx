@@ -1,0 +1,38 @@
+/** What a run returned: as much of it as a person reads, and the whole of it as a file. */
+import { CopyButton } from "../shared/copy-button.js";
+import { shown } from "../shared/format.js";
+
+/** More than some screens of it nobody reads, and a browser takes seconds to lay it out. */
+const SHOWN_CHARACTERS = 20_000;
+
+function download(text: string, name: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url));
+}
+
+const size = ({ length }: string) =>
+  length < 1024 * 1024 ? `${Math.round(length / 1024)} KB` : `${(length / 1024 / 1024).toFixed(1)} MB`;
+
+export function ResultView({ value, name }: { value: unknown; name: string }) {
+  const text = shown(value);
+  const cut = text.length > SHOWN_CHARACTERS;
+  return (
+    <div className="result-view">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard */}
+      <pre className="result" tabIndex={0}>
+        {cut ? `${text.slice(0, SHOWN_CHARACTERS)} …` : text}
+      </pre>
+      {value !== undefined && (
+        <p className="row">
+          {cut && <span className="hint">The beginning of {size(text)}.</span>}
+          <button type="button" className="link" onClick={() => download(text, name)}>
+            Download
+          </button>
+          <CopyButton className="link" text={() => text} />
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,264 @@
+/** One run on a page of its own: when what happened, what went in and came out, what it caused, and running it again. */
+import type { ReactNode } from "react";
+import { AllowOrigin } from "../actions/allow-origin.js";
+import type { Api } from "../shared/api.js";
+import { exact, lasted, sized } from "../shared/format.js";
+import type { RunDetails } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf, type Place } from "../shell/place.js";
+import { Operations } from "../shell/role.js";
+import { ConsoleLines } from "./console-lines.js";
+import { ResultView } from "./result-view.js";
+import { RunAgain } from "./run-again.js";
+import { CopyChip, isUnfinished, RunState, TRIGGER_WORDS, WAIT_WORDS } from "./run-words.js";
+import { RunLine } from "./runs-list.js";
+import { Stack } from "./stack.js";
+import { useRunDetails } from "./use-run-details.js";
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className="run-part" aria-label={title}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+interface Moment {
+  what: string;
+  at: string;
+  /** How long after the moment before. */
+  after: string;
+}
+
+function momentsOf(run: RunDetails): Moment[] {
+  const { tick, queuedAt, startedAt, finishedAt, state } = run;
+  const named: [string, string | null][] = [
+    ["due", tick],
+    ["accepted", queuedAt],
+    ["started", startedAt],
+    [state, finishedAt],
+  ];
+  const known = named.filter((entry): entry is [string, string] => entry[1] !== null);
+  return known.map(([what, at], index) => {
+    const before = known[index - 1]?.[1];
+    const ms = before === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(before));
+    return { what, at, after: before === undefined ? "" : `+ ${lasted(ms)}` };
+  });
+}
+
+function Timeline({ run }: { run: RunDetails }) {
+  return (
+    <ol className="timeline">
+      {momentsOf(run).map(({ what, at, after }) => (
+        <li key={what} className="moment">
+          <b>{what}</b> <time dateTime={at}>{exact(at)}</time> <span className="hint">{after}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const SANDBOX_WORDS: Record<string, string> = {
+  isolate: "an isolate",
+  "network-isolate": "an isolate with a network",
+  document: "a document",
+};
+
+function Facts({ run, appId }: { run: RunDetails; appId: number }) {
+  const to = (place: Partial<Place> & Pick<Place, "view">, words: string) => (
+    <a href={hrefOf({ appId, ...place })}>{words}</a>
+  );
+  const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
+  const {
+    person,
+    personId,
+    causeRunId,
+    chainId,
+    replayOf,
+    versionId,
+    eventId,
+    hosts,
+    sandbox,
+    reason,
+    tickCount,
+    waitsFor,
+  } = run;
+  const by = person ? `${person.firstName} ${person.lastName}` : personId === null ? null : `person ${personId}`;
+  const facts: [string, ReactNode][] = [
+    ["Started by", TRIGGER_WORDS[run.trigger]],
+    ["Asked for by", by && to({ view: "runs", query: { person: String(personId) } }, by)],
+    [
+      "Ran",
+      versionId === null ? null : to({ view: "runs", query: { version: String(versionId) } }, `version ${versionId}`),
+    ],
+    ["Again of", replayOf === null ? null : runLink(replayOf)],
+    ["Caused by", causeRunId === null ? null : runLink(causeRunId)],
+    ["First of the chain", chainId === null || chainId === causeRunId ? null : runLink(chainId)],
+    ["Log event", eventId],
+    ["Skipped because", reason && (tickCount > 1 ? `${reason}, ${tickCount} ticks` : reason)],
+    ["Waits", waitsFor && WAIT_WORDS[waitsFor]],
+    ["Evaluated in", sandbox && (SANDBOX_WORDS[sandbox] ?? sandbox)],
+    ["Contacted", hosts.length === 0 ? null : hosts.join(", ")],
+  ];
+  return (
+    <dl className="run-facts">
+      {facts
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+function Head({ run, appId, cancel }: { run: RunDetails; appId: number; cancel: () => Promise<void> }) {
+  const { actionId, actionName, masterId } = run;
+  const name = actionName ?? `action ${actionId}, which is gone`;
+  return (
+    <div className="row run-head">
+      <a href={hrefOf({ appId, view: "runs" })} aria-label="Back to all runs">
+        ‹ Runs
+      </a>
+      <h2>
+        {masterId === null ? name : <a href={hrefOf({ appId, view: "actions", item: String(masterId) })}>{name}</a>}
+      </h2>
+      <span className="hint">run {run.id}</span>
+      <span role="status">
+        <RunState state={run.state} />
+      </span>
+      <CopyChip copy={run.copy} />
+      <span className="grow" />
+      <a href={hrefOf({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
+      {isUnfinished(run) && (
+        <Operations>
+          <button type="button" onClick={() => void cancel()}>
+            Cancel the run
+          </button>
+        </Operations>
+      )}
+    </div>
+  );
+}
+
+function Requests({ requests }: Pick<RunDetails, "requests">) {
+  if (requests.length === 0) return null;
+  return (
+    <Section title="Requests to other services">
+      <table>
+        <thead>
+          <tr>
+            {["Host", "Method", "Status", "Duration", "Sent", "Received"].map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {requests.map(({ host, method, status, code, durationMs, sentBytes, receivedBytes }, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the requests of an ended run never move
+            <tr key={at}>
+              <td>{host}</td>
+              <td>{method}</td>
+              <td>{code ?? status}</td>
+              <td>{durationMs} ms</td>
+              <td>{sized(sentBytes)}</td>
+              <td>{sized(receivedBytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Section>
+  );
+}
+
+function Outcome({ run, appId, api }: { run: RunDetails; appId: number; api: Api }) {
+  const { log, masterId, actionName } = run;
+  if (!log) return null;
+  if (log.error) {
+    const action = masterId === null ? null : { id: masterId, name: actionName! };
+    return (
+      <Section title="Error">
+        <Stack error={log.error} appId={appId} action={action} />
+        {masterId !== null && <AllowOrigin {...{ api, appId, actionId: masterId, message: log.error.message }} />}
+      </Section>
+    );
+  }
+  const result = log.result as { data?: unknown } | null;
+  return (
+    <Section title="Result">
+      {result ? (
+        <ResultView value={result.data} name={`run-${run.id}.json`} />
+      ) : (
+        <p className="hint">A scheduled run keeps no result.</p>
+      )}
+    </Section>
+  );
+}
+
+export function RunPage({ api, appId, runId, go, ask }: PageProps & { runId: number }) {
+  const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
+  if (!run) {
+    return (
+      <div className="welcome">
+        {fault ? (
+          <>
+            <h2>No run {runId}</h2>
+            <p role="alert">{fault.message}</p>
+            <a href={hrefOf({ appId, view: "runs" })}>All runs</a>
+          </>
+        ) : (
+          <p>Loading…</p>
+        )}
+      </div>
+    );
+  }
+  const { log, caused } = run;
+  return (
+    <div className="run-page">
+      <Head {...{ run, appId, cancel }} />
+      <div className="run-columns">
+        <div>
+          <Outcome run={run} appId={appId} api={api} />
+          <Requests requests={run.requests} />
+          <Section title="Console">
+            {lines.length === 0 ? (
+              <p className="hint">{isUnfinished(run) ? "Nothing yet." : "It printed nothing."}</p>
+            ) : (
+              <ConsoleLines lines={lines} />
+            )}
+          </Section>
+          {caused.length > 0 && (
+            <Section title="What it caused">
+              <ul className="caused">
+                {caused.map((one) => (
+                  <li key={one.id} className={`run-row ${one.state}`}>
+                    <RunLine run={one} appId={appId} />
+                  </li>
+                ))}
+              </ul>
+            </Section>
+          )}
+        </div>
+        <div>
+          <Section title="Timeline">
+            <Timeline run={run} />
+            <Facts run={run} appId={appId} />
+          </Section>
+          {log && (
+            <Section title="Payload">
+              <ResultView value={log.payload} name={`payload-of-run-${run.id}.json`} />
+            </Section>
+          )}
+          <Operations>
+            <RunAgain {...{ api, appId, run, go, ask }} />
+          </Operations>
+        </div>
+      </div>
+    </div>
+  );
+}

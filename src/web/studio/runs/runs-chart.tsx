@@ -1,0 +1,209 @@
+/** How runs went over time, drawn: how many and how many failed above, how long they took below. The same figures stand in a table. */
+import "uplot/dist/uPlot.min.css";
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import { lasted } from "../shared/format.js";
+import type { RunStatistics } from "../shared/model.js";
+
+const HOUR_S = 3_600;
+const HEIGHT = 120;
+const PHONE_HEIGHT = 100;
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+/** uPlot draws on a canvas, which knows no style sheet. */
+const COLOURS = {
+  light: { good: "#1b7340", bad: "#b3261e", soft: "#59626f", line: "#dfe3e8", accent: "#0b6b62", warn: "#8a5300" },
+  dark: { good: "#6fd694", bad: "#ff8a80", soft: "#a0a9b6", line: "#2a303a", accent: "#4fd1c0", warn: "#ffc163" },
+};
+
+type Row = RunStatistics["periods"][number];
+type Column = (number | null)[];
+
+/** Every hour or day of the range, also those in which nothing ran. */
+function columnsOf({ by, from, to, periods }: RunStatistics): [number[], Column, Column, Column, Column, Column] {
+  const known = new Map(periods.map((period) => [Date.parse(period.start) / 1000, period]));
+  const step = by === "hour" ? HOUR_S : 24 * HOUR_S;
+  const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
+  const times = new Set<number>(known.keys());
+  // Hours and days of other zones begin where those do that are known; a day that is an hour short or long is known by itself.
+  for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
+  for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
+  const near = (at: number) => [...known.keys()].some((one) => one !== at && Math.abs(one - at) < step / 2);
+  const xs = [...times].filter((at) => known.has(at) || !near(at)).sort((a, b) => a - b);
+  const column = (of: (row: Row) => number | null, none: number | null): Column =>
+    xs.map((at) => (known.has(at) ? of(known.get(at)!) : none));
+  return [
+    xs,
+    column(({ runs }) => runs, 0),
+    column(({ failed }) => failed, 0),
+    column(({ skipped }) => skipped || null, null),
+    column(({ p50 }) => p50, null),
+    column(({ p95 }) => p95, null),
+  ];
+}
+
+const bars = uPlot.paths.bars!({ size: [0.8, 24], align: 1 });
+
+const hourLabel = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const dayLabel = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+function timeLabel(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return (date.getHours() + date.getMinutes() === 0 ? dayLabel : hourLabel).format(date);
+}
+
+function axes(values: (ms: number) => string): uPlot.Axis[] {
+  const { soft, line } = COLOURS[dark.matches ? "dark" : "light"];
+  const shared = {
+    stroke: soft,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1 },
+    font: "11px sans-serif",
+  };
+  return [
+    { ...shared, size: 32, space: 64, values: (_, ticks) => ticks.map(timeLabel) },
+    { ...shared, size: 60, space: 28, values: (_, ticks) => ticks.map(values) },
+  ];
+}
+
+function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLElement): uPlot[] {
+  const { good, bad, warn, accent, soft } = COLOURS[dark.matches ? "dark" : "light"];
+  const [xs, runs, failed, skipped, p50, p95] = columnsOf(statistics);
+  const step = statistics.by === "hour" ? HOUR_S : 24 * HOUR_S;
+  const height = innerWidth < 700 ? PHONE_HEIGHT : HEIGHT;
+  const shared = {
+    width: Math.max(200, counts.clientWidth),
+    height,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, sync: { key: "runs" } },
+    scales: {
+      // A bar stands to the right of its time: without room after the last one, the present hour or day would not be seen.
+      x: { time: true, range: (_: uPlot, low: number, high: number): [number, number] => [low, high + step] },
+      y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, Math.max(1, high * 1.1)] },
+    },
+  };
+  const bar = (stroke: string, fill: string): uPlot.Series => ({
+    stroke,
+    fill,
+    width: 0,
+    paths: bars,
+    points: { show: false },
+  });
+  const point = { show: true, size: 4 };
+  return [
+    new uPlot(
+      {
+        ...shared,
+        axes: axes((count) => (Number.isInteger(count) ? String(count) : "")),
+        series: [
+          {},
+          bar(good, good),
+          bar(bad, bad),
+          { stroke: warn, width: 0, points: { show: true, size: 7, fill: warn } },
+        ],
+      },
+      [xs, runs, failed, skipped],
+      counts,
+    ),
+    new uPlot(
+      {
+        ...shared,
+        axes: axes(lasted),
+        series: [{}, { stroke: soft, width: 1.5, points: point }, { stroke: accent, width: 1.5, points: point }],
+      },
+      [xs, p50, p95],
+      durations,
+    ),
+  ];
+}
+
+const shownMs = (ms: number | null) => (ms === null ? "" : lasted(ms));
+
+function Figures({ statistics: { by, periods } }: { statistics: RunStatistics }) {
+  const time = new Intl.DateTimeFormat(undefined, {
+    dateStyle: "medium",
+    ...(by === "hour" && { timeStyle: "short" }),
+  });
+  return (
+    <details className="runs-figures">
+      <summary>The figures</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard */}
+      <section className="figures-box" tabIndex={0} aria-label="Runs by hour or day">
+        <table>
+          <thead>
+            <tr>
+              {[by, "runs", "failed", "cancelled", "skipped", "p50", "p95"].map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {periods.toReversed().map(({ start, runs, failed, cancelled, skipped, p50, p95 }) => (
+              <tr key={start}>
+                <th scope="row">{time.format(new Date(start))}</th>
+                {[runs, failed, cancelled, skipped, shownMs(p50), shownMs(p95)].map((value, at) => (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: columns, which never move
+                  <td key={at}>{value}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </details>
+  );
+}
+
+function summary({ periods }: RunStatistics): string {
+  const sum = (of: (row: Row) => number) => periods.reduce((all, row) => all + of(row), 0);
+  const [runs, failed, skipped] = [sum((row) => row.runs), sum((row) => row.failed), sum((row) => row.skipped)];
+  return `${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed, ${skipped} ${skipped === 1 ? "tick" : "ticks"} skipped`;
+}
+
+export function RunsChart({ statistics, label }: { statistics: RunStatistics; label: string }) {
+  const counts = useRef<HTMLDivElement>(null);
+  const durations = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const [above, below] = [counts.current, durations.current];
+    if (!above || !below) return;
+    let drawn = draw(statistics, above, below);
+    const again = () => {
+      for (const one of drawn) one.destroy();
+      drawn = draw(statistics, above, below);
+    };
+    const resized = new ResizeObserver(() => {
+      for (const one of drawn) one.setSize({ width: Math.max(200, above.clientWidth), height: one.height });
+    });
+    resized.observe(above);
+    dark.addEventListener("change", again);
+    return () => {
+      resized.disconnect();
+      dark.removeEventListener("change", again);
+      for (const one of drawn) one.destroy();
+    };
+  }, [statistics]);
+  const { countedFrom } = statistics;
+  return (
+    <figure className="runs-chart" aria-label={`${label}: ${summary(statistics)}`}>
+      <figcaption className="row">
+        <span>{summary(statistics)}</span>
+        <span className="hint">{label}</span>
+        <span className="hint legend">
+          <span className="key runs">runs</span> <span className="key failed">failed</span>{" "}
+          <span className="key skipped">skipped</span> <span className="key p50">p50</span>{" "}
+          <span className="key p95">p95</span>
+        </span>
+        {countedFrom !== null && (
+          <span className="hint">the newest 100,000 alone, since {new Date(countedFrom).toLocaleString()}</span>
+        )}
+      </figcaption>
+      <div className="charts" aria-hidden="true">
+        <div ref={counts} />
+        <div ref={durations} />
+      </div>
+      <Figures statistics={statistics} />
+    </figure>
+  );
+}

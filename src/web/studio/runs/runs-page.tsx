@@ -1,0 +1,75 @@
+/** The history of the app's runs: searched, filtered and counted by the service; one of them on a page of its own. */
+import { useCallback, useMemo, useState } from "react";
+import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
+import { BacklogLine } from "./backlog-line.js";
+import { RunsOverTime } from "./lazy-chart.js";
+import { RunPage } from "./run-page.js";
+import { RunsFilters } from "./runs-filters.js";
+import { RunsList } from "./runs-list.js";
+import { changedQuery, filterOf, type RunsQuery, rangeOf } from "./runs-query.js";
+import { type RunsFound, useRuns } from "./use-runs.js";
+
+function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
+  if (!runs || !total) return <p className="hint">Looking…</p>;
+  const more = total.isExact ? "" : " or more";
+  return (
+    <p className="hint row" role="status">
+      {total.count === 0 && !hasMore ? "" : `${Math.max(total.count, runs.length).toLocaleString("en")}${more} found`}
+      {runs.length === 0 && hasMore && !isLoading && (
+        <button type="button" className="link" onClick={loadMore}>
+          Look through older runs
+        </button>
+      )}
+    </p>
+  );
+}
+
+function History({ api, appId, place, go, ask, actions }: PageProps) {
+  const query = place.query as RunsQuery;
+  // The same moment for as long as the filters are.
+  const [now] = useState(() => Date.now());
+  const filter = useMemo(() => filterOf(query, now), [query, now]);
+  const found = useRuns({ api, appId, filter, tail: actions.tail });
+  const { runs, hasMore, isLoading, fault } = found;
+  const change = useCallback((part: RunsQuery) => go({ query: changedQuery(query, part) }), [go, query]);
+  const setSearch = useCallback(
+    (search: string) => go({ query: changedQuery(query, { search }) }, { replace: query.search !== undefined }),
+    [go, query],
+  );
+  const isFiltered = Object.keys(query).length > 0;
+  return (
+    <div className="runs-page">
+      <h2 className="unseen">Runs</h2>
+      <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
+      <BacklogLine {...{ api, appId, ask }} />
+      <RunsOverTime {...{ api, appId }} actionId={filter.actionId ?? null} range={rangeOf(query)} tail={actions.tail} />
+      <div className="row runs-count">
+        <span className={actions.tail.live ? "live-dot on" : "live-dot"}>
+          {actions.tail.live ? "live" : "reconnecting…"}
+        </span>
+        <Count found={found} />
+        {fault && (
+          <span className="fault" role="alert">
+            {fault.message}
+          </span>
+        )}
+      </div>
+      {runs?.length === 0 && !hasMore && !isLoading ? (
+        <p className="hint empty">{isFiltered ? "No run fits these filters." : "Nothing has run yet."}</p>
+      ) : (
+        <RunsList found={found} appId={appId} />
+      )}
+    </div>
+  );
+}
+
+export function RunsPage(props: PageProps) {
+  const { appId, place } = props;
+  const runId = idOf(place.item);
+  return runId === null ? (
+    <History key={appId} {...props} />
+  ) : (
+    <RunPage key={`${appId}/${runId}`} {...props} runId={runId} />
+  );
+}

@@ -1,0 +1,62 @@
+/** Which runs are shown, as the address has it: `#/1/runs?state=failed&action=12`. Judges nothing: the service does. */
+import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
+import { idOf } from "../shell/place.js";
+
+/** Every key that the page's address may have, with its text; none is there that says nothing. */
+export interface RunsQuery {
+  search?: string;
+  action?: string;
+  state?: string;
+  trigger?: string;
+  copy?: string;
+  version?: string;
+  person?: string;
+  /** One of RANGES. */
+  range?: string;
+}
+
+export const STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
+export const TRIGGERS: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
+export const COPIES: readonly Copy[] = ["master", "production"];
+
+const HOUR_MS = 60 * 60 * 1000;
+
+/** How far back, and what the chart counts by. */
+export const RANGES = {
+  "1h": { label: "the last hour", ms: HOUR_MS, by: "hour" },
+  "24h": { label: "the last 24 hours", ms: 24 * HOUR_MS, by: "hour" },
+  "7d": { label: "the last 7 days", ms: 7 * 24 * HOUR_MS, by: "hour" },
+  "30d": { label: "the last 30 days", ms: 30 * 24 * HOUR_MS, by: "day" },
+  "90d": { label: "the last 90 days", ms: 90 * 24 * HOUR_MS, by: "day" },
+} as const;
+export type Range = keyof typeof RANGES;
+
+export const rangeOf = (query: RunsQuery): Range | null =>
+  query.range !== undefined && Object.hasOwn(RANGES, query.range) ? (query.range as Range) : null;
+
+const oneOf = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
+  all.find((one) => one === text) ?? null;
+
+/** What the service is asked. A range begins at a moment that stays while the page does. */
+export function filterOf(query: RunsQuery, now: number): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
+  const range = rangeOf(query);
+  const search = query.search?.trim() ?? "";
+  return {
+    search: search === "" ? null : search,
+    actionId: idOf(query.action),
+    state: oneOf(query.state, STATES),
+    trigger: oneOf(query.trigger, TRIGGERS),
+    copy: oneOf(query.copy, COPIES),
+    versionId: idOf(query.version),
+    personId: idOf(query.person),
+    from: range === null ? null : new Date(now - RANGES[range].ms).toISOString(),
+  };
+}
+
+/** The query with one key changed, and without what says nothing. */
+export function changedQuery(query: RunsQuery, change: RunsQuery): Record<string, string> {
+  const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
+  return Object.fromEntries(
+    all.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+  );
+}

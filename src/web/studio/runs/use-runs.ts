@@ -1,0 +1,158 @@
+/** The runs that fit a filter: the newest, older ones as far back as is asked for, and each change as it comes. Draws nothing. */
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Tail } from "../actions/use-actions.js";
+import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
+import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import type { RunRow } from "../shared/model.js";
+
+const PAGE = 100;
+/** Runs that end together are asked for once. */
+const GATHER_MS = 400;
+/** While some have not ended, they are looked at this often: no notice tells of a run that starts. */
+const LOOK_MS = 3_000;
+/** A search that finds nothing in so many pages stops, and goes on when it is asked to. */
+const EMPTY_PAGES = 10;
+
+export type RunsFilter = Omit<FindRunsQueryVariables, "appId" | "before" | "limit">;
+
+export interface RunsFound {
+  /** Newest first; null while they are looked for. */
+  runs: RunRow[] | null;
+  total: { count: number; isExact: boolean } | null;
+  /** Older runs are left to look at. */
+  hasMore: boolean;
+  isLoading: boolean;
+  fault: ApiError | null;
+  loadMore(): void;
+  cancel(runId: number): Promise<void>;
+}
+
+const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
+
+/** Both newest first; `fresh` replaces what it tells anew. */
+function merged(fresh: RunRow[], known: RunRow[]): RunRow[] {
+  const oldest = fresh.at(-1)?.id ?? Number.POSITIVE_INFINITY;
+  const ids = new Set(fresh.map(({ id }) => id));
+  const newer = known.filter(({ id }) => id > oldest && !ids.has(id));
+  const older = known.filter(({ id }) => id < oldest);
+  const first = newer.length === 0 ? fresh : [...fresh, ...newer].sort((a, b) => b.id - a.id);
+  return [...first, ...older];
+}
+
+export function useRuns({
+  api,
+  appId,
+  filter,
+  tail,
+}: {
+  api: Api;
+  appId: number;
+  filter: RunsFilter;
+  tail: Tail;
+}): RunsFound {
+  const [runs, setRuns] = useState<RunRow[] | null>(null);
+  const [total, setTotal] = useState<RunsFound["total"]>(null);
+  const [next, setNext] = useState<number | null>(null);
+  const [isLoading, setLoading] = useState(false);
+  const [fault, setFault] = useState<ApiError | null>(null);
+  const key = JSON.stringify(filter);
+  /** What is under way for another filter is worth nothing when it comes. */
+  const turn = useRef(0);
+  const loading = useRef(false);
+
+  const page = useCallback(
+    async (before: number | null) => {
+      const asked = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE };
+      return (await api.ask(FindRuns, asked)).found;
+    },
+    [api, appId, key],
+  );
+
+  /** Pages from `before` on until one has a run. */
+  const load = useCallback(
+    async (before: number | null, mine: number) => {
+      if (loading.current) return;
+      loading.current = true;
+      setLoading(true);
+      try {
+        let from = before;
+        for (let left = EMPTY_PAGES; left > 0; left -= 1) {
+          const found = await page(from);
+          if (turn.current !== mine) return;
+          if (from === null) setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
+          setRuns((old) => (old ?? []).concat(found.runs));
+          setNext(found.pagination.nextBefore);
+          setFault(null);
+          from = found.pagination.nextBefore;
+          if (found.runs.length > 0 || from === null) break;
+        }
+      } catch (error) {
+        if (turn.current === mine) setFault(asApiError(error));
+      } finally {
+        if (turn.current === mine) {
+          loading.current = false;
+          setLoading(false);
+        }
+      }
+    },
+    [page],
+  );
+
+  useEffect(() => {
+    turn.current += 1;
+    loading.current = false;
+    setRuns(null);
+    setTotal(null);
+    setNext(null);
+    void load(null, turn.current);
+  }, [load]);
+
+  const refresh = useCallback(async () => {
+    const mine = turn.current;
+    if (loading.current) return;
+    try {
+      const found = await page(null);
+      if (turn.current !== mine) return;
+      setRuns((old) => old && merged(found.runs, old));
+      setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
+    } catch (error) {
+      if (turn.current === mine) setFault(asApiError(error));
+    }
+  }, [page]);
+
+  const { live, onEntry } = tail;
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const end = onEntry(() => {
+      due ??= setTimeout(() => {
+        due = undefined;
+        void refresh();
+      }, GATHER_MS);
+    });
+    return () => {
+      clearTimeout(due);
+      end();
+    };
+  }, [onEntry, refresh]);
+  // Again when the connection comes back: something may have been missed.
+  useEffect(() => void (live && refresh()), [live, refresh]);
+  const isWaiting = runs?.some(isUnfinished) ?? false;
+  useEffect(() => {
+    if (!isWaiting) return;
+    const timer = setInterval(() => document.hidden || void refresh(), LOOK_MS);
+    return () => clearInterval(timer);
+  }, [isWaiting, refresh]);
+
+  const loadMore = useCallback(() => {
+    if (next !== null) void load(next, turn.current);
+  }, [load, next]);
+  const cancel = useCallback(
+    async (runId: number) => {
+      // One that has ended meanwhile shows its own end.
+      await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+      await refresh();
+    },
+    [api, appId, refresh],
+  );
+  return { runs, total, hasMore: next !== null, isLoading, fault, loadMore, cancel };
+}

@@ -1,0 +1,87 @@
+/** A new setting: its key says its tier while it is typed. */
+import { type FormEvent, useEffect, useId, useState } from "react";
+import type { Ask } from "../shared/confirm.js";
+import { mayBePublic } from "./public-secret.js";
+import { parsed, type TypedValue, tierOf } from "./setting-value.js";
+import type { Settings } from "./use-settings.js";
+import { ValueInput } from "./value-input.js";
+
+const MEANS = {
+  public: "public: everyone, the app's own pages too",
+  private: "private: editors and server actions",
+  protected: "protected: server actions alone, nobody can read it back",
+};
+
+const EMPTY: TypedValue = { plain: true, text: "" };
+
+/** Under which the row is told as edited; no key is empty. */
+const NEW = "";
+
+interface NewSettingProps {
+  ask: Ask;
+  settings: Settings;
+  onDirty: (name: string, dirty: boolean) => void;
+}
+
+export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
+  const [key, setKey] = useState("");
+  const [value, setValue] = useState(EMPTY);
+  const [fault, setFault] = useState<string | null>(null);
+  const id = useId();
+  const tier = tierOf(key);
+  const taken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
+
+  const dirty = key !== "" || value.text !== "";
+  useEffect(() => {
+    onDirty(NEW, dirty);
+    return () => onDirty(NEW, false);
+  }, [dirty, onDirty]);
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const result = parsed(value);
+    if ("fault" in result) return setFault(result.fault);
+    if (!(await mayBePublic(ask, key, result.value))) return;
+    const refusal = await settings.set(key, result.value);
+    setFault(refusal);
+    if (refusal !== null) return;
+    setKey("");
+    setValue(EMPTY);
+  };
+  return (
+    <form className="new-setting" onSubmit={submit}>
+      <div className="setting-name">
+        <input
+          aria-label="Key of the new setting"
+          className="mono"
+          placeholder="key, _key or __key"
+          autoComplete="off"
+          spellCheck={false}
+          value={key}
+          onChange={(event) => setKey(event.target.value)}
+        />
+        <span className="hint" data-tier={key === "" ? undefined : tier}>
+          {key === "" ? "The underscores decide who can read it." : MEANS[tier]}
+        </span>
+      </div>
+      <div>
+        <ValueInput
+          label="Value of the new setting"
+          value={value}
+          onChange={setValue}
+          secret={tier === "protected"}
+          fault={fault}
+          faultId={id}
+        />
+        <p id={id} className="fault" role="alert">
+          {fault ?? (taken ? "This key is set already; adding it replaces its value." : null)}
+        </p>
+      </div>
+      <div className="row">
+        <button type="submit" className="primary" disabled={key === ""}>
+          Add
+        </button>
+      </div>
+    </form>
+  );
+}

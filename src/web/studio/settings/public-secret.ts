@@ -1,0 +1,15 @@
+/** The question before a public setting gets what looks like a secret. */
+import type { Ask } from "../shared/confirm.js";
+import { looksSecret } from "./looks-secret.js";
+import { tierOf } from "./setting-value.js";
+
+/** @returns whether to write it */
+export async function mayBePublic(ask: Ask, key: string, value: unknown): Promise<boolean> {
+  if (tierOf(key) !== "public" || !looksSecret(key, value)) return true;
+  return ask({
+    title: `Let everyone read ${key}?`,
+    text: `It looks like a secret, and a public setting is in the app's pages for everyone. Under the key __${key} server actions alone read it.`,
+    yes: "Save it as public",
+    danger: true,
+  });
+}

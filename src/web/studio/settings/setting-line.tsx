@@ -1,0 +1,96 @@
+/** One setting: its value, or for a protected one the place for a new value, with save and delete. */
+import { useEffect, useId, useState } from "react";
+import type { Api } from "../shared/api.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import type { Ask } from "../shared/confirm.js";
+import { ago, exact } from "../shared/format.js";
+import type { SettingDetails } from "../shared/model.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
+import { mayBePublic } from "./public-secret.js";
+import { parsed, type TypedValue, tierOf, typed } from "./setting-value.js";
+import { SettingReaders } from "./settings-use.js";
+import type { Settings } from "./use-settings.js";
+import { ValueInput } from "./value-input.js";
+
+const EMPTY: TypedValue = { plain: true, text: "" };
+
+interface SettingLineProps {
+  api: Api;
+  appId: number;
+  nameOf: (userId: number | null) => string | null;
+  name: string;
+  /** undefined: protected, nobody can read it. */
+  value: unknown;
+  details: SettingDetails | undefined;
+  settings: Settings;
+  ask: Ask;
+  onDirty: (name: string, dirty: boolean) => void;
+}
+
+export function SettingLine(props: SettingLineProps) {
+  const { api, appId, name, value, details, settings, ask, onDirty, nameOf } = props;
+  const secret = value === undefined;
+  const stored = secret ? EMPTY : typed(value);
+  // The value of a protected setting cannot be read: only the time of its last change shows that another person replaced it.
+  const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
+  const { draft, setDraft, isDirty: dirty } = field;
+  const [fault, setFault] = useState<string | null>(null);
+  const faultId = useId();
+  useEffect(() => {
+    onDirty(name, dirty);
+    return () => onDirty(name, false);
+  }, [name, dirty, onDirty]);
+
+  const save = async () => {
+    const result = parsed(draft);
+    if ("fault" in result) return setFault(result.fault);
+    if (!(await mayBePublic(ask, name, result.value))) return;
+    const refusal = await settings.set(name, result.value);
+    setFault(refusal);
+    if (refusal === null) field.accept(draft);
+  };
+  const remove = async () => {
+    const text = "Whatever reads it finds nothing from then on.";
+    if (await ask({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))
+      setFault(await settings.remove(name));
+  };
+  return (
+    <li className="setting" data-key={name}>
+      <div className="setting-name">
+        <code>{name}</code>
+        {details && tierOf(name) === "private" && (
+          <label className="hint" title="Whether a run fails that would let this value out">
+            <input
+              type="checkbox"
+              checked={details.secret}
+              onChange={async ({ target }) => setFault(await settings.mark(name, target.checked))}
+            />{" "}
+            secret
+          </label>
+        )}
+        {details?.updatedAt && (
+          <span className="hint" title={exact(details.updatedAt)}>
+            set {ago(details.updatedAt)}
+            {details.updatedBy !== null && ` by ${nameOf(details.updatedBy)}`}
+          </span>
+        )}
+        <SettingReaders {...{ api, appId, name }} />
+      </div>
+      <div>
+        <ValueInput {...{ secret, fault, faultId }} label={name} value={draft} onChange={setDraft} />
+        <p id={faultId} className="fault" role="alert">
+          {fault}
+        </p>
+        <ChangedElsewhere label={name} field={field} />
+      </div>
+      <div className="row">
+        <button type="button" disabled={!dirty || field.isChangedElsewhere} onClick={() => void save()}>
+          {secret ? "Replace" : "Save"}
+        </button>
+        <button type="button" className="quiet danger-text" aria-label={`Delete ${name}`} onClick={() => void remove()}>
+          Delete
+        </button>
+      </div>
+    </li>
+  );
+}

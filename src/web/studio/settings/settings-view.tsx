@@ -1,0 +1,74 @@
+/** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
+import { useCallback, useRef } from "react";
+import { useNames } from "../people/people.js";
+import type { PageProps } from "../shell/page-props.js";
+import { mayEdit } from "../shell/role.js";
+import { NewSetting } from "./new-setting.js";
+import { SettingLine } from "./setting-line.js";
+import { type Tier, tierOf } from "./setting-value.js";
+import { PublicSettings } from "./settings-read.js";
+import { SettingsGauge } from "./settings-use.js";
+import { useSettings } from "./use-settings.js";
+
+const TIERS: [tier: Tier, title: string, text: string][] = [
+  ["public", "Public", "Everyone reads these, the app's own pages as window.ENV.appSettings too."],
+  ["private", "Private _", "Editors and server actions read these; they never reach the app's pages."],
+  ["protected", "Protected __", "Server actions alone. Written here, replaced here, read back by nobody."],
+];
+
+export function SettingsView(props: PageProps) {
+  return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
+}
+
+function AllSettings({ api, appId, ask, setDirty }: PageProps) {
+  const settings = useSettings(api, appId);
+  const nameOf = useNames(api, appId);
+  const { values, details, fault } = settings;
+  const edited = useRef(new Set<string>());
+  const onDirty = useCallback(
+    (name: string, dirty: boolean) => {
+      if (dirty) edited.current.add(name);
+      else edited.current.delete(name);
+      setDirty(edited.current.size > 0);
+    },
+    [setDirty],
+  );
+
+  const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
+  const keys = [...Object.keys(values ?? {}), ...secrets].sort();
+  return (
+    <div className="settings">
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <section aria-label="New setting">
+        <h2>New setting</h2>
+        <NewSetting {...{ settings, ask, onDirty }} />
+        <SettingsGauge {...{ api, appId }} settings={details} />
+      </section>
+      {TIERS.map(([tier, title, text]) => {
+        const own = keys.filter((key) => tierOf(key) === tier);
+        return (
+          <section key={tier} data-tier={tier} aria-label={title}>
+            <h2>
+              {title} <small>{own.length}</small>
+            </h2>
+            <p className="hint">{text}</p>
+            <ul>
+              {own.map((key) => (
+                <SettingLine
+                  key={key}
+                  name={key}
+                  value={values?.[key]}
+                  details={details[key]}
+                  {...{ api, appId, settings, ask, onDirty, nameOf }}
+                />
+              ))}
+            </ul>
+            {values && own.length === 0 && <p className="empty hint">None yet.</p>}
+          </section>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,259 @@
+/** The wire of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. Knows no document. */
+import { type Client, createClient } from "graphql-ws/client";
+import type { Document } from "../../document.js";
+import { serviceAddress } from "../../service-address.js";
+import { fetchSignedIn, isRenewable, renewed } from "../accounts/renewal.js";
+
+const ADDRESS = serviceAddress("/graphql");
+
+/** What else a refusal carries (contract, section 4). */
+interface Details {
+  runId?: number;
+  retryAfter?: number;
+}
+
+/** A refusal in the service's own words; `status` is one of its catalogue, or OFFLINE when nothing answered. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: string,
+    message: string,
+    readonly details: Details = {},
+  ) {
+    super(message);
+  }
+}
+
+interface GraphqlError {
+  message: string;
+  extensions?: Details & { status?: string };
+}
+
+interface Answer<Data> {
+  data?: Data | null;
+  errors?: readonly GraphqlError[];
+  /** Of a request that was refused before it was read as GraphQL. */
+  status?: string;
+  error?: string;
+}
+
+function told({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
+  return new ApiError(status, message, details);
+}
+
+const statusOf = ({ errors, status }: Answer<unknown>): string | undefined => errors?.[0]?.extensions?.status ?? status;
+
+function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
+  if (errors?.[0]) throw told(errors[0]);
+  if (status && error) throw new ApiError(status, error);
+  if (!data) throw new ApiError("INTERNAL_ERROR", "the service gave an answer without data");
+  return data;
+}
+
+/** Whatever was thrown, in words for the page. */
+export function asApiError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
+}
+
+/** True if someone else changed the resource after the state that the page shows. */
+export const isChanged = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
+
+/** The message for a refused change; `load` shows the resource as it is now. */
+export async function refusalText(error: unknown, load: () => Promise<unknown>): Promise<string> {
+  if (!isChanged(error)) return asApiError(error).message;
+  await load();
+  return "Not saved: someone else changed this. It is shown as it is now.";
+}
+
+export interface Follower<Data> {
+  next(data: Data): void;
+  /** The subscription was refused, or its connection could not be had again. */
+  failed?(error: ApiError): void;
+  complete?(): void;
+}
+
+/** What the socket is closed with when nothing is followed any more. */
+const NORMAL_CLOSURE = 1000;
+
+/** The service closes a socket with it when the credential has ended. */
+const FORBIDDEN = 4403;
+
+const RECONNECT_MAX_MS = 30_000;
+/** Longer after each failure, spread so that a restarted service is not met by all clients at once. */
+const reconnectDelayMs = (retries: number): number =>
+  Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
+
+/** Tells whether the connection is there or lost; each `true` after a `false` may have missed something. */
+export type OnConnected = (connected: boolean) => void;
+
+export interface Api {
+  ask<Data, Variables>(
+    document: Document<Data, Variables>,
+    variables: Variables,
+    idempotencyKey?: string,
+  ): Promise<Data>;
+  /** Bytes at an address of the service, by whatever name of it this page was opened. */
+  bytes(address: string): Promise<Blob>;
+  /** Sends files. `onProgress` hears which part of them has left, from 0 to 1; `signal` breaks off. */
+  upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
+  /** @returns what ends it */
+  follow<Data, Variables>(
+    document: Document<Data, Variables>,
+    variables: Variables,
+    follower: Follower<Data>,
+  ): () => void;
+  /** @returns what ends it */
+  onConnected(listener: OnConnected): () => void;
+  /** Calls the listener each time a lost connection is back. @returns what ends it */
+  onReconnected(listener: () => void): () => void;
+  /** Calls the listener when the service has refused something for want of a right. @returns what ends it */
+  onForbidden(listener: () => void): () => void;
+  /** True if the resource at this path is still in the state that `updatedAt` names. The service then answers 304, without a body. */
+  isCurrent(path: string, updatedAt: string): Promise<boolean>;
+  close(): void;
+}
+
+function follow<Data, Variables>(
+  client: Client,
+  query: Document<Data, Variables>,
+  variables: Variables,
+  follower: Follower<Data>,
+): () => void {
+  return client.subscribe<Data>(
+    { query, variables: variables as Record<string, unknown> },
+    {
+      next: (answer) => {
+        if (answer.errors?.[0]) follower.failed?.(told(answer.errors[0] as GraphqlError));
+        else if (answer.data) follower.next(answer.data);
+      },
+      error: (error) =>
+        follower.failed?.(Array.isArray(error) ? told(error[0] as GraphqlError) : asApiError(undefined)),
+      complete: () => follower.complete?.(),
+    },
+  );
+}
+
+/** By XMLHttpRequest: fetch does not say how much has left. */
+function upload(
+  url: URL,
+  {
+    form,
+    onProgress,
+    signal,
+  }: {
+    form: FormData;
+    onProgress: (part: number) => void;
+    signal: AbortSignal;
+  },
+): Promise<void> {
+  const request = new XMLHttpRequest();
+  request.open("POST", url);
+  request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
+  signal.addEventListener("abort", () => request.abort());
+  return new Promise((resolve, reject) => {
+    request.onload = () => {
+      if (request.status === 201) return resolve();
+      if (request.status === 401 && isRenewable()) {
+        return renewed().then(() => upload(url, { form, onProgress, signal }).then(resolve, reject), reject);
+      }
+      const { status, error } = refusalIn(request.responseText);
+      reject(new ApiError(status, error));
+    };
+    request.onerror = () => reject(asApiError(undefined));
+    request.onabort = () => reject(new ApiError("ABORTED", "broken off"));
+    request.send(form);
+  });
+}
+
+function refusalIn(text: string): { status: string; error: string } {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { status: "INTERNAL_ERROR", error: "the service gave an answer that is none" };
+  }
+}
+
+/** The browser's session cookie speaks. */
+export function createApi(): Api {
+  const url = new URL(ADDRESS);
+  url.protocol = url.protocol.replace("http", "ws");
+  /** The service has closed the socket because the session has ended. */
+  let isForbidden = false;
+  const client = createClient({
+    url: url.href,
+    retryAttempts: Number.POSITIVE_INFINITY,
+    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || isRenewable(),
+    async retryWait(retries) {
+      if (isForbidden) await renewed();
+      isForbidden = false;
+      await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
+    },
+  });
+  const reconnected = new Set<() => void>();
+  const forbidden = new Set<() => void>();
+  const checkForbidden = (status: string | undefined) => {
+    if (status === "FORBIDDEN") for (const listener of forbidden) listener();
+  };
+  let isLost = false;
+  // Here, not by each listener: a page that opens while the connection is lost does not receive its "closed".
+  client.on("closed", (event) => {
+    isForbidden = (event as CloseEvent).code === FORBIDDEN;
+    isLost ||= (event as CloseEvent).code !== NORMAL_CLOSURE;
+  });
+  client.on("connected", () => {
+    if (!isLost) return;
+    isLost = false;
+    for (const listener of reconnected) listener();
+  });
+  return {
+    async ask<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
+      const headers = {
+        "content-type": "application/json",
+        ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+      };
+      const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
+      for (;;) {
+        const answer = (await (await fetch(ADDRESS, init)).json()) as Answer<Data>;
+        checkForbidden(statusOf(answer));
+        // GraphQL answers 200 to a request whose session has expired.
+        if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
+        await renewed();
+      }
+    },
+    async bytes(address) {
+      const response = await fetchSignedIn(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
+      if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be read");
+      return response.blob();
+    },
+    upload: (path, form, onProgress, signal) => upload(serviceAddress(path), { form, onProgress, signal }),
+    follow: (document, variables, follower) =>
+      follow(client, document, variables, {
+        ...follower,
+        failed: (error) => {
+          checkForbidden(error.status);
+          follower.failed?.(error);
+        },
+      }),
+    onConnected(listener) {
+      const ends = [
+        client.on("connected", () => listener(true)),
+        client.on("closed", (event) => (event as CloseEvent).code === NORMAL_CLOSURE || listener(false)),
+      ];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    onReconnected(listener) {
+      reconnected.add(listener);
+      return () => void reconnected.delete(listener);
+    },
+    onForbidden(listener) {
+      forbidden.add(listener);
+      return () => void forbidden.delete(listener);
+    },
+    async isCurrent(path, updatedAt) {
+      const response = await fetchSignedIn(serviceAddress(path), { headers: { "if-none-match": `"${updatedAt}"` } });
+      return response.status === 304;
+    },
+    close: () => void client.dispose(),
+  };
+}

@@ -1,0 +1,128 @@
+/** What Studio shows of the service's resources: as the documents ask for them, under the names that its components use. */
+import type {
+  ActionSummaryFragment,
+  AlertRowFragment,
+  AppsQuery,
+  CountRunsQuery,
+  CreateTokenInput,
+  DiffFragment,
+  EntryRowFragment,
+  FindProblemsQuery,
+  FollowActionsSubscription,
+  FollowConsoleSubscription,
+  ImportActionsMutation,
+  ListAppVersionsQuery,
+  ListInvitationsQuery,
+  ListMediaQuery,
+  ListPresetsQuery,
+  ListVersionsQuery,
+  LogRowFragment,
+  MediaFileRowFragment,
+  MediaFolderRowFragment,
+  MemberRowFragment,
+  MessageRowFragment,
+  NotificationRowFragment,
+  PersonFragment,
+  PublishedCopyRowFragment,
+  ReadAlertDeliveriesQuery,
+  ReadAuditQuery,
+  ReadCallsQuery,
+  ReadConnectionsQuery,
+  ReadRunQuery,
+  ReadSettingsQuery,
+  ReadWeekQuery,
+  RunRowFragment,
+  WholeActionFragment,
+  WholeDataSourceFragment,
+  WholeMessageFragment,
+} from "../documents.js";
+
+export type App = AppsQuery["apps"][number];
+
+/** An action without its code, as the list holds it. Times are ISO 8601. */
+export type ActionSummary = ActionSummaryFragment;
+
+export type Action = WholeActionFragment;
+
+/** A production copy; `updatedAt` is when it was published last. */
+export type PublishedCopy = PublishedCopyRowFragment;
+
+/** Addresses of an action's HTTP triggers, and the requests that they refused. */
+export type Calls = ReadCallsQuery;
+
+export type Endpoint = NonNullable<NonNullable<ReadCallsQuery["action"]>["endpoints"]>[number];
+
+export type SecretBinding = NonNullable<ReadConnectionsQuery["connections"]>["bindings"][number];
+
+export interface ActionList {
+  actions: ActionSummary[];
+  published: PublishedCopy[];
+  total: number;
+}
+
+export type ActionChange = FollowActionsSubscription["change"];
+
+export type LogEntry = LogRowFragment;
+
+export type ScriptError = NonNullable<LogEntry["error"]>;
+
+export type ConsoleLine = FollowConsoleSubscription["lines"][number];
+
+/** A run as a list shows it. */
+export type RunRow = RunRowFragment;
+
+export type RunDetails = ReadRunQuery["run"];
+
+export type RunStatistics = CountRunsQuery["statistics"];
+
+export type Week = ReadWeekQuery["week"];
+
+export type CodeProblem = FindProblemsQuery["problems"][number];
+
+export type Preset = ListPresetsQuery["presets"][number];
+
+export type Version = ListVersionsQuery["history"]["versions"][number];
+
+export type Diff = DiffFragment;
+
+export type DataSource = WholeDataSourceFragment;
+
+export type Entry = Omit<EntryRowFragment, "data"> & { data: Record<string, unknown> };
+
+export type SettingDetails = Omit<ReadSettingsQuery["settingsStatus"][number], "key">;
+
+export type MediaFile = MediaFileRowFragment;
+
+export type MediaFolder = MediaFolderRowFragment;
+
+export type MediaListing = ListMediaQuery["media"];
+export type MessageSummary = MessageRowFragment;
+
+/** A message with what it says. */
+export type Message = WholeMessageFragment;
+
+export type MessageStatus = Message["status"];
+
+export type Notification = NotificationRowFragment;
+
+export type Person = PersonFragment;
+
+export type Member = MemberRowFragment;
+
+export type Invitation = ListInvitationsQuery["invitations"][number];
+
+export type TokenScope = NonNullable<CreateTokenInput["scopes"]>[number];
+
+export type TokenKind = NonNullable<CreateTokenInput["kind"]>;
+
+export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
+
+export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
+
+export type ImportReport = ImportActionsMutation["report"];
+
+export type { AlertRuleInput as AlertInput, MessageDecision, NotificationInput } from "../documents.js";
+
+export type Alert = AlertRowFragment;
+
+export type AlertDelivery = ReadAlertDeliveriesQuery["deliveries"][number];

@@ -1,0 +1,36 @@
+/**
+ * Role of the person on the open app. Pages hide what the role may not do; the service decides, whatever the pages show. Read it when you
+ * add a control that changes something.
+ */
+import { createContext, type ReactNode, useContext } from "react";
+import type { Role } from "../../../rules/roles.js";
+
+const RoleContext = createContext<Role>("reader");
+export const RoleProvider = RoleContext.Provider;
+
+const EDITORS: readonly Role[] = ["owner", "admin", "editor"];
+
+export const mayEdit = (role: Role): boolean => EDITORS.includes(role);
+export const mayRun = (role: Role): boolean => role !== "reader";
+export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
+
+export const useRole = (): Role => useContext(RoleContext);
+
+/** Shows controls that change something to people who may use them. */
+export function Changes({ children, otherwise = null }: { children: ReactNode; otherwise?: ReactNode }) {
+  return mayEdit(useRole()) ? children : otherwise;
+}
+
+/** Shows controls that start, cancel or pause something to people who may use them. */
+export function Operations({ children }: { children: ReactNode }) {
+  return mayRun(useRole()) ? children : null;
+}
+
+/** Disables all fields and buttons in it for people who may only read them. */
+export function ReadOnly({ children }: { children: ReactNode }) {
+  return (
+    <fieldset className="read-only" disabled={!mayEdit(useRole())}>
+      {children}
+    </fieldset>
+  );
+}

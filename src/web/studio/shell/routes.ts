@@ -1,0 +1,20 @@
+/** Where the code of each page is, a file of its own in the build: a new page is a row here, and one in views.ts. */
+import type { ComponentType } from "react";
+import type { PageProps } from "./page-props.js";
+import type { View } from "./views.js";
+
+export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
+  actions: async () => (await import("../actions/actions-page.js")).ActionsPage,
+  runs: async () => (await import("../runs/runs-page.js")).RunsPage,
+  schedule: async () => (await import("../schedules/schedule-page.js")).SchedulePage,
+  data: async () => (await import("../data/data-view.js")).DataSourcesPage,
+  media: async () => (await import("../media/media-view.js")).MediaPage,
+  outbox: async () => (await import("../messages/outbox-view.js")).OutboxView,
+  notifications: async () => (await import("../messages/notifications-view.js")).NotificationsView,
+  alerts: async () => (await import("../alerts/alerts-view.js")).AlertsView,
+  settings: async () => (await import("../settings/settings-view.js")).SettingsView,
+  app: async () => (await import("../app/app-page.js")).AppPage,
+  account: async () => (await import("../accounts/account-page.js")).AccountPage,
+  people: async () => (await import("../people/people-page.js")).OrganizationPeople,
+  apps: async () => (await import("../app/apps-page.js")).AppsPage,
+};

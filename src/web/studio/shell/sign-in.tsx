@@ -1,0 +1,53 @@
+/** The sign-in page, unless the browser is signed in already. */
+import { useCallback, useEffect, useState } from "react";
+import { PROVIDER_FAULTS } from "../accounts/auth-api.js";
+import { SignInForms } from "../accounts/sign-in-forms.js";
+import { ApiError } from "../shared/api.js";
+import { presentSession, type Session } from "./session.js";
+
+/** The outcome of a sign-in at a provider, taken out of the address. */
+function takeProviderFault(): string | null {
+  const outcome = new URLSearchParams(location.search).get("sign-in");
+  if (outcome === null) return null;
+  history.replaceState(history.state, "", location.pathname + location.hash);
+  return PROVIDER_FAULTS[outcome] ?? PROVIDER_FAULTS["failed"]!;
+}
+
+/** Read once, when the page opens. */
+const PROVIDER_FAULT = takeProviderFault();
+
+export function SignIn({ onSession }: { onSession: (session: Session) => void }) {
+  const [isKnown, setKnown] = useState(false);
+
+  useEffect(() => {
+    document.title = "Sign in · Studio";
+  }, []);
+  useEffect(() => {
+    let gone = false;
+    void presentSession().then((session) => {
+      if (gone) return;
+      if (session) onSession(session);
+      else setKnown(true);
+    });
+    return () => {
+      gone = true;
+    };
+  }, [onSession]);
+
+  const onSignedIn = useCallback(async () => {
+    const session = await presentSession();
+    if (!session)
+      throw new ApiError("OFFLINE", "the browser did not store the session; allow cookies for this address");
+    onSession(session);
+  }, [onSession]);
+  const heading = (
+    <>
+      <span className="mark" aria-hidden="true" /> App Actions <em>Studio</em>
+    </>
+  );
+  return (
+    <main className="sign-in" aria-busy={!isKnown}>
+      {isKnown && <SignInForms {...{ heading, onSignedIn }} fault={PROVIDER_FAULT} />}
+    </main>
+  );
+}

@@ -1,0 +1,139 @@
+/** Studio when signed in: which app and which page of it, each loaded when it is first opened. */
+import { type ComponentType, lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { SessionDialog } from "../accounts/session-dialog.js";
+import { type Actions, useActions } from "../actions/use-actions.js";
+import { NewApp, type NewAppProps } from "../app/new-app.js";
+import { Apps } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import { useConfirm } from "../shared/confirm.js";
+import type { App } from "../shared/model.js";
+import { ConnectionBanner } from "./connection-banner.js";
+import { loading, PageBoundary } from "./page-boundary.js";
+import type { PageProps } from "./page-props.js";
+import { usePalette } from "./palette.js";
+import { idOf, type Place, usePlace } from "./place.js";
+import { RoleProvider } from "./role.js";
+import { ROUTES } from "./routes.js";
+import type { Session } from "./session.js";
+import { isFor, TopBar } from "./top-bar.js";
+import { useFrameCommands } from "./use-frame-commands.js";
+import { useRoles } from "./use-roles.js";
+import { VIEWS, type View } from "./views.js";
+
+interface NoAppProps extends NewAppProps {
+  asked: number | null;
+  first: App | undefined;
+  isAdmin: boolean;
+  signOut: () => void;
+}
+
+function NoApp({ asked, first, isAdmin, signOut, ...making }: NoAppProps) {
+  const { go } = making;
+  return (
+    <main className="welcome">
+      <h1>{asked === null ? "No app" : `No app ${asked}`}</h1>
+      <p>
+        {first
+          ? `There is no app ${asked}, or you have no role on it.`
+          : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation."}
+      </p>
+      {first && (
+        <button type="button" className="primary" onClick={() => go({ appId: first.id, view: "actions" })}>
+          Go to {first.name}
+        </button>
+      )}
+      {!first && isAdmin && <NewApp {...making} />}
+      <button type="button" onClick={signOut}>
+        Sign out
+      </button>
+    </main>
+  );
+}
+
+const LEAVE = {
+  title: "Leave without saving?",
+  text: "What you changed here would be lost.",
+  yes: "Discard changes",
+  danger: true,
+};
+
+const PAGES = Object.fromEntries(
+  Object.entries(ROUTES).map(([view, load]) => [view, lazy(async () => ({ default: await loading(load()) }))]),
+) as Partial<Record<View, ComponentType<PageProps>>> as Record<View, ComponentType<PageProps>>;
+
+function useApps(api: Api, given: App[]) {
+  const [apps, setApps] = useState(given);
+  const reloadApps = useCallback(async () => {
+    await api.ask(Apps, {}).then(
+      (answer) => setApps(answer.apps),
+      // What was known stays, and the next reading tells of the fault.
+      (error) => console.warn(asApiError(error).message),
+    );
+  }, [api]);
+  return { apps, reloadApps };
+}
+
+/** What the window is called: the page, what is open in it, the app. */
+function useTitle(app: App | undefined, { view, item }: Place, actions: Actions): void {
+  const open = view === "actions" ? actions.list?.actions.find(({ id }) => id === idOf(item))?.name : undefined;
+  const title = [open ?? VIEWS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+interface StudioProps {
+  session: Session;
+  signOut: () => void;
+}
+
+export function Studio({ session: { api, apps: given, roles: known, isAdmin, email }, signOut }: StudioProps) {
+  const { apps, reloadApps } = useApps(api, given);
+  const { roles, reloadRoles } = useRoles(api, known);
+  const { ask, dialog } = useConfirm();
+  const mayLeave = useCallback(() => ask(LEAVE), [ask]);
+  const { place, go, setDirty, mayGo } = usePlace(mayLeave);
+  const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
+  const actions = useActions(api, app?.id ?? null);
+  const { openPalette, palette } = usePalette();
+  useTitle(app, place, actions);
+  const leave = useCallback(async () => {
+    if (await mayGo()) signOut();
+  }, [mayGo, signOut]);
+  const onSignOut = useCallback(() => void leave(), [leave]);
+  useFrameCommands({ apps, go, actions, signOut: onSignOut });
+
+  if (!app) {
+    return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
+  }
+  const role = roles.apps.find(({ id }) => id === app.id)?.role ?? (isAdmin ? "owner" : "reader");
+  // An address of a page that is not for this role leads to the actions.
+  const view = isFor(place.view, role) ? place.view : "actions";
+  const Page = PAGES[view];
+  const rights = { role, reloadRoles, organizations: roles.organizations };
+  return (
+    <RoleProvider value={role}>
+      <div className="studio">
+        <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
+          Skip to the content
+        </button>
+        <TopBar {...{ api, role, apps, app, view, go, openPalette }} tail={actions.tail} signOut={onSignOut} />
+        <ConnectionBanner api={api} />
+        <main id="content" className="content" tabIndex={-1}>
+          <PageBoundary key={`${app.id}/${view}`}>
+            <Suspense fallback={<p className="welcome">Loading…</p>}>
+              <Page
+                appId={app.id}
+                {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }}
+                {...rights}
+              />
+            </Suspense>
+          </PageBoundary>
+        </main>
+        {dialog}
+        {palette}
+        <SessionDialog email={email} />
+      </div>
+    </RoleProvider>
+  );
+}

@@ -1,7 +1,0 @@
-/** What a workspace is given, and hands on to its dock. */
-import type { PageProps } from "./page-props.js";
-
-export interface WorkspaceProps extends PageProps {
-  id: number | "new";
-  onCreated: (id: number) => void;
-}
