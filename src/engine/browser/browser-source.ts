@@ -4,6 +4,9 @@
  */
 import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 
+/** Maximum time in which a browser starts. A run waits for a browser this long. */
+export const BROWSER_START_TIMEOUT_MS = 20_000;
+
 /** A browser in use: a process of ours, or a connection to somebody else's. */
 export interface Chromium {
   readonly connection: Connection;
@@ -11,6 +14,7 @@ export interface Chromium {
   readonly pid: number | null;
   /** Resolves once the process has ended and its folder is gone; of somebody else's, once the connection has. */
   readonly ended: Promise<void>;
+  /** False as soon as the connection has closed or `stop` was called, which is before `ended` resolves. */
   alive(): boolean;
   /** When a renderer last said that V8 reached its heap limit; Unix time in milliseconds, 0 for never. */
   exhaustedAt(): number;
@@ -23,7 +27,8 @@ export interface BrowserSource {
   readonly name: string;
   /** The longest wait between two attempts to open one. */
   readonly retryMaxMs: number;
-  open(): Promise<Chromium>;
+  /** Starts a browser or connects to one. @param stopped aborts the attempt */
+  open(stopped?: AbortSignal): Promise<Chromium>;
   /** What the log says of one that is open and has pages. @throws StartError when it may not serve */
   inspect(chromium: Chromium): Promise<object>;
   /** The failure of an attempt in words that may be logged and repeated. */

@@ -6,7 +6,7 @@
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
-import type { BrowserSource } from "./browser-source.js";
+import { BROWSER_START_TIMEOUT_MS, type BrowserSource } from "./browser-source.js";
 import { createNeedsOfCode } from "./mode.js";
 import type { Slot } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
@@ -49,7 +49,6 @@ export interface Browsers {
 }
 
 const ATTEMPTS_BEFORE_START = 3;
-const READY_WAIT_MS = 15_000;
 const PRESENT_POLL_MS = 20;
 
 /**
@@ -67,7 +66,7 @@ function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Superv
 
 /** Waits until one has a browser. @returns false when none comes in time */
 async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> {
-  const deadline = Date.now() + READY_WAIT_MS;
+  const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
     if (supervisors.some(({ current }) => current !== null)) return true;
     await setTimeoutPromise(PRESENT_POLL_MS);

@@ -3,6 +3,7 @@
  * about nor of any browser beside it.
  */
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
@@ -52,9 +53,8 @@ const AT_ONCE: Openings = { enter: async () => () => undefined };
 export class Supervisor {
   private readonly generations = new Set<Generation>();
   private starting: Promise<Generation> | null = null;
-  private stopping = false;
+  private readonly stopping = new AbortController();
   private backoff = 0;
-  private wake: (() => void) | null = null;
   private lastFault = "";
   private present: Generation | null = null;
 
@@ -69,7 +69,7 @@ export class Supervisor {
   }
 
   get stopped(): boolean {
-    return this.stopping;
+    return this.stopping.signal.aborted;
   }
 
   private follow(chromium: Chromium): Generation {
@@ -94,7 +94,9 @@ export class Supervisor {
 
   private async launch(): Promise<Generation> {
     const { source } = this;
-    const chromium = await source.open();
+    this.stopping.signal.throwIfAborted();
+    const chromium = await source.open(this.stopping.signal);
+    if (this.stopped) await chromium.stop();
     const generation = this.follow(chromium);
     try {
       await generation.pool.fill();
@@ -140,7 +142,7 @@ export class Supervisor {
     this.generations.delete(generation);
     if (generation !== this.present) return;
     this.present = null;
-    if (this.stopping) return;
+    if (this.stopped) return;
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
     this.options.log.error(
@@ -154,10 +156,10 @@ export class Supervisor {
 
   /** Tries until a browser is present. A fault that goes on is told once. */
   async restart(): Promise<void> {
-    while (!this.stopping) {
-      await this.pause(this.backoff);
+    while (!this.stopped) {
+      await delay(this.backoff, undefined, { signal: this.stopping.signal }).catch(() => undefined);
       this.backoff = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoff * 2), this.source.retryMaxMs);
-      if (this.stopping) return;
+      if (this.stopped) return;
       try {
         await this.replace();
         return;
@@ -171,16 +173,6 @@ export class Supervisor {
   tell(fault: Error): void {
     if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
     this.lastFault = fault.message;
-  }
-
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 
   /** Runs under way, in browsers that are being replaced too. */
@@ -211,9 +203,9 @@ export class Supervisor {
   }
 
   async stop(): Promise<void> {
-    this.stopping = true;
-    this.wake?.();
-    await this.starting?.catch(() => {});
-    await Promise.all([...this.generations].map((one) => one.chromium.stop()));
+    this.stopping.abort();
+    // First the browsers, one that is still starting too: an attempt to start one waits for its answers.
+    await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
+    await this.starting?.catch(() => undefined);
   }
 }

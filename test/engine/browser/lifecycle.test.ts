@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import pino from "pino";
+import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
@@ -255,6 +256,22 @@ describe("a browser that cannot start", () => {
   it("repeats what Chromium said when anything else is wrong", async () => {
     expect(await startFault(fakeChrome("libfoo.so: cannot open"))).to.include("libfoo.so: cannot open");
     expect(await startFault("/nowhere/chrome")).to.include("/nowhere/chrome");
+  });
+
+  it("is ended by a stop while it starts, before the limit of a start", async function () {
+    this.timeout(BROWSER_START_TIMEOUT_MS);
+    const path = join(folder, "chrome");
+    writeFileSync(path, "#!/bin/sh\nexec sleep 100\n");
+    chmodSync(path, 0o755);
+    const browsers = testBrowsers({ chromePath: path });
+    const started = browsers.start().then(
+      () => "it started",
+      () => "it failed",
+    );
+    await until(() => folders().length === 1);
+    await browsers.stop();
+    expect(await started).to.equal("it failed");
+    expect(folders()).to.deep.equal([]);
   });
 
   it("starts without a sandbox only when told so, and warns each time", async () => {

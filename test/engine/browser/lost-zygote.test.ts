@@ -1,15 +1,15 @@
 /** A browser that can start no renderer stays connected; it is replaced. */
-import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { signal } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
-import { groupMembers, hangingRun } from "./process-group.js";
+import { groupMembers, hangingRun, procFile } from "./process-group.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 /** The zygote whose children are the renderers, and its parent in the namespace of the browser. */
 function zygotesOf(group: number): number[] {
   return groupMembers(group).filter((pid) => {
-    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    const command = procFile(pid, "cmdline");
     return command.includes("--type=zygote") && !command.includes("--no-zygote-sandbox");
   });
 }
@@ -21,8 +21,8 @@ describe("a browser whose zygote process is killed", function () {
   /** Kills the zygotes of the present browser. Answers its pid. */
   function killZygotes(): number {
     const browser = browsers.pid()!;
-    // The outer one first would take the inner one with it.
-    for (const pid of zygotesOf(browser).reverse()) process.kill(pid, "SIGKILL");
+    // Each of the two ends soon after the other: the second may be gone.
+    for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
     return browser;
   }
   before(async () => {
@@ -53,31 +53,27 @@ describe("a browser whose zygote process is killed", function () {
   });
 });
 
-describe("a browser whose main process is killed under the process that was started", function () {
+describe("a browser that is lost", function () {
   this.timeout(60_000);
-
-  it("is replaced", async () => {
-    const browsers = testBrowsers();
+  let browsers: Browsers;
+  beforeEach(async () => {
+    browsers = testBrowsers();
     await browsers.start();
+  });
+  afterEach(() => browsers.stop());
+
+  it("is replaced after its main process was killed under the process that was started", async () => {
     const started = browsers.pid()!;
-    const isMain = (pid: number) => !readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--type=");
+    const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
     // The last one: where nothing wraps the browser, it is the process that was started.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
     await until(() => browsers.ready() && browsers.pid() !== started);
     expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
-    await browsers.stop();
   });
-});
 
-describe("a browser that no longer answers", function () {
-  this.timeout(60_000);
-
-  it("is replaced, and the run that waits for a page is performed", async () => {
-    const browsers = testBrowsers();
-    await browsers.start();
+  it("is replaced when it no longer answers, and the run that waits for a page is performed", async () => {
     process.kill(-browsers.pid()!, "SIGSTOP");
     expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
-    await browsers.stop();
   });
 });

@@ -22,8 +22,8 @@ export function groupMembers(group: number): number[] {
     .map(Number);
 }
 
-/** What /proc says of a process; empty when it is gone by now. */
-function said(pid: number, what: "cmdline" | "statm"): string {
+/** Content of a file of the process in /proc; empty if the process has ended. */
+export function procFile(pid: number, what: "cmdline" | "statm"): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, "utf8");
   } catch {
@@ -32,11 +32,11 @@ function said(pid: number, what: "cmdline" | "statm"): string {
 }
 
 export const renderersOf = (group: number) =>
-  groupMembers(group).filter((pid) => said(pid, "cmdline").includes("--type=renderer"));
+  groupMembers(group).filter((pid) => procFile(pid, "cmdline").includes("--type=renderer"));
 
 /** The process of the group that holds most memory. */
 export function largestRenderer(group: number): number {
-  const resident = (pid: number) => Number(said(pid, "statm").split(" ")[1] ?? 0);
+  const resident = (pid: number) => Number(procFile(pid, "statm").split(" ")[1] ?? 0);
   return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
 }
 

@@ -240,8 +240,8 @@ function browserWith(source: string) {
   return {
     ...local,
     taken: () => taken,
-    async open() {
-      const chromium = await local.open();
+    async open(stopped?: AbortSignal) {
+      const chromium = await local.open(stopped);
       const create = chromium.connection.createSession.bind(chromium.connection);
       chromium.connection.createSession = async (target: Protocol.Target.TargetInfo) => {
         const session = await create(target);

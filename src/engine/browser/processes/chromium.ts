@@ -12,14 +12,13 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
-import { type Chromium, openConnection } from "../browser-source.js";
+import { BROWSER_START_TIMEOUT_MS, type Chromium, openConnection } from "../browser-source.js";
 import { browserFlags } from "../chromium-flags.js";
 import { BROWSER_PRIORITY } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
 /** Where the lanes of this machine listen. */
 const LANES_HOST = "127.0.0.1";
-const START_TIMEOUT_MS = 20_000;
 const STDERR_KEPT_CHARACTERS = 8_192;
 /** What Chromium says before it gives up for want of a sandbox. */
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
@@ -148,18 +147,18 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-function pipeTo(child: ChildProcess): ConnectionTransport {
+function pipeTo(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
   // The process that was started may be a wrapper that outlives the browser, so its exit is not enough.
-  fromBrowser.once("close", () => killGroup(child));
+  fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);
 }
 
 /**
- * Starts Chromium with its sandbox on (unless told otherwise) and connects to it over a pipe.
+ * Starts Chromium with its sandbox on (unless told otherwise) and connects to it over a pipe. Aborting `stopped` ends the start.
  * @throws Error that says what to do when the sandbox or the binary does not start
  */
-export async function startChromium(options: ChromiumOptions): Promise<Chromium> {
+export async function startChromium(options: ChromiumOptions, stopped?: AbortSignal): Promise<Chromium> {
   const owner = nobody();
   const folder = makeFolder(owner);
   const child = spawn(options.chromePath, chromiumArguments(options, folder), {
@@ -172,34 +171,38 @@ export async function startChromium(options: ChromiumOptions): Promise<Chromium>
   // Before it has any other thread or child, which all get its priority.
   if (child.pid !== undefined) setPriority(child.pid, BROWSER_PRIORITY);
   const stderr = listenToStderr(child);
-  let exited = false;
+  let alive = true;
+  const kill = () => {
+    alive = false;
+    killGroup(child);
+  };
   const ended = new Promise<void>((resolve) => {
     const finish = () => {
-      exited = true;
-      killGroup(child);
+      kill();
       removeFolder(folder);
       resolve();
     };
     child.once("exit", finish).once("error", finish);
   });
-  const killWithService = () => killGroup(child);
-  process.once("exit", killWithService);
-  runInBackground(ended.then(() => process.off("exit", killWithService)));
+  process.once("exit", kill);
+  runInBackground(ended.then(() => process.off("exit", kill)));
 
-  const timer = setTimeout(() => killGroup(child), START_TIMEOUT_MS);
+  const timer = setTimeout(kill, BROWSER_START_TIMEOUT_MS);
+  stopped?.addEventListener("abort", kill);
   try {
-    const stopped = ended.then(() => Promise.reject(new Error("the process ended")));
-    const connection = await Promise.race([openConnection(pipeTo(child)), stopped]);
+    const failed = ended.then(() => Promise.reject(new Error("the process ended")));
+    const connection = await Promise.race([openConnection(pipeTo(child, kill)), failed]);
     const stop = () => {
-      killGroup(child);
+      kill();
       return ended;
     };
-    return { connection, pid: child.pid!, ended, alive: () => !exited, exhaustedAt: stderr.exhaustedAt, stop };
+    return { connection, pid: child.pid!, ended, alive: () => alive, exhaustedAt: stderr.exhaustedAt, stop };
   } catch (error) {
-    killGroup(child);
+    kill();
     await ended;
     throw failure(options, stderr.text(), (error as Error).message);
   } finally {
     clearTimeout(timer);
+    stopped?.removeEventListener("abort", kill);
   }
 }

@@ -13,11 +13,11 @@ export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logge
     name: "Chromium",
     retryMaxMs: RETRY_MAX_MS,
 
-    open() {
+    open(stopped) {
       sweepFolders();
       if (!options.sandbox)
         log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
-      return startChromium(options);
+      return startChromium(options, stopped);
     },
 
     async inspect(chromium) {

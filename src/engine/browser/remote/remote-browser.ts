@@ -96,8 +96,8 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       return address === peer || (near && isThisMachine(peer));
     },
 
-    async open() {
-      const transport = await openEndpoint(endpoint);
+    async open(stopped) {
+      const transport = await openEndpoint(endpoint, stopped);
       const timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
       try {
         const connection = await openConnection(transport);

@@ -35,14 +35,14 @@ export function reasonOf(error: unknown, endpoint: URL): string {
 }
 
 /** Where a browser that was started with `--remote-debugging-port` says that its socket is; null where nothing says so. */
-async function discover(endpoint: URL): Promise<string | null> {
+async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
   const basic = Buffer.from(`${decoded(username)}:${decoded(password)}`).toString("base64");
   try {
     const response = await fetch(`${protocol}//${endpoint.host}/json/version`, {
       redirect: "error",
-      signal: AbortSignal.timeout(DISCOVERY_TIMEOUT_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), ...(stopped ? [stopped] : [])]),
       headers: username === "" ? {} : { authorization: `Basic ${basic}` },
     });
     const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl: string };
@@ -58,15 +58,15 @@ async function discover(endpoint: URL): Promise<string | null> {
  * Connects to the browser behind the address. One of host and port alone is asked for its browser; one that names a browser which
  * is there no more leads to the one that is there now; any other is taken as it is.
  */
-export async function openEndpoint(endpoint: URL): Promise<SocketTransport> {
+export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {
-    return openSocketTransport((await discover(endpoint)) ?? endpoint.href);
+    return openSocketTransport((await discover(endpoint, stopped)) ?? endpoint.href, { stopped });
   }
   try {
-    return await openSocketTransport(endpoint.href);
+    return await openSocketTransport(endpoint.href, { stopped });
   } catch (error) {
-    const other = endpoint.pathname.startsWith(BROWSER_PATH) ? await discover(endpoint) : null;
+    const other = endpoint.pathname.startsWith(BROWSER_PATH) ? await discover(endpoint, stopped) : null;
     if (other === null) throw error;
-    return openSocketTransport(other);
+    return openSocketTransport(other, { stopped });
   }
 }

@@ -16,8 +16,17 @@ export interface SocketTransport extends ConnectionTransport {
   readonly closed: Promise<void>;
 }
 
-/** `pingMs`: how often the other end is asked whether it is there. @throws Error what it, or the way to it, said */
-export async function openSocketTransport(url: string, pingMs = PING_MS): Promise<SocketTransport> {
+interface SocketOptions {
+  /** Interval of the pings that find a dead connection. */
+  pingMs?: number;
+  /** Closes the connection. */
+  stopped?: AbortSignal | undefined;
+}
+
+/** @throws Error of the connection attempt */
+export async function openSocketTransport(url: string, options: SocketOptions = {}): Promise<SocketTransport> {
+  const { pingMs = PING_MS, stopped } = options;
+  stopped?.throwIfAborted();
   const socket = new WebSocket(url, {
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -25,6 +34,9 @@ export async function openSocketTransport(url: string, pingMs = PING_MS): Promis
     // A credential in the address is for that host alone.
     followRedirects: false,
   });
+  const terminate = () => socket.terminate();
+  stopped?.addEventListener("abort", terminate);
+  socket.on("close", () => stopped?.removeEventListener("abort", terminate));
   let peer = "";
   socket.on("upgrade", (response) => {
     peer = (response.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
