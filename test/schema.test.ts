@@ -5,7 +5,14 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { CriticalityLevel, diff } from "@graphql-inspector/core";
 import { expect } from "chai";
-import { buildSchema, type GraphQLType, getNamedType, isInputObjectType, isObjectType } from "graphql";
+import {
+  buildSchema,
+  type GraphQLSchema,
+  type GraphQLType,
+  getNamedType,
+  isInputObjectType,
+  isObjectType,
+} from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
 import { contracts } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED } from "../src/cli/schema/error-table.js";
@@ -161,6 +168,71 @@ describe("the committed contracts, which npm run schema writes", () => {
       .filter(({ name }) => /^(at|tick|utc)$|At$/.test(name));
     expect(moments.length).to.be.above(10);
     expect(moments.filter(({ of }) => getNamedType(of).name !== "DateTime").map(({ path }) => path)).to.deep.equal([]);
+  });
+
+  describe("pages of lists", () => {
+    /** Arguments that select a page, also those inside an input type. */
+    const PAGING = ["limit", "offset", "cursor", "before", "page", "first", "last"];
+    const OTHER_SHAPES = /^(pagination|nextBefore|countIsExact)$/;
+    const outputs = (schema: GraphQLSchema) => Object.values(schema.getTypeMap()).filter(isObjectType);
+    const isPage = (type: GraphQLType) =>
+      isObjectType(type) && type.getInterfaces().some(({ name }) => name === "Page");
+
+    /** Faults of the schema: lists with a page that is not a `Page`, and fields beside its shape. */
+    function faults(schema: GraphQLSchema): string[] {
+      const queries = Object.values(schema.getQueryType()!.getFields());
+      const pages = (args: readonly { name: string; type: GraphQLType }[]): boolean =>
+        args.some(({ name, type }) => {
+          const named = getNamedType(type);
+          return PAGING.includes(name) || (isInputObjectType(named) && pages(Object.values(named.getFields())));
+        });
+      const paged = queries.filter(({ args }) => pages(args));
+      const types = outputs(schema).filter(isPage);
+      // Positions of the earlier shapes are reached by deprecated fields only.
+      const others = outputs(schema).filter((type) => !isPage(type) && !type.name.endsWith("Pagination"));
+      const beside = [...types, ...others].flatMap((type) =>
+        Object.values(type.getFields())
+          .filter(({ name }) => OTHER_SHAPES.test(name) || (!isPage(type) && /^(nextCursor|totalIsExact)$/.test(name)))
+          .filter(({ deprecationReason }) => !deprecationReason)
+          .map(({ name }) => `${type.name}.${name}`),
+      );
+      const lists = types.flatMap((type) =>
+        Object.values(type.getFields())
+          .filter(({ name }) => name === "items")
+          .map((items) => ({ type, items })),
+      );
+      const twice = lists.flatMap(({ type, items }) =>
+        Object.values(type.getFields())
+          .filter(({ name, type: of }) => name !== "items" && String(of) === String(items.type))
+          .filter(({ deprecationReason }) => !deprecationReason)
+          .map(({ name }) => `${type.name}.${name}`),
+      );
+      return [
+        ...paged.filter(({ type }) => !isPage(getNamedType(type))).map(({ name }) => `Query.${name} is no Page`),
+        ...types.filter((type) => !lists.some((list) => list.type === type)).map(({ name }) => `${name} has no items`),
+        ...lists
+          .filter(({ items }) => !/^\[\w+!\]!$/.test(String(items.type)))
+          .map(({ type }) => `${type.name}.items may have null`),
+        ...beside.map((path) => `${path} is not of the shape`),
+        ...twice.map((path) => `${path} repeats items`),
+      ];
+    }
+    it("have one shape", async () => {
+      const schema = buildSchema(made["schema.graphql"]!);
+      expect(outputs(schema).filter(isPage).length).to.be.above(10);
+      expect(faults(schema)).to.deep.equal([]);
+    });
+
+    it("would be found to have another", () => {
+      const text = made["schema.graphql"]!;
+      const broken = (from: string, to: string) => faults(buildSchema(text.replace(from, to)));
+      expect(broken("type RunList implements Page", "type RunList")).to.include("Query.runs is no Page");
+      expect(broken("  items: [Run!]!", "  items: [Run]!")).to.include("RunList.items may have null");
+      expect(broken("  items: [Run!]!", "  rows: [Run!]!")).to.include("RunList has no items");
+      expect(broken('  runs: [Run!]! @deprecated(reason: "Use `items`.")', "  runs: [Run!]!")).to.include(
+        "RunList.runs repeats items",
+      );
+    });
   });
 
   it("the documents of Studio and of the client library have the types that the schema gives them", async () => {

@@ -20,6 +20,7 @@ import { MediaResolver } from "./graphql/media-resolver.js";
 import { MemberResolver } from "./graphql/member-resolver.js";
 import { MessageResolver } from "./graphql/message-resolver.js";
 import { NotificationResolver } from "./graphql/notification-resolver.js";
+import { PageResolver } from "./graphql/page-types.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { QueueResolver } from "./graphql/queue-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
@@ -69,6 +70,7 @@ export function createResolvers(operations: Operations): Resolvers {
     }),
     messages: new MessageResolver(gate, operations.communicate.messages),
     notifications: new NotificationResolver(gate, operations.notify),
+    pages: new PageResolver(),
     publishing: new PublishResolver(gate, publishing, operations.endpoints),
     queue: new QueueResolver(gate, operations.backlogs),
     runs: new RunResolver(gate, runs, console),

@@ -1,6 +1,10 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { buildSchema, getNamedType, isObjectType } from "graphql";
 import { startTestService, type TestService } from "../harness/service.js";
 
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 const CODE = "async function execute(context) { console.log('said'); return { sum: context.payload.a + 1 }; }";
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
@@ -156,5 +160,121 @@ describe("GraphQL's types", () => {
     expect(createToken.token).to.match(/^svc_api_/);
     const { errors } = await service.graphql("mutation { createToken(appId: 1, data: {}) { id } }");
     expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
+  });
+
+  /** Arguments of each field that returns a page, where PAGE stands for those of the page; the earlier name of the items. */
+  const PAGES: Record<string, [args: string, earlier: string]> = {
+    actions: ["appId: 1, PAGE", "actions"],
+    actionLogs: ["appId: 1, options: { PAGE }", "logs"],
+    actionVersions: ["appId: 1, actionId: 1, PAGE", "versions"],
+    appVersions: ["appId: 1, PAGE", "versions"],
+    audit: ["appId: 1, PAGE", "entries"],
+    dataSourceEntries: ["appId: 1, dataSourceId: 1, query: { PAGE }", "entries"],
+    mediaFolder: ["appId: 1, PAGE", "files"],
+    messages: ["appId: 1, PAGE", "messages"],
+    notifications: ["appId: 1, PAGE", "entries"],
+    organizationAudit: ["organizationId: 1, PAGE", "entries"],
+    runs: ["appId: 1, PAGE", "runs"],
+  };
+  const BY_CURSOR = ["actionLogs", "audit", "organizationAudit", "runs"];
+
+  describe("of pages", () => {
+    before(async () => {
+      const entries = [{ n: 1 }, { n: 2 }, { n: 3 }];
+      await ask("mutation ($data: CreateDataSourceInput) { createDataSource(appId: 1, data: $data) { id } }", {
+        data: { name: "paged", entries },
+      });
+      for (const name of ["one", "two"]) {
+        await rest("", { name: `paged ${name}`, code: CODE });
+        await rest(`/${id}/runWithResult`, { a: 1 });
+        await ask(`mutation { updateAction(appId: 1, id: ${id}, data: { description: "${name}" }) { id } }`);
+        await ask(`mutation { createNotification(appId: 1, notification: { data: { title: "${name}" } }) { id } }`);
+        await ask("mutation { createAppVersion(appId: 1) { id } }");
+        const options = { to: [{ email: "ann@example.com" }], subject: name, text: name };
+        await ask("mutation ($options: EmailInput) { sendEmail(appId: 1, options: $options) { id } }", { options });
+        const form = new FormData();
+        form.append("file", new Blob(["text"]), `${name}.txt`);
+        const headers = { "auth-token": service.tokens.editor };
+        await fetch(`${service.url}/v1/apps/1/media/files`, { method: "POST", headers, body: form });
+        const invitation = { email: `${name}@example.com`, role: "reader" };
+        const as = { as: "admin" as const };
+        await service.rest("POST", "/v1/organizations/1/invitations", { body: invitation, ...as });
+      }
+    });
+
+    it("has samples of all of them", () => {
+      const fields = Object.values(buildSchema(readFileSync(SCHEMA, "utf8")).getQueryType()!.getFields());
+      const pages = fields.filter(({ type }) => {
+        const named = getNamedType(type);
+        return isObjectType(named) && named.getInterfaces().some(({ name }) => name === "Page");
+      });
+      expect(Object.keys(PAGES).sort()).to.deep.equal(pages.map(({ name }) => name).sort());
+    });
+
+    for (const [name, [args, earlier]] of Object.entries(PAGES)) {
+      it(`give all of ${name} page by page, under the earlier name too`, async () => {
+        const read = async (position: string) => {
+          const selection = `items { id } earlier: ${earlier} { id } total totalIsExact hasMore nextCursor`;
+          const document = `{ page: ${name}(${args.replace("PAGE", position)}) { ${selection} } }`;
+          const { data, errors } = await service.graphql(document, {}, { as: "admin" });
+          expect(errors).to.equal(undefined);
+          expect(data.page.items).to.deep.equal(data.page.earlier);
+          return data.page;
+        };
+        const whole = await read("limit: 100");
+        expect(whole.items.length).to.be.above(1);
+        expect([whole.hasMore, whole.nextCursor]).to.deep.equal([false, null]);
+        if (name !== "organizationAudit") {
+          expect([whole.total, whole.totalIsExact]).to.deep.equal([whole.items.length, true]);
+        } else expect([whole.total, whole.totalIsExact]).to.deep.equal([null, false]);
+
+        const found: object[] = [];
+        let position = "offset: 0, limit: 1";
+        if (name === "organizationAudit") position = "limit: 1";
+        for (;;) {
+          const page = await read(position);
+          expect(page.items.length).to.be.at.most(1);
+          found.push(...page.items);
+          expect(page.nextCursor !== null).to.equal(BY_CURSOR.includes(name) && page.hasMore);
+          if (!page.hasMore) break;
+          const next = page.nextCursor === null ? `offset: ${found.length}` : `cursor: "${page.nextCursor}"`;
+          position = `${next}, limit: 1`;
+        }
+        expect(found).to.deep.equal(whole.items);
+      });
+    }
+
+    it("of entries follow a cursor too", async () => {
+      const read = async (cursor: string) => {
+        const query = `appId: 1, dataSourceId: 1, query: { cursor: "${cursor}", limit: 2 }`;
+        return (await ask(`{ dataSourceEntries(${query}) { items { id } hasMore nextCursor total } }`))
+          .dataSourceEntries;
+      };
+      const first = await read("first");
+      expect([first.items.length, first.hasMore, first.total]).to.deep.equal([2, true, null]);
+      const second = await read(first.nextCursor);
+      expect([second.items.length, second.hasMore, second.nextCursor]).to.deep.equal([1, false, null]);
+    });
+  });
+
+  it("take the time of a scheduled notification as a DateTime, and as text under its earlier name", async () => {
+    const create = async (time: string) => {
+      const notification = `{ status: scheduled, data: { title: "a" }, ${time} }`;
+      return service.graphql(`mutation { createNotification(appId: 1, notification: ${notification}) { id orderAt } }`);
+    };
+    const at = "2040-01-02T03:04:05.000Z";
+    for (const time of [`publishAt: "${at}"`, `orderAt: "${at}"`]) {
+      expect((await create(time)).data.createNotification.orderAt).to.equal(at);
+    }
+    for (const time of ['publishAt: "tomorrow"', `publishAt: "${at}", orderAt: "${at}"`]) {
+      expect((await create(time)).errors![0].extensions.status, time).to.equal("REQUEST_INVALID");
+    }
+    const { id: made } = (await create(`publishAt: "${at}"`)).data.createNotification;
+    const update = `mutation { updateNotification(appId: 1, id: ${made}, notification: { status: draft, publishAt: null }) { orderAt } }`;
+    expect((await ask(update)).updateNotification.orderAt).to.equal(null);
+    const { http, body } = await service.rest("POST", "/v1/apps/1/notifications", {
+      body: { data: {}, publishAt: at },
+    });
+    expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
   });
 });

@@ -1,7 +1,21 @@
 /** A caller without the right learns of no fault in its request: every route × faulty bodies and queries, generated. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import {
+  buildSchema,
+  type GraphQLSchema,
+  getVariableValues,
+  isEnumType,
+  isNonNullType,
+  type OperationDefinitionNode,
+  parse,
+} from "graphql";
 import { startTestService, type TestService } from "../harness/service.js";
 import { addressOf, BODY_SAMPLES, type Ids, prepareSamples, withUnknownField } from "./body-samples.js";
+import { graphqlCall, type Odd } from "./fuzz.js";
+
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
 type Operation = { requestBody?: object; parameters?: { name: string; in: string }[] };
 
@@ -23,6 +37,13 @@ function faulty(body: unknown): unknown[] {
   if (typeof body !== "object" || body === null) return replaced;
   const fields = Object.keys(body).flatMap((name) => replaced.map((value) => ({ ...body, [name]: value })));
   return [5, true, [], [5], {}, ...fields];
+}
+
+/** True if the types of the schema accept the variables, so that the operation is reached. */
+function passesTypes(schema: GraphQLSchema, { query, variables }: { query: string; variables: object }): boolean {
+  const [operation] = parse(query).definitions as [OperationDefinitionNode];
+  const found = getVariableValues(schema, operation.variableDefinitions ?? [], { ...variables });
+  return found.errors === undefined;
 }
 
 describe("the right before any fault", function () {
@@ -105,6 +126,53 @@ describe("the right before any fault", function () {
       expect(refused).to.be.above(20);
     });
   }
+
+  const PLAUSIBLE: Odd = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
+  /** Values that types let through and operations refuse. */
+  const FAULTY: Odd[] = [
+    (kind) => (kind === "number" ? -1 : kind === "text" ? "" : "a"),
+    (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
+  ];
+
+  // Without a credential no document is parsed.
+  for (const [name, tokenOf] of CALLERS.slice(1)) {
+    it(`holds for faulty arguments of GraphQL from ${name}, also for null where it is optional`, async () => {
+      const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
+      const ask = async ({ query, variables }: { query: string; variables: object }) => {
+        requests += 1;
+        const headers = { "x-forwarded-for": `10.1.${requests >> 8}.${requests & 255}` };
+        const { errors } = await service.graphql(query, { ...variables }, { as: tokenOf(), headers });
+        return errors?.[0].extensions.status as string | undefined;
+      };
+      let refused = 0;
+      for (const kind of ["query", "mutation"] as const) {
+        const root = kind === "query" ? schema.getQueryType()! : schema.getMutationType()!;
+        for (const { name: field, args } of Object.values(root.getFields())) {
+          const expected = await ask(graphqlCall(schema, kind, field, PLAUSIBLE));
+          if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
+          refused += 1;
+          const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE);
+          // Without `copy` a run needs another right.
+          const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
+          const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };
+          const calls = [...FAULTY.map((odd) => graphqlCall(schema, kind, field, odd)), { query, variables: nulls }];
+          for (const call of calls.filter((one) => passesTypes(schema, one))) {
+            expect(await ask(call), `${field} ${JSON.stringify(call.variables)}`).to.equal(expected);
+          }
+        }
+      }
+      expect(refused).to.be.above(40);
+    });
+  }
+
+  it("a null that no field takes is refused alike in REST and GraphQL: names of folders and files", async () => {
+    const made = (await service.rest("POST", "/v1/apps/1/media/folders", { body: { name: "named" } })).body.folder;
+    const rest = await service.rest("PUT", `/v1/apps/1/media/folders/${made.id}`, { body: { name: null } });
+    const document = `mutation { updateMediaFolder(appId: 1, id: ${made.id}, name: null) { name } }`;
+    const { errors } = await service.graphql(document);
+    expect(errors?.[0].path).to.deep.equal(["updateMediaFolder"]);
+    expect([rest.http, rest.body.status]).to.deep.equal([400, errors?.[0].extensions.status]);
+  });
 
   it("holds for parameters given twice, which are refused everywhere once the right is known", async () => {
     const queries: [string, string[]][] = [...operations].map(([route, { parameters = [] }]) => [

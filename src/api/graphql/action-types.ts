@@ -24,6 +24,7 @@ import {
   SourceLanguageEnum,
   TriggerTypeEnum,
 } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
 export class AssetType {
@@ -203,10 +204,11 @@ export class PaginationType {
   @Field(() => Boolean, { description: "True if items follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("ActionList", { description: "Page of actions." })
+@ObjectType("ActionList", { implements: PageType, description: "Page of actions." })
 export class ActionListType {
-  @Field(() => [ActionType], { description: "Drafts of the actions on this page." }) actions: ActionType[];
-  @Field(() => PaginationType, { description: "Position of this page in the list." }) pagination: PaginationType;
+  @PageItems(() => [ActionType], "Drafts of the actions on this page.") actions: ActionType[];
+  @Field(() => PaginationType, { ...REPLACED, description: "Position of this page in the list." })
+  pagination: PaginationType;
 }
 
 @ObjectType("PublishedCopy", { description: "State of an action's live version." })

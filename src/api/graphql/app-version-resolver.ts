@@ -10,6 +10,7 @@ import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
 
 @ObjectType("AppVersion", { description: "Snapshot of an app." })
@@ -41,10 +42,10 @@ class AppVersionDetailsType extends AppVersionType {
   >;
 }
 
-@ObjectType("AppVersionList", { description: "Page of app snapshots." })
+@ObjectType("AppVersionList", { implements: PageType, description: "Page of app snapshots." })
 class AppVersionListType {
-  @Field(() => [AppVersionType], { description: "Snapshots on this page." }) versions: AppVersion[];
-  @Field(() => VersionPaginationType, { description: "Position of this page in the list." })
+  @PageItems(() => [AppVersionType], "Snapshots on this page.") versions: AppVersion[];
+  @Field(() => VersionPaginationType, { ...REPLACED, description: "Position of this page in the list." })
   pagination: VersionPaginationType;
 }
 

@@ -6,6 +6,7 @@ import type { AccessEntry } from "../../operations/accounts/access-events.js";
 import type { Membership } from "../../operations/accounts/who-am-i.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("Membership", { description: "Organization or app in which a person has a role." })
 export class MembershipType {
@@ -94,9 +95,9 @@ class AccessPaginationType {
   nextCursor?: string;
 }
 
-@ObjectType("AccessList", { description: "Page of the audit log of access." })
+@ObjectType("AccessList", { implements: PageType, description: "Page of the audit log of access." })
 export class AccessListType {
-  @Field(() => [AccessEntryType], { description: "Entries on this page." }) entries: AccessEntry[];
-  @Field(() => AccessPaginationType, { description: "Position of this page in the log." })
+  @PageItems(() => [AccessEntryType], "Entries on this page.") entries: AccessEntry[];
+  @Field(() => AccessPaginationType, { ...REPLACED, description: "Position of this page in the log." })
   pagination: AccessPaginationType;
 }

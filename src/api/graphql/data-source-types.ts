@@ -3,6 +3,7 @@ import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 /** A list or an object whose members are judged by the rules. */
 const judged = (name: string, description: string) =>
@@ -79,13 +80,14 @@ class EntryCursorType {
     | null;
 }
 
-@ObjectType("DataSourceEntryList", { description: "Result of a query of entries." })
+@ObjectType("DataSourceEntryList", { implements: PageType, description: "Result of a query of entries." })
 export class EntryListType {
-  @Field(() => [EntryType], { description: "Matching entries on this page; empty if the query has an aggregate." })
+  @PageItems(() => [EntryType], "Matching entries on this page; empty if the query has an aggregate.")
   entries: EntryType[];
   @Field(() => [GraphQLJSON], { nullable: true, description: "Results of the aggregate; null if the query has none." })
   documents: unknown[] | null;
   @Field(() => EntryPaginationType, {
+    ...REPLACED,
     nullable: true,
     description: "Position of this page in the list; null if the query did not request it.",
   })

@@ -5,6 +5,7 @@ import type { LogEntry, Logs } from "../../operations/records/execution-logs.js"
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
 import type { RunStatistics, Statistics } from "../../operations/runs/run-statistics.js";
+import { idOfCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
 import { AppId } from "./arguments.js";
@@ -61,7 +62,7 @@ export class HistoryResolver {
 
   @Query(() => RunListType, {
     description:
-      "Lists the runs of the app, newest first. One request scans 10,000 runs; `nextBefore` continues the scan, also after a short page.",
+      "Lists the runs of the app, newest first. One request scans 10,000 runs; `nextCursor` continues the scan, also after a short page.",
   })
   async runs(
     @Ctx() context: RequestContext,
@@ -69,7 +70,8 @@ export class HistoryResolver {
     @Args(() => RunsArguments) filter: RunsArguments,
   ): Promise<RunListType> {
     const caller = await this.gate.enter(context, "listRuns", appId);
-    return this.services.history.list(caller, appId, filter);
+    const before = idOfCursor(filter.cursor) ?? filter.before;
+    return this.services.history.list(caller, appId, { ...filter, before });
   }
 
   @Query(() => UnfinishedRunsType, { description: "Lists the queued and running runs of the app." })

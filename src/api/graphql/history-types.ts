@@ -6,6 +6,7 @@ import type { RunSummary } from "../../operations/runs/run-history.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
 class RunPersonType {
@@ -110,10 +111,11 @@ class RunPaginationType {
   nextBefore: number | null;
 }
 
-@ObjectType("RunList", { description: "Page of runs." })
+@ObjectType("RunList", { implements: PageType, description: "Page of runs." })
 export class RunListType {
-  @Field(() => [RunType], { description: "Runs on this page." }) runs: RunSummary[];
-  @Field(() => RunPaginationType, { description: "Position of this page in the list." }) pagination: RunPaginationType;
+  @PageItems(() => [RunType], "Runs on this page.") runs: RunSummary[];
+  @Field(() => RunPaginationType, { ...REPLACED, description: "Position of this page in the list." })
+  pagination: RunPaginationType;
 }
 
 @ObjectType("UnfinishedRuns", { description: "Queued and running runs of an app." })
@@ -196,9 +198,15 @@ export class RunsArguments {
     description: "Prefixes of words in the payload, the result, the error, the console or a host; all must match.",
   })
   search?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Cursor of the page: `nextCursor` of the previous page.",
+  })
+  cursor?: unknown;
   @Field(() => Int, {
     nullable: true,
     description: "ID of the run before which the page starts: `nextBefore` of the previous page.",
+    deprecationReason: "Use `cursor`.",
   })
   before?: unknown;
   @Field(() => Int, { nullable: true, description: limitDescription() }) limit?: number;

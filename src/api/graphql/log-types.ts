@@ -6,6 +6,7 @@ import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
+import { PageItems, PageType } from "./page-types.js";
 
 /** The parts of an entry's `data` (specification, Execution log entry). */
 interface EntryData {
@@ -51,16 +52,17 @@ export class LogEntryType {
   @Field(() => GraphQLJSON, { description: "All parts of the entry as one object." }) data: unknown;
 }
 
-@ObjectType("LogList", { description: "Page of execution log entries." })
+@ObjectType("LogList", { implements: PageType, description: "Page of execution log entries." })
 export class LogListType {
-  @Field(() => Int, { description: "Number of matching entries on all pages." }) count: number;
+  @Field(() => Int, { deprecationReason: "Use `total`.", description: "Number of matching entries on all pages." })
+  count: number;
   @Field(() => Boolean, {
+    deprecationReason: "Use `totalIsExact`.",
     nullable: true,
     description: "False if more than 10,000 entries match and `count` is an estimate; null otherwise.",
   })
   countIsExact?: boolean;
-  @Field(() => [LogEntryType], { description: "Entries on this page." }) logs: LogEntry[];
-  @Field(() => String, { nullable: true, description: "Value of `cursor` for the next page; null on the last page." })
+  @PageItems(() => [LogEntryType], "Entries on this page.") logs: LogEntry[];
   nextCursor?: string;
 }
 

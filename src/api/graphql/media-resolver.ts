@@ -152,11 +152,7 @@ export class MediaResolver {
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.folders.update(
-      admission,
-      { appId, id, precondition },
-      given({ name: name ?? undefined, parentId }),
-    );
+    return this.media.folders.update(admission, { appId, id, precondition }, given({ name, parentId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a folder with its content; returns true." })
@@ -197,11 +193,7 @@ export class MediaResolver {
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.files.update(
-      admission,
-      { appId, id, precondition },
-      given({ name: name ?? undefined, folderId }),
-    );
+    return this.media.files.update(admission, { appId, id, precondition }, given({ name, folderId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a file; returns true." })

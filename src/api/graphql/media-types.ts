@@ -4,6 +4,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRight } from "../../rules/media-access.js";
 import { DateTime, enumOf } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
   read: "Read files and folders.",
@@ -97,7 +98,7 @@ class MediaPathFolderType {
   @Field(() => String, { description: "Name of the folder." }) name: string;
 }
 
-@ObjectType("MediaListing", { description: "Content of a folder, or the result of a search." })
+@ObjectType("MediaListing", { implements: PageType, description: "Content of a folder, or the result of a search." })
 export class MediaListingType {
   @Field(() => MediaFolderType, {
     nullable: true,
@@ -109,8 +110,8 @@ export class MediaListingType {
   })
   path: MediaPathFolderType[];
   @Field(() => [MediaFolderType], { description: "Folders that match." }) folders: MediaFolder[];
-  @Field(() => [MediaFileType], { description: "Files on this page." }) files: MediaFile[];
-  @Field(() => MediaPaginationType, { description: "Position of this page in the list of files." })
+  @PageItems(() => [MediaFileType], "Files on this page.") files: MediaFile[];
+  @Field(() => MediaPaginationType, { ...REPLACED, description: "Position of this page in the list of files." })
   pagination: MediaPaginationType;
 }
 

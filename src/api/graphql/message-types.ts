@@ -3,6 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("MessageReceipt", { description: "Stored message." })
 export class MessageReceiptType {
@@ -80,10 +81,11 @@ export class MessageType extends MessageSummaryType {
   @Field(() => [MessageAttachmentType], { description: "Attached files." }) attachments: MessageAttachmentType[];
 }
 
-@ObjectType("MessageList", { description: "Page of messages." })
+@ObjectType("MessageList", { implements: PageType, description: "Page of messages." })
 export class MessageListType {
-  @Field(() => [MessageSummaryType], { description: "Messages on this page." }) messages: MessageSummaryType[];
-  @Field(() => PaginationType, { description: "Position of this page in the list." }) pagination: PaginationType;
+  @PageItems(() => [MessageSummaryType], "Messages on this page.") messages: MessageSummaryType[];
+  @Field(() => PaginationType, { ...REPLACED, description: "Position of this page in the list." })
+  pagination: PaginationType;
 }
 
 @InputType("EmailRecipientInput", { description: "Recipient of an e-mail." })

@@ -1,5 +1,6 @@
 /** Notifications over GraphQL: written, read, followed. Each method: the gate, then one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { Notify } from "../../operations/notifications/notify.js";
@@ -23,6 +24,14 @@ import {
 export interface NotificationContext extends RequestContext {
   gate: Gate;
   notify: Pick<Notify, "feed">;
+}
+
+/** GraphQL's `publishAt` under the name that the operations have; the body of a REST request stays as it is. @throws REQUEST_INVALID */
+function fieldsOf(body: unknown): unknown {
+  if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;
+  const { publishAt, ...fields } = body;
+  if (fields.orderAt !== undefined) throw new ActionError("REQUEST_INVALID", "set publishAt or orderAt, not both");
+  return { ...fields, orderAt: publishAt instanceof Date ? publishAt.getTime() : publishAt };
 }
 
 @Resolver()
@@ -70,7 +79,7 @@ export class NotificationResolver {
     body: unknown,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.insert(caller, appId, body);
+    return this.notify.service.insert(caller, appId, fieldsOf(body));
   }
 
   @Mutation(() => [NotificationType], { description: "Creates several notifications in one transaction." })
@@ -84,7 +93,7 @@ export class NotificationResolver {
     bodies: unknown,
   ): Promise<Notification[]> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.insertAll(caller, appId, bodies);
+    return this.notify.service.insertAll(caller, appId, Array.isArray(bodies) ? bodies.map(fieldsOf) : bodies);
   }
 
   @Mutation(() => NotificationType, { description: "Updates a notification; omitted properties keep their values." })
@@ -97,7 +106,7 @@ export class NotificationResolver {
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, body);
+    return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, fieldsOf(body));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a notification; returns true." })

@@ -3,6 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, NotificationStatusEnum } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("PushWish", { description: "Web Push message of a notification." })
 class PushWishType {
@@ -48,10 +49,11 @@ export class NotificationType {
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("NotificationList", { description: "Page of notifications." })
+@ObjectType("NotificationList", { implements: PageType, description: "Page of notifications." })
 export class NotificationListType {
-  @Field(() => [NotificationType], { description: "Notifications on this page." }) entries: NotificationType[];
-  @Field(() => PaginationType, { description: "Position of this page in the list." }) pagination: PaginationType;
+  @PageItems(() => [NotificationType], "Notifications on this page.") entries: NotificationType[];
+  @Field(() => PaginationType, { ...REPLACED, description: "Position of this page in the list." })
+  pagination: PaginationType;
 }
 
 @ObjectType("MarkedNotifications", { description: "Number of notifications or devices." })
@@ -112,9 +114,12 @@ export class NotificationInput {
     description: "Filter, or list of filters, that selects users of the app; null for all users.",
   })
   scope?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "Time when a scheduled notification is published." })
+  publishAt?: unknown;
   @Field(() => String, {
     nullable: true,
     description: "Time when a scheduled notification is published, as ISO 8601 text.",
+    deprecationReason: "Use `publishAt`, which is a DateTime.",
   })
   orderAt?: unknown;
   @Field(() => PushWishInput, { nullable: true, description: "Web Push message; null for none." })

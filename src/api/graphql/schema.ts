@@ -29,6 +29,7 @@ import { MediaResolver } from "./media-resolver.js";
 import { MemberResolver } from "./member-resolver.js";
 import { MessageResolver } from "./message-resolver.js";
 import { NotificationResolver } from "./notification-resolver.js";
+import { PageResolver } from "./page-types.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { QueueResolver } from "./queue-resolver.js";
 import { RunResolver } from "./run-resolver.js";
@@ -63,6 +64,7 @@ const CLASSES = {
   members: MemberResolver,
   messages: MessageResolver,
   notifications: NotificationResolver,
+  pages: PageResolver,
   publishing: PublishResolver,
   queue: QueueResolver,
   runs: RunResolver,

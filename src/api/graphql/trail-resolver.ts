@@ -7,6 +7,7 @@ import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("AuditEntry", {
   description: "Entry of the audit log. It contains names of keys and fields, never their values.",
@@ -47,10 +48,10 @@ class AuditPaginationType extends PaginationType {
   nextCursor?: string;
 }
 
-@ObjectType("AuditList", { description: "Page of the audit log." })
+@ObjectType("AuditList", { implements: PageType, description: "Page of the audit log." })
 class AuditListType {
-  @Field(() => [AuditEntryType], { description: "Entries on this page." }) entries: AuditEntry[];
-  @Field(() => AuditPaginationType, { description: "Position of this page in the log." })
+  @PageItems(() => [AuditEntryType], "Entries on this page.") entries: AuditEntry[];
+  @Field(() => AuditPaginationType, { ...REPLACED, description: "Position of this page in the log." })
   pagination: AuditPaginationType;
 }
 

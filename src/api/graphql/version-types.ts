@@ -7,6 +7,7 @@ import type { Snapshot, VersionSummary } from "../../operations/actions/versions
 import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
 import { DateTime, EnvironmentEnum } from "./leaf-types.js";
+import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 @ObjectType("VersionUser", { description: "Person who caused a change." })
 export class VersionUserType {
@@ -73,10 +74,10 @@ export class VersionPaginationType {
   @Field(() => Boolean, { description: "True if versions follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("ActionVersionList", { description: "Page of versions." })
+@ObjectType("ActionVersionList", { implements: PageType, description: "Page of versions." })
 export class VersionListType {
-  @Field(() => [VersionSummaryType], { description: "Versions on this page." }) versions: VersionSummary[];
-  @Field(() => VersionPaginationType, { description: "Position of this page in the list." })
+  @PageItems(() => [VersionSummaryType], "Versions on this page.") versions: VersionSummary[];
+  @Field(() => VersionPaginationType, { ...REPLACED, description: "Position of this page in the list." })
   pagination: VersionPaginationType;
 }
 

@@ -733,8 +733,13 @@ export type NotificationInput = {
   data?: unknown;
   /** Object whose properties are merged into `data`. */
   extendData?: unknown;
-  /** Time when a scheduled notification is published, as ISO 8601 text. */
+  /**
+   * Time when a scheduled notification is published, as ISO 8601 text.
+   * @deprecated Use `publishAt`, which is a DateTime.
+   */
   orderAt?: string | null | undefined;
+  /** Time when a scheduled notification is published. */
+  publishAt?: string | null | undefined;
   /** Web Push message; null for none. */
   pushNotification?: PushWishInput | null | undefined;
   /** Filter, or list of filters, that selects users of the app; null for all users. */

@@ -1,0 +1,95 @@
+/** Shape of each page of a list in the GraphQL schema: `items` and the fields of `Page`, from what the operations return. */
+import { GraphQLSafeInt } from "graphql-scalars";
+import { Field, FieldResolver, InterfaceType, Resolver, Root } from "type-graphql";
+import { cursorOf } from "../../rules/page.js";
+
+type Types = () => [unknown];
+
+/** Position of a page as the operations return it; each list has some of these fields. */
+interface Position {
+  total?: number;
+  hasMore?: boolean;
+  totalIsExact?: boolean;
+  about?: boolean;
+  nextCursor?: string | null;
+  nextBefore?: number | null;
+  offset?: number;
+}
+
+/** Page of any list as the operations return it. */
+interface Listed {
+  pagination?: Position;
+  /** Adjacent pages of a query of entries. */
+  cursor?: { isLastPage: boolean; next: string | null };
+  entries?: unknown[];
+  documents?: unknown[] | null;
+  count?: number;
+  countIsExact?: boolean;
+  nextCursor?: string;
+}
+
+@InterfaceType("Page", {
+  description:
+    "Page of a list; its type also has `items`. Read the next page with `nextCursor` as `cursor` where the field takes one, otherwise with a larger `offset`.",
+})
+export abstract class PageType {}
+
+/** The items of a page, under the one name that all pages have and under the earlier name of the list, which is deprecated. */
+export function PageItems(types: Types, description: string): PropertyDecorator {
+  const returns = types as () => [() => object];
+  return (prototype, name) => {
+    Field(returns, { name: "items", description })(prototype, name);
+    Field(returns, { description, deprecationReason: "Use `items`." })(prototype, name);
+  };
+}
+
+/** Options of the fields that `Page` replaces. */
+export const REPLACED = { deprecationReason: "Use the fields of `Page`." };
+
+function nextCursorOf({ pagination, cursor, nextCursor }: Listed): string | null {
+  const { nextBefore } = pagination ?? {};
+  return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? cursorOf(nextBefore) : null);
+}
+
+function hasMoreOf(list: Listed): boolean {
+  const { pagination, cursor, entries = [], documents } = list;
+  if (cursor) return !cursor.isLastPage;
+  if (pagination?.hasMore !== undefined) return pagination.hasMore;
+  if (pagination?.total !== undefined) return (pagination.offset ?? 0) + entries.length < pagination.total;
+  return list.count === undefined ? (documents ?? entries).length > 0 : list.nextCursor !== undefined;
+}
+
+@Resolver(() => PageType)
+export class PageResolver {
+  @FieldResolver(() => GraphQLSafeInt, {
+    nullable: true,
+    description: "Number of matching items on all pages; null if they are not counted.",
+  })
+  total(@Root() { pagination, count }: Listed): number | null {
+    return count ?? pagination?.total ?? null;
+  }
+
+  @FieldResolver(() => Boolean, {
+    description: "False if `total` is null, an estimate, or the bound up to which items are counted.",
+  })
+  totalIsExact(@Root() { pagination, count, countIsExact = true }: Listed): boolean {
+    if (count !== undefined) return countIsExact;
+    return pagination?.total !== undefined && pagination.totalIsExact !== false && !pagination.about;
+  }
+
+  @FieldResolver(() => Boolean, {
+    description:
+      "True if items follow this page. A query of entries that does not count them also returns true if items could follow.",
+  })
+  hasMore(@Root() list: Listed): boolean {
+    return hasMoreOf(list);
+  }
+
+  @FieldResolver(() => String, {
+    nullable: true,
+    description: "Value of `cursor` for the next page; null on the last page and where the field takes no cursor.",
+  })
+  nextCursor(@Root() list: Listed): string | null {
+    return nextCursorOf(list);
+  }
+}
