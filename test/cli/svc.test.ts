@@ -1,87 +1,26 @@
 /** The command line svc as real processes against a service: from an empty folder to a published action, and two people at once. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
-
-const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
-
-interface Ended {
-  code: number | null;
-  out: string;
-  err: string;
-}
 
 describe("The command line", () => {
   let service: TestService;
-  const folders: string[] = [];
-
-  function newFolder(): string {
-    const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
-    folders.push(folder);
-    return folder;
-  }
-
-  interface Options {
-    env?: Record<string, string>;
-    input?: string;
-  }
-
-  async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
-    const child = spawn(process.execPath, [SVC, ...args], {
-      cwd,
-      env: {
-        PATH: process.env["PATH"] ?? "",
-        SVC_CONFIG_DIR: join(cwd, ".config"),
-        SVC_TOKEN: service.tokens.editor,
-        ...env,
-      },
-    });
-    child.stdin.end(input);
-    const [out, err] = [text(child.stdout), text(child.stderr)];
-    const [code] = (await once(child, "close")) as [number | null];
-    return { code, out: await out, err: await err };
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: each command has its own JSON
-  async function json(cwd: string, args: readonly string[], options?: Options): Promise<any> {
-    const { code, out, err } = await svc(cwd, [...args, "--json", "--yes"], options);
-    expect([code, err], out + err).to.deep.equal([0, ""]);
-    return JSON.parse(out);
-  }
-
-  async function newApp(name: string): Promise<number> {
-    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
-    const [{ id: userId }] = await service.db.query("SELECT id FROM person ORDER BY id LIMIT 1");
-    await service.rest("POST", `/v1/apps/${body.app.id}/editors`, { as: "admin", body: { userId } });
-    await service.rest("POST", `/v1/apps/${body.app.id}/publish`, { as: "admin" });
-    return body.app.id;
-  }
-
-  async function newProject(app?: number): Promise<{ folder: string; app: number }> {
-    const folder = newFolder();
-    const id = app ?? (await newApp("project"));
-    await json(folder, ["init", "--url", service.url, "--app", String(id)]);
-    return { folder, app: id };
-  }
-
-  function write(folder: string, file: string, content: string): void {
-    mkdirSync(dirname(join(folder, file)), { recursive: true });
-    writeFileSync(join(folder, file), content);
-  }
+  const projects = createSvcProjects(() => service);
+  const { newFolder, svc, json, newProject } = projects;
+  const write = writeProjectFile;
 
   before(async () => {
     service = await startTestService();
   });
   after(async () => {
     await service?.stop();
-    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+    await projects.cleanUp();
   });
 
   it("answers wrong use with 2, and names the problem", async () => {
@@ -260,17 +199,20 @@ describe("The command line", () => {
     const first = await newProject();
     await json(first.folder, ["push"]);
     const second = await newProject(first.app);
-    rmSync(join(second.folder, "actions"), { recursive: true });
+    for (const made of ["actions", "lib"]) rmSync(join(second.folder, made), { recursive: true });
     await json(second.folder, ["pull", "--force"]);
     const file = "actions/hello/action.ts";
-    expect(existsSync(join(second.folder, "actions/hello/action.js"))).to.equal(true);
+    for (const pulled of [file, "lib/greeting.ts"])
+      expect(readFileSync(join(second.folder, pulled), "utf8")).to.equal(
+        readFileSync(join(first.folder, pulled), "utf8"),
+      );
     write(
       first.folder,
       file,
       readFileSync(join(first.folder, file), "utf8").replace("Greets a person.", "Greets people."),
     );
     await json(first.folder, ["push"]);
-    const theirs = join(second.folder, "actions/hello/action.js");
+    const theirs = join(second.folder, file);
     writeFileSync(theirs, readFileSync(theirs, "utf8").replace("Greets a person.", "Says hello."));
     const { code, out } = await svc(second.folder, ["push", "--yes", "--json"]);
     expect(code).to.equal(1);

@@ -1,5 +1,6 @@
 /** The manifest as the command line handles it: its items by kind and name, and the difference between two of them. */
 import { createTwoFilesPatch } from "diff";
+import { bodyOf } from "./action-file.js";
 
 export type Item = Record<string, unknown>;
 
@@ -42,12 +43,31 @@ function sorted(value: unknown): unknown {
   );
 }
 
-/** Text of an item for comparison: its fields, then its code line by line. */
+/** Files of an action. */
+export interface Source {
+  language: string;
+  files: Record<string, string>;
+}
+
+/** The source of an action; null if it has plain code. */
+export const sourceOf = ({ source }: Item): Source | null => (source as Source | null | undefined) ?? null;
+
+/** Files of an action, the action's own without its config block, whose fields are compared instead. */
+function filesText({ files }: Source): string {
+  const names = Object.keys(files).sort();
+  return names
+    .map((name) => `// ${name}\n${(name.startsWith("action.") ? bodyOf(files[name]!) : files[name]!).trim()}\n`)
+    .join("\n");
+}
+
+/** Text of an item for comparison: its fields, then its files or its code line by line. */
 function textOf(item: Item | undefined): string {
   if (!item) return "";
-  const { code, ...rest } = item;
+  const { code, source: _, ...rest } = item;
   const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED.includes(name)));
   const head = `${JSON.stringify(sorted(fields), null, 2)}\n`;
+  const source = sourceOf(item);
+  if (source) return `${head}\n${filesText(source)}`;
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
 }
 

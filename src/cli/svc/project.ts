@@ -1,11 +1,25 @@
 /** A project folder and its manifest: reads the folder into one, and writes one into the folder. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { buildActionCode, joinFile, readActionConfig, splitFile } from "./action-file.js";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, sep } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
+import { readActionConfig } from "./action-config.js";
+import { bodyOf, joinFile } from "./action-file.js";
+import { ModuleFinder, projectPaths, type ReadFile, sourceFiles } from "./action-modules.js";
 import { CliError, wrongUse } from "./failure.js";
-import { differences, type Item, type Manifest } from "./manifest.js";
+import { differences, type Item, type Manifest, type Source, sourceOf } from "./manifest.js";
 
 const MANIFEST_VERSION = 1;
+const ENTRIES = Object.values(ENTRY_FILES).flat();
 const STATE_FOLDER = ".svc";
 
 /** The server's manifest at the last pull or push, from which both sides' changes are told. */
@@ -26,6 +40,15 @@ const nameOfFile = (file: string): string => {
     return file;
   }
 };
+
+async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
+  const finder = new ModuleFinder(folder, read);
+  return readActionConfig(file, finder, finder.follow(file));
+}
+
+/** True if each field has the value of the item. */
+const isPart = (fields: Item, item: Item): boolean =>
+  Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
 export class Project {
   readonly root: string;
@@ -76,7 +99,7 @@ export class Project {
 
   /** Path of an action's file from the root; null if the folder has none. */
   actionFile(folder: string): string | null {
-    const files = ["action.ts", "action.js"].map((file) => `actions/${folder}/${file}`);
+    const files = ENTRIES.map((file) => `actions/${folder}/${file}`);
     return files.find((file) => existsSync(this.#path(file))) ?? null;
   }
 
@@ -84,12 +107,29 @@ export class Project {
     return readFileSync(this.#path(file), "utf8");
   }
 
+  /** Text of a file of the project; null if there is none. Links that lead out of the project are not followed. */
+  readonly #read: ReadFile = (path) => {
+    const file = this.#path(path);
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
+    if (!realpathSync(file).startsWith(realpathSync(this.root) + sep)) return null;
+    return readFileSync(file, "utf8");
+  };
+
+  /** The `config` of the action in a folder. */
+  async readConfig(folder: string): Promise<Item> {
+    const file = this.actionFile(folder);
+    return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#read);
+  }
+
   async readAction(folder: string): Promise<Item> {
     const file = this.actionFile(folder);
-    if (file === null) throw wrongUse(`actions/${folder} has no action.ts and no action.js`);
-    const text = this.readText(file);
-    const config = await readActionConfig(this.root, file, text);
-    return { name: nameOfFile(folder), ...config, code: await buildActionCode(this.root, file, text) };
+    if (file === null) throw wrongUse(`actions/${folder} has none of ${ENTRIES.join(", ")}`);
+    const item = { name: nameOfFile(folder), ...(await this.readConfig(folder)) };
+    const body = bodyOf(this.readText(file));
+    // Plain code needs no building.
+    if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
+    const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
+    return { ...item, source: { language, files: sourceFiles(`actions/${folder}`, file, this.#read) } };
   }
 
   async readManifest(): Promise<Manifest> {
@@ -111,19 +151,38 @@ export class Project {
   }
 
   async #writeAction(item: Item): Promise<void> {
-    const { name, code, assets: _assets, ...config } = item;
+    const { name, code, source: _, assets: __, ...config } = item;
     const folder = fileNameOf(String(name));
-    const file = this.actionFile(folder) ?? `actions/${folder}/action.js`;
-    const known = existsSync(this.#path(file)) ? this.readText(file) : null;
-    if (known !== null) {
-      const local = await this.readAction(folder).catch(() => null);
-      if (local && differences({ version: 1, actions: [item] }, { version: 1, actions: [local] }, false).length === 0)
-        return;
-      // Only the fields changed: the author's own form of the code stays.
-      const isSameCode = local?.["code"] === code;
-      if (isSameCode) return this.#writeIfChanged(joinFile(config, splitFile(known).body), file);
+    const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
+    const isSame = (other: Item) =>
+      differences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
+    if (local && isSame(local)) return;
+    const source = sourceOf(item);
+    if (source) return this.#writeSource(`actions/${folder}`, config, source);
+    for (const file of ENTRIES) if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
+    this.#writeIfChanged(joinFile(config, String(code ?? "")), "actions", folder, "action.js");
+  }
+
+  /** Writes the files of an action; its config block is replaced only if fields differ from it. */
+  async #writeSource(folder: string, config: Item, { files }: Source): Promise<void> {
+    const odd = Object.keys(files).find((name) => !isSourcePath(name));
+    if (odd !== undefined) throw new CliError(`the server has a file with a path that is not allowed (got ${odd})`);
+    const paths = projectPaths(folder, files, this.#read);
+    for (const [name, path] of paths) {
+      const text = files[name]!;
+      if (!ENTRIES.includes(name)) {
+        this.#writeIfChanged(text, path);
+        continue;
+      }
+      const texts: ReadFile = (one) => {
+        const found = [...paths].find(([, other]) => other === one);
+        return found ? files[found[0]]! : null;
+      };
+      const written = await readConfigOf(folder, path, texts).catch(() => null);
+      const isWritten = written && Object.keys(written).length > 0 && isPart(written, config);
+      this.#writeIfChanged(isWritten ? text : joinFile(config, bodyOf(text)), path);
+      for (const other of ENTRIES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
     }
-    this.#writeIfChanged(joinFile(config, String(code ?? "")), file);
   }
 
   /** Writes the server's manifest into the folder; what the folder has more stays. */

@@ -4,7 +4,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { build, type Plugin } from "esbuild";
-import { readActionConfig } from "./action-file.js";
 import { CliError, wrongUse } from "./failure.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
@@ -155,8 +154,7 @@ export async function runTests(session: Session, names: readonly string[]): Prom
   if (found.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
   for (const { folder, file } of found) {
-    const source = project.actionFile(folder);
-    const config = source === null ? {} : await readActionConfig(root, source, project.readText(source));
+    const config = await project.readConfig(folder);
     for (const result of await runInSandbox(session, await bundleTest(root, file), config)) {
       results.push({ ...result, action: folder });
       session.output.line(

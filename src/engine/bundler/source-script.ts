@@ -2,6 +2,7 @@
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageFault } from "./fault.js";
+import { fileAt, fileByAlias, isOutside, isRelative } from "./source-modules.js";
 
 /** Files of an action, and what the packages that they may import are in the finished script. */
 export interface SourceJob {
@@ -20,10 +21,8 @@ export interface SourceScript {
 
 const NAMESPACE = "source";
 const ENTRY = "svc-entry.js";
-const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
-const INDEX = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
-/** TypeScript lets authors import a module by the name that it would be compiled to. */
-const WRITTEN: Record<string, readonly string[]> = { ".js": [".ts", ".tsx"], ".jsx": [".tsx"], ".mjs": [".mts"] };
+/** In a project folder an action's own files are two levels deep, so that `../../lib/dates` is the project's `lib/dates`. */
+const ACTION_FOLDER = "actions/action";
 const LOADERS: Record<string, Loader> = {
   ".ts": "ts",
   ".mts": "ts",
@@ -39,113 +38,23 @@ const HELPERS: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
 };
 
-/** Index after the JSON string that begins at `start`; the end of the text if it is not closed. */
-function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at += 1) {
-    if (text[at] === "\\") at += 1;
-    else if (text[at] === '"') return at + 1;
-  }
-  return text.length;
-}
-
-/** Index after the comment that begins at `start`; `start` itself if none does. */
-function endOfComment(text: string, start: number): number {
-  const isLine = text.startsWith("//", start);
-  if (!isLine && !text.startsWith("/*", start)) return start;
-  const end = text.indexOf(isLine ? "\n" : "*/", start + 2);
-  if (end === -1) return text.length;
-  return isLine ? end : end + 2;
-}
-
-/** The text without comments and without commas at the end of lists, which a tsconfig.json may have. Reads each character once. */
-function plainJson(text: string): string {
-  const pieces: string[] = [];
-  /** Index of a comma that only space has followed; -1 if there is none. */
-  let comma = -1;
-  for (let at = 0; at < text.length; ) {
-    const afterComment = endOfComment(text, at);
-    if (afterComment > at) {
-      at = afterComment;
-      continue;
-    }
-    const character = text[at]!;
-    const end = character === '"' ? endOfString(text, at) : at + 1;
-    if (comma !== -1 && (character === "]" || character === "}")) pieces[comma] = "";
-    if (character === ",") comma = pieces.length;
-    else if (character.trim() !== "") comma = -1;
-    pieces.push(text.slice(at, end));
-    at = end;
-  }
-  return pieces.join("");
-}
-
-function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
-  const none = { baseUrl: "", paths: [] };
-  if (text === undefined) return none;
-  let options: { baseUrl?: unknown; paths?: unknown };
-  try {
-    options = (JSON.parse(plainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
-  } catch {
-    throw new PackageFault("tsconfig.json: it is not valid JSON");
-  }
-  const { baseUrl, paths } = options;
-  const given = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];
-  const lists = given.map(([pattern, targets]): [string, string[]] => [
-    pattern,
-    (Array.isArray(targets) ? targets : []).filter((one) => typeof one === "string"),
-  ]);
-  // The longest prefix wins, as in TypeScript.
-  lists.sort(([a], [b]) => b.split("*")[0]!.length - a.split("*")[0]!.length);
-  return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
-}
-
-/** The file that a path without extension names; null if there is none. */
-function fileAt(files: Record<string, string>, path: string): string | null {
-  const has = (one: string) => Object.hasOwn(files, one);
-  for (const suffix of [...EXTENSIONS, ...INDEX]) if (has(path + suffix)) return path + suffix;
-  const extension = extname(path);
-  const stem = path.slice(0, path.length - extension.length);
-  return WRITTEN[extension]?.map((written) => stem + written).find(has) ?? null;
-}
-
-const isOutside = (path: string): boolean => path === ".." || path.startsWith("../");
-
-function aliased(files: Record<string, string>, path: string): string | null {
-  const { baseUrl, paths } = tsconfigOf(files["tsconfig.json"]);
-  for (const [pattern, targets] of paths) {
-    const [before = "", after] = pattern.split("*");
-    const fits = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);
-    if (!fits) continue;
-    const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
-    for (const target of targets) {
-      const found = fileAt(
-        files,
-        join(
-          baseUrl,
-          target.replace("*", () => star),
-        ),
-      );
-      if (found) return found;
-    }
-  }
-  return baseUrl === "" ? null : fileAt(files, join(baseUrl, path));
-}
-
 /** Everything is resolved here, so that esbuild itself looks nowhere. */
 function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
+  const has = (path: string) => Object.hasOwn(files, path);
   return {
     name: NAMESPACE,
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /.*/ }, ({ path, importer, namespace }) => {
         if (namespace !== NAMESPACE) return { path: entry, namespace: NAMESPACE };
-        if (path.startsWith("./") || path.startsWith("../") || path === "." || path === "..") {
+        if (isRelative(path)) {
           const target = join(dirname(importer), path);
+          const found = fileAt(has, isOutside(target) ? join(ACTION_FOLDER, target) : target);
+          if (found) return { path: found, namespace: NAMESPACE };
           if (isOutside(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
-          const found = fileAt(files, target);
-          return found ? { path: found, namespace: NAMESPACE } : fault(`there is no file ${JSON.stringify(target)}`);
+          return fault(`there is no file ${JSON.stringify(target)}`);
         }
-        const alias = aliased(files, path);
+        const alias = fileByAlias(has, files["tsconfig.json"], path);
         if (alias) return { path: alias, namespace: NAMESPACE };
         if (Object.hasOwn(packages, path)) return { path, namespace: "package" };
         if (Object.hasOwn(HELPERS, path)) return { path, namespace: "helper", sideEffects: false };

@@ -1,0 +1,208 @@
+/**
+ * The `config` of an action's file, read without running it: a pulled file may hold code of other editors. Literals, constants and
+ * imported constants are evaluated; calls are not.
+ */
+import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
+import { parse } from "acorn";
+import { build, type Loader, type Plugin } from "esbuild";
+import type { ModuleFinder } from "./action-modules.js";
+import { CliError } from "./failure.js";
+import type { Item } from "./manifest.js";
+
+const LOADERS: Record<string, Loader> = {
+  json: "json",
+  tsx: "tsx",
+  jsx: "jsx",
+  js: "js",
+  mjs: "js",
+  ts: "ts",
+  mts: "ts",
+};
+const NAMESPACE = "project";
+
+/** Modules of the project; packages stay imports. */
+const modulesOf = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
+  name: NAMESPACE,
+  setup(bundler) {
+    bundler.onResolve({ filter: /.*/ }, ({ path, importer, namespace }) => {
+      const found = namespace === NAMESPACE ? finder.resolve(importer, path) : path.slice("./".length);
+      return found !== null && texts.has(found) ? { path: found, namespace: NAMESPACE } : { path, external: true };
+    });
+    bundler.onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }) => ({
+      contents: texts.get(path)!,
+      loader: LOADERS[path.slice(path.lastIndexOf(".") + 1)] ?? "text",
+    }));
+  },
+});
+
+interface BuildFault {
+  text: string;
+  location: { file: string; line: number; column: number } | null;
+}
+
+/** One script with the config and what it refers to. */
+async function configScript(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
+  try {
+    const { outputFiles } = await build({
+      stdin: { contents: `export { config } from ${JSON.stringify(`./${entry}`)};`, loader: "js" },
+      bundle: true,
+      write: false,
+      format: "esm",
+      platform: "neutral",
+      target: "es2022",
+      charset: "utf8",
+      tsconfigRaw: "{}",
+      logLevel: "silent",
+      plugins: [modulesOf(finder, texts)],
+    });
+    return outputFiles[0]!.text;
+  } catch (error) {
+    const { errors = [] } = error as { errors?: BuildFault[] };
+    if (errors.length === 0) throw error;
+    const lines = errors.map(({ text, location }) =>
+      location
+        ? `${location.file.replace(`${NAMESPACE}:`, "")}:${location.line}:${location.column + 1}: ${text}`
+        : text,
+    );
+    throw new CliError(`${entry} does not compile:\n${lines.join("\n")}`);
+  }
+}
+
+class NotLiteral extends Error {}
+
+const BINARY: Record<string, (a: never, b: never) => unknown> = {
+  "+": (a: number, b: number) => a + b,
+  "-": (a: number, b: number) => a - b,
+  "*": (a: number, b: number) => a * b,
+  "/": (a: number, b: number) => a / b,
+};
+
+/** Evaluates literals and constants of one script. */
+class Constants {
+  readonly #values = new Map<string, Expression>();
+  readonly #helpers = new Set<string>();
+  readonly #pending = new Set<string>();
+  /** Names in the script by exported name. */
+  readonly #exports = new Map<string, string>();
+
+  constructor(script: string) {
+    for (const node of parse(script, { ecmaVersion: "latest", sourceType: "module" }).body) {
+      if (node.type === "VariableDeclaration")
+        for (const { id, init } of node.declarations)
+          if (id.type === "Identifier" && init) this.#values.set(id.name, init);
+      if (node.type === "ImportDeclaration" && node.source.value === "svc")
+        for (const { local } of node.specifiers) this.#helpers.add(local.name);
+      if (node.type === "ExportNamedDeclaration")
+        for (const { local, exported } of node.specifiers)
+          if (local.type === "Identifier" && exported.type === "Identifier")
+            this.#exports.set(exported.name, local.name);
+    }
+  }
+
+  exported(name: string): unknown {
+    return this.#constant(this.#exports.get(name) ?? name);
+  }
+
+  #constant(name: string): unknown {
+    const init = this.#values.get(name);
+    if (init === undefined) throw new NotLiteral(name);
+    if (this.#pending.has(name)) throw new NotLiteral(`${name}, which refers to itself`);
+    this.#pending.add(name);
+    const value = this.#evaluate(init);
+    this.#pending.delete(name);
+    return value;
+  }
+
+  #evaluate(node: AnyNode): unknown {
+    switch (node.type) {
+      case "Literal":
+        if (node.regex || node.bigint) break;
+        return node.value;
+      case "TemplateLiteral":
+        return node.quasis.map(({ value }, at) => value.cooked + this.#text(node.expressions[at])).join("");
+      case "ArrayExpression":
+        return node.elements.flatMap((one) => this.#elements(one));
+      case "ObjectExpression":
+        return Object.fromEntries(node.properties.flatMap((one) => this.#properties(one)));
+      case "Identifier":
+        return node.name === "undefined" ? undefined : this.#constant(node.name);
+      case "MemberExpression":
+        return this.#member(
+          node.object,
+          node.computed ? this.#evaluate(node.property) : (node.property as { name: string }).name,
+        );
+      case "UnaryExpression":
+        return this.#unary(node.operator, this.#evaluate(node.argument));
+      case "BinaryExpression": {
+        const operator = BINARY[node.operator];
+        if (operator) return operator(this.#plain(node.left), this.#plain(node.right));
+        break;
+      }
+      case "CallExpression":
+        if (node.callee.type === "Identifier" && this.#helpers.has(node.callee.name) && node.arguments.length === 1)
+          return this.#evaluate(node.arguments[0]!);
+        break;
+    }
+    throw new NotLiteral(node.type);
+  }
+
+  #plain(node: AnyNode): never {
+    const value = this.#evaluate(node);
+    if (typeof value !== "string" && typeof value !== "number") throw new NotLiteral(node.type);
+    return value as never;
+  }
+
+  #text(node: AnyNode | undefined): string {
+    return node ? String(this.#plain(node)) : "";
+  }
+
+  #unary(operator: string, value: unknown): unknown {
+    if (operator === "-" && typeof value === "number") return -value;
+    if (operator === "!" && typeof value !== "object") return !value;
+    // The bundler writes undefined so.
+    if (operator === "void") return undefined;
+    throw new NotLiteral(`the operator ${operator}`);
+  }
+
+  #elements(node: Expression | SpreadElement | null): unknown[] {
+    if (node?.type !== "SpreadElement") return [node ? this.#evaluate(node) : null];
+    const value = this.#evaluate(node.argument);
+    if (!Array.isArray(value)) throw new NotLiteral(node.type);
+    return value;
+  }
+
+  #properties(node: Property | SpreadElement): [string, unknown][] {
+    if (node.type === "SpreadElement") return Object.entries(Object(this.#evaluate(node.argument)));
+    if (node.kind !== "init") throw new NotLiteral(`a property with ${node.kind}`);
+    const isName = node.key.type === "Identifier" && !node.computed;
+    const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key));
+    return [[key, this.#evaluate(node.value)]];
+  }
+
+  #member(object: AnyNode, key: unknown): unknown {
+    const value = this.#evaluate(object);
+    const name = String(key);
+    if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
+    throw new NotLiteral(`${name}, which the object does not have`);
+  }
+}
+
+/** Returns an empty config if the file exports none. @throws CliError if it is not an object of literals */
+export async function readActionConfig(
+  entry: string,
+  finder: ModuleFinder,
+  texts: ReadonlyMap<string, string>,
+): Promise<Item> {
+  if (!/\bexport\s+const\s+config\b/.test(texts.get(entry) ?? "")) return {};
+  const script = await configScript(entry, finder, texts);
+  let config: unknown;
+  try {
+    config = new Constants(script).exported("config");
+  } catch (error) {
+    if (!(error instanceof NotLiteral)) throw error;
+    throw new CliError(`config of ${entry} must be made of literals and constants (got ${error.message})`);
+  }
+  if (typeof config === "object" && config !== null && !Array.isArray(config))
+    return JSON.parse(JSON.stringify(config)) as Item;
+  throw new CliError(`config of ${entry} must be an object`);
+}

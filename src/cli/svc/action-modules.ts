@@ -1,0 +1,112 @@
+/** Files of an action in a project folder: follows imports from the action's file, and names each file as `source` does. Builds nothing. */
+import { dirname, join } from "node:path/posix";
+import { PackageFault } from "../../engine/bundler/fault.js";
+import { fileAt, fileByAlias, isRelative } from "../../engine/bundler/source-modules.js";
+import { CliError } from "./failure.js";
+
+/** Returns the text of a file by its path from the project's root; null if there is none. */
+export type ReadFile = (path: string) => string | null;
+
+const SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
+const TSCONFIG = "tsconfig.json";
+
+const specifiersIn = (text: string): string[] =>
+  [...text.matchAll(SPECIFIER)].map(([, double, single]) => double ?? single!);
+
+/** Resolves imports between the files of a project folder. */
+export class ModuleFinder {
+  readonly #read: ReadFile;
+  /** Closest tsconfig.json: the action's own, or else the project's. */
+  readonly #tsconfig: { folder: string; text: string } | null;
+
+  constructor(folder: string, read: ReadFile) {
+    this.#read = read;
+    const folders = [folder, "."];
+    const found = folders.find((one) => read(join(one, TSCONFIG)) !== null);
+    this.#tsconfig = found === undefined ? null : { folder: found, text: read(join(found, TSCONFIG))! };
+  }
+
+  /** Path of the tsconfig.json, if imports depend on it. */
+  get tsconfig(): string | null {
+    if (!this.#tsconfig || !/"(?:paths|baseUrl)"/.test(this.#tsconfig.text)) return null;
+    return join(this.#tsconfig.folder, TSCONFIG);
+  }
+
+  /** Path of the file that an import names; null for packages, and if there is none. */
+  resolve(importer: string, specifier: string): string | null {
+    const has = (path: string) => this.#read(path) !== null;
+    if (isRelative(specifier)) return fileAt(has, join(dirname(importer), specifier));
+    if (!this.#tsconfig) return null;
+    const { folder, text } = this.#tsconfig;
+    const found = fileByAlias((path) => has(join(folder, path)), text, specifier);
+    return found === null ? null : join(folder, found);
+  }
+
+  /** The entry and all that it imports, by path. Imports without a file are left to the service, which names their line. */
+  follow(entry: string): Map<string, string> {
+    const texts = new Map<string, string>();
+    const open = [entry];
+    for (let path = open.pop(); path !== undefined; path = open.pop()) {
+      const text = texts.has(path) ? null : this.#read(path);
+      if (text === null) continue;
+      texts.set(path, text);
+      for (const specifier of specifiersIn(text)) {
+        const found = this.resolve(path, specifier);
+        if (found !== null) open.push(found);
+      }
+    }
+    return texts;
+  }
+}
+
+/** Folders of a project whose files several actions may import. */
+const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
+
+/** Name of a project's file in the `source` of the action in `folder`. @throws CliError if no source may have it */
+function sourcePath(folder: string, path: string): string {
+  if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
+  if (isShared(path) || path === TSCONFIG) return path;
+  throw new CliError(`${path} cannot be imported: modules that actions share belong in lib/`);
+}
+
+/** @param folder of the action, such as `actions/hello` @throws CliError */
+export function sourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
+  const files = new Map<string, { path: string; text: string }>();
+  try {
+    const finder = new ModuleFinder(folder, read);
+    const texts = finder.follow(entry);
+    if (finder.tsconfig !== null) texts.set(finder.tsconfig, read(finder.tsconfig)!);
+    for (const [path, text] of texts) {
+      const name = sourcePath(folder, path);
+      const other = files.get(name);
+      if (other) throw new CliError(`${entry} imports ${other.path} and ${path}; rename one of them`);
+      files.set(name, { path, text });
+    }
+  } catch (error) {
+    if (error instanceof PackageFault) throw new CliError(`${entry}: ${error.message}`);
+    throw error;
+  }
+  return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
+}
+
+/** Paths in a project for the files of a `source`: the reverse of `sourceFiles`. @param readProject reads what the project has */
+export function projectPaths(
+  folder: string,
+  files: Readonly<Record<string, string>>,
+  readProject: ReadFile,
+): Map<string, string> {
+  const textOf = (name: string) => (Object.hasOwn(files, name) ? files[name]! : null);
+  const isProjectConfig = textOf(TSCONFIG) !== null && readProject(TSCONFIG) === textOf(TSCONFIG);
+  const read: ReadFile = (path) => {
+    if (path === TSCONFIG) return isProjectConfig ? textOf(TSCONFIG) : null;
+    if (path === join(folder, TSCONFIG) && isProjectConfig) return null;
+    if (path.startsWith(`${folder}/`)) return textOf(path.slice(folder.length + 1));
+    return isShared(path) ? textOf(path) : null;
+  };
+  const entry = Object.keys(files).find((name) => name.startsWith("action.")) ?? "action.ts";
+  const paths = new Map(Object.keys(files).map((name) => [name, join(folder, name)]));
+  if (isProjectConfig) paths.set(TSCONFIG, TSCONFIG);
+  for (const path of new ModuleFinder(folder, read).follow(join(folder, entry)).keys())
+    paths.set(sourcePath(folder, path), path);
+  return paths;
+}

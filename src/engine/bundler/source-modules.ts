@@ -1,0 +1,101 @@
+/** Finds the file that an import in an action's source names. Pure: the service and the command line resolve imports with it. */
+import { extname, join } from "node:path/posix";
+import { PackageFault } from "./fault.js";
+
+const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
+const INDEX = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
+/** TypeScript lets authors import a module by the name that it would be compiled to. */
+const WRITTEN: Record<string, readonly string[]> = { ".js": [".ts", ".tsx"], ".jsx": [".tsx"], ".mjs": [".mts"] };
+
+/** Index after the JSON string that begins at `start`; the end of the text if it is not closed. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    if (text[at] === "\\") at += 1;
+    else if (text[at] === '"') return at + 1;
+  }
+  return text.length;
+}
+
+/** Index after the comment that begins at `start`; `start` itself if none does. */
+function endOfComment(text: string, start: number): number {
+  const isLine = text.startsWith("//", start);
+  if (!isLine && !text.startsWith("/*", start)) return start;
+  const end = text.indexOf(isLine ? "\n" : "*/", start + 2);
+  if (end === -1) return text.length;
+  return isLine ? end : end + 2;
+}
+
+/** The text without comments and without commas at the end of lists, which a tsconfig.json may have. Reads each character once. */
+function plainJson(text: string): string {
+  const pieces: string[] = [];
+  /** Index of a comma that only space has followed; -1 if there is none. */
+  let comma = -1;
+  for (let at = 0; at < text.length; ) {
+    const afterComment = endOfComment(text, at);
+    if (afterComment > at) {
+      at = afterComment;
+      continue;
+    }
+    const character = text[at]!;
+    const end = character === '"' ? endOfString(text, at) : at + 1;
+    if (comma !== -1 && (character === "]" || character === "}")) pieces[comma] = "";
+    if (character === ",") comma = pieces.length;
+    else if (character.trim() !== "") comma = -1;
+    pieces.push(text.slice(at, end));
+    at = end;
+  }
+  return pieces.join("");
+}
+
+function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
+  const none = { baseUrl: "", paths: [] };
+  if (text === undefined) return none;
+  let options: { baseUrl?: unknown; paths?: unknown };
+  try {
+    options = (JSON.parse(plainJson(text)) as { compilerOptions?: object }).compilerOptions ?? {};
+  } catch {
+    throw new PackageFault("tsconfig.json: it is not valid JSON");
+  }
+  const { baseUrl, paths } = options;
+  const given = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];
+  const lists = given.map(([pattern, targets]): [string, string[]] => [
+    pattern,
+    (Array.isArray(targets) ? targets : []).filter((one) => typeof one === "string"),
+  ]);
+  // The longest prefix wins, as in TypeScript.
+  lists.sort(([a], [b]) => b.split("*")[0]!.length - a.split("*")[0]!.length);
+  return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
+}
+
+/** Whether there is a file at a path. */
+export type HasFile = (path: string) => boolean;
+
+/** The file that a path without extension names; null if there is none. */
+export function fileAt(has: HasFile, path: string): string | null {
+  for (const suffix of [...EXTENSIONS, ...INDEX]) if (has(path + suffix)) return path + suffix;
+  const extension = extname(path);
+  const stem = path.slice(0, path.length - extension.length);
+  return WRITTEN[extension]?.map((written) => stem + written).find(has) ?? null;
+}
+
+export const isRelative = (specifier: string): boolean =>
+  specifier.startsWith("./") || specifier.startsWith("../") || specifier === "." || specifier === "..";
+
+export const isOutside = (path: string): boolean => path === ".." || path.startsWith("../");
+
+/** The file that a tsconfig.json's `paths` or `baseUrl` give a specifier; null if there is none. Paths are relative to the tsconfig.json. */
+export function fileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
+  const { baseUrl, paths } = tsconfigOf(tsconfig);
+  for (const [pattern, targets] of paths) {
+    const [before = "", after] = pattern.split("*");
+    const fits = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);
+    if (!fits) continue;
+    const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
+    for (const target of targets) {
+      const written = target.replace("*", () => star);
+      const found = fileAt(has, join(baseUrl, written));
+      if (found) return found;
+    }
+  }
+  return baseUrl === "" ? null : fileAt(has, join(baseUrl, path));
+}

@@ -1,0 +1,182 @@
+/** Sources between a project folder and the service: the command line sends files, the service builds them, and a pull restores them. */
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
+import { REAL_ACTIONS } from "../source/real-world.js";
+
+const CONFIG = 'import { defineAction } from "svc";\n\nexport const config = defineAction({ active: true });\n\n';
+
+describe("Sources of the command line", () => {
+  let service: TestService;
+  const projects = createSvcProjects(() => service);
+  const { json, svc, newProject } = projects;
+
+  before(async () => {
+    service = await startTestService();
+  });
+  after(async () => {
+    await projects.cleanUp();
+    await service?.stop();
+  });
+
+  async function actionOf(app: number, name: string) {
+    const { body } = await service.rest("GET", `/v1/apps/${app}/manifest`);
+    return body.actions.find((one: { name: string }) => one.name === name);
+  }
+
+  const filesOf = (folder: string): Record<string, string> =>
+    Object.fromEntries(
+      ["actions", "lib"]
+        .flatMap((part) =>
+          readdirSync(join(folder, part), { recursive: true, withFileTypes: true }).filter((one) => one.isFile()),
+        )
+        .map((one) => join(one.parentPath, one.name))
+        .filter((path) => !path.endsWith(".test.ts"))
+        .map((path) => [path.slice(folder.length), readFileSync(path, "utf8")]),
+    );
+
+  it("sends the author's files, from which the service makes the same code as for any caller", async () => {
+    const { folder, app } = await newProject();
+    await json(folder, ["push"]);
+    const read = (file: string) => readFileSync(join(folder, file), "utf8");
+    const files = { "action.ts": read("actions/hello/action.ts"), "lib/greeting.ts": read("lib/greeting.ts") };
+    const pushed = await actionOf(app, "hello");
+    expect(pushed.source).to.deep.equal({ language: "typescript", files });
+    const path = `/v3/apps/${app}/actions`;
+    const body = { name: "by-api", source: { language: "typescript", files } };
+    const { action } = (await service.rest("POST", path, { body })).body;
+    expect(action.code).to.equal(pushed.code);
+  });
+
+  it("pushes real-world actions of several files, and pulls the same files into another folder", async () => {
+    const { folder, app } = await newProject();
+    const cases = REAL_ACTIONS.filter(({ files }) => Object.keys(files).length > 1).map(
+      ({ title, files, dependencies = [] }, at) => ({ title, files, dependencies, at }),
+    );
+    for (const { files, dependencies, at } of cases) {
+      const extra = dependencies.length > 0 ? `, dependencies: ${JSON.stringify(dependencies)}` : "";
+      const config = CONFIG.replace("active: true", `active: true${extra}`);
+      for (const [file, text] of Object.entries(files)) {
+        const hasConfig = file !== "action.ts" || text.includes("defineAction");
+        write(folder, `actions/real-${at}/${file}`, hasConfig ? text : config + text);
+      }
+    }
+    await json(folder, ["push"]);
+    const { differences } = await json(folder, ["diff"]);
+    expect(differences).to.deep.equal([]);
+    for (const { title, files, at } of cases) {
+      const { source } = await actionOf(app, `real-${at}`);
+      expect(Object.keys(source.files).sort(), title).to.deep.equal(Object.keys(files).sort());
+    }
+    const other = projects.newFolder();
+    writeFileSync(join(other, "svc.json"), readFileSync(join(folder, "svc.json")));
+    await json(other, ["pull"]);
+    expect(filesOf(other)).to.deep.equal(filesOf(folder));
+    expect((await json(other, ["diff"])).differences).to.deep.equal([]);
+  });
+
+  it("shares modules, modules of another action and path aliases of the project", async () => {
+    const { folder, app } = await newProject();
+    const paths = { compilerOptions: { paths: { "@shared/*": ["lib/*"] } } };
+    write(folder, "tsconfig.json", JSON.stringify(paths));
+    write(folder, "lib/deep/one.ts", 'import { two } from "../two";\nexport const one = two - 1;\n');
+    write(folder, "lib/two.ts", "export const two = 2;\n");
+    write(folder, "actions/other/three.ts", "export const three = 3;\n");
+    const text = `import { one } from "@shared/deep/one";
+import { three } from "../other/three";
+import { two } from "../../lib/two";
+
+export async function execute() {
+  return [one, two, three];
+}
+`;
+    write(
+      folder,
+      "actions/sum/action.ts",
+      CONFIG.replace("active", 'triggers: [{ trigger: "manual" }], active') + text,
+    );
+    await json(folder, ["push"]);
+    expect(Object.keys((await actionOf(app, "sum")).source.files)).to.deep.equal([
+      "action.ts",
+      "actions/other/three.ts",
+      "lib/deep/one.ts",
+      "lib/two.ts",
+      "tsconfig.json",
+    ]);
+    expect((await json(folder, ["run", "sum"])).result).to.deep.equal([1, 2, 3]);
+  });
+
+  it("names file and line of a fault, and refuses files that no source may have", async () => {
+    const { folder } = await newProject();
+    const action = "actions/hello/action.ts";
+    const cases: [file: string, text: string, message: RegExp][] = [
+      [
+        action,
+        `${CONFIG}export async function execute() {\n  return 1 +;\n}\n`,
+        /action\.ts, line 6, column 13|action\.ts:6:13/,
+      ],
+      [
+        action,
+        `${CONFIG}import "./none";\nexport async function execute() {}\n`,
+        /action\.ts, line 5.*there is no file/,
+      ],
+      [action, `${CONFIG}import "../../../../etc/passwd";\nexport async function execute() {}\n`, /is outside of/],
+      [
+        action,
+        `${CONFIG}import "../../svc.json";\nexport async function execute() {}\n`,
+        /svc\.json cannot be imported/,
+      ],
+      [action, `${CONFIG}import "../../lib/link";\nexport async function execute() {}\n`, /is outside of/],
+      [
+        action,
+        CONFIG.replace("true", "process.exit(7)"),
+        /must be made of literals and constants \(got CallExpression\)/,
+      ],
+      [action, CONFIG.replace("true", "process.env.HOME"), /must be made of literals and constants \(got process\)/],
+      [action, CONFIG.replace("{ active: true }", "1"), /config of .* must be an object/],
+    ];
+    symlinkSync("/etc/hostname", join(folder, "lib/link.ts"));
+    for (const [file, text, message] of cases) {
+      write(folder, file, text);
+      const { code, err } = await svc(folder, ["push", "--yes"]);
+      expect([code, err], text).to.deep.equal([1, err]);
+      expect(err, text).to.match(message);
+    }
+  });
+
+  it("evaluates constants of a config, and runs no code of the file", async () => {
+    const { folder, app } = await newProject();
+    write(folder, "lib/limits.ts", "export const base = { timeoutMs: 2 * 1000, };\nprocess.exit(9);\n");
+    const text = `import { defineAction as define } from "svc";
+import { base } from "../../lib/limits";
+enum Place { Server = "server" }
+const what = "plain" as const;
+process.exit(8);
+export const config = define({ ...base, environment: Place.Server, description: \`a \${what} text\`, jitterSeconds: undefined });
+export async function execute() { return 1; }
+`;
+    write(folder, "actions/hello/action.ts", text);
+    await json(folder, ["push"]);
+    expect(await actionOf(app, "hello")).to.deep.include({
+      timeoutMs: 2000,
+      environment: "server",
+      description: "a plain text",
+    });
+  });
+
+  it("keeps the author's file when fields change elsewhere, but for its config", async () => {
+    const { folder, app } = await newProject();
+    await json(folder, ["push"]);
+    const file = join(folder, "actions/hello/action.ts");
+    const before = readFileSync(file, "utf8");
+    const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
+    await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { description: "Changed in Studio." } });
+    await json(folder, ["pull"]);
+    const after = readFileSync(file, "utf8");
+    expect(after).to.contain("Changed in Studio.");
+    expect(after.slice(after.indexOf("export async"))).to.equal(before.slice(before.indexOf("export async")));
+    expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,129 @@
+/** Project folders and the command line `svc` as real processes against a service. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { TestService } from "./service.js";
+
+export const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
+
+export interface Ended {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+interface Options {
+  env?: Record<string, string>;
+  input?: string;
+}
+
+/** A command that runs until a test ends it. */
+export interface RunningCommand {
+  child: ChildProcessByStdio<null, Readable, Readable>;
+  /** What it printed until now. */
+  printed(): string;
+  /** Ends it with a signal, and waits for that. */
+  end(signal?: NodeJS.Signals): Promise<void>;
+}
+
+export function writeProjectFile(folder: string, file: string, content: string): void {
+  mkdirSync(dirname(join(folder, file)), { recursive: true });
+  writeFileSync(join(folder, file), content);
+}
+
+export type SvcProjects = ReturnType<typeof createSvcProjects>;
+
+/** @param serviceOf is called once the service has started */
+export function createSvcProjects(serviceOf: () => TestService) {
+  const folders: string[] = [];
+  const running = new Set<RunningCommand>();
+  const environment = (cwd: string, env: Record<string, string> = {}) => ({
+    PATH: process.env["PATH"] ?? "",
+    SVC_CONFIG_DIR: join(cwd, ".config"),
+    SVC_TOKEN: serviceOf().tokens.editor,
+    ...env,
+  });
+
+  function newFolder(): string {
+    const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
+    folders.push(folder);
+    return folder;
+  }
+
+  async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
+    const child = spawn(process.execPath, [SVC, ...args], { cwd, env: environment(cwd, env) });
+    child.stdin.end(input);
+    const [out, err] = [text(child.stdout), text(child.stderr)];
+    const [code] = (await once(child, "close")) as [number | null];
+    return { code, out: await out, err: await err };
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: each command has its own JSON
+  async function json(cwd: string, args: readonly string[], options?: Options): Promise<any> {
+    const { code, out, err } = await svc(cwd, [...args, "--json", "--yes"], options);
+    expect([code, err], out + err).to.deep.equal([0, ""]);
+    return JSON.parse(out);
+  }
+
+  /** Starts a command that does not end by itself. */
+  function start(cwd: string, args: readonly string[], env: Record<string, string> = {}): RunningCommand {
+    const child = spawn(process.execPath, [SVC, ...args], {
+      cwd,
+      env: environment(cwd, env),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let printed = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", (chunk: string) => {
+        printed += chunk;
+      });
+    const closed = once(child, "close");
+    const command: RunningCommand = {
+      child,
+      printed: () => printed,
+      async end(signal = "SIGINT") {
+        child.kill(signal);
+        await closed;
+        running.delete(command);
+      },
+    };
+    running.add(command);
+    return command;
+  }
+
+  /** A published app that the editor may change. */
+  async function newApp(name: string): Promise<number> {
+    const service = serviceOf();
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
+    const [{ id: userId }] = await service.db.query("SELECT id FROM person ORDER BY id LIMIT 1");
+    await service.rest("POST", `/v1/apps/${body.app.id}/editors`, { as: "admin", body: { userId } });
+    await service.rest("POST", `/v1/apps/${body.app.id}/publish`, { as: "admin" });
+    return body.app.id;
+  }
+
+  async function newProject(app?: number): Promise<{ folder: string; app: number }> {
+    const folder = newFolder();
+    const id = app ?? (await newApp("project"));
+    await json(folder, ["init", "--url", serviceOf().url, "--app", String(id)]);
+    return { folder, app: id };
+  }
+
+  return {
+    newFolder,
+    svc,
+    json,
+    start,
+    newApp,
+    newProject,
+    async cleanUp(): Promise<void> {
+      for (const command of running) await command.end("SIGKILL");
+      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
