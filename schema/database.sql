@@ -1541,22 +1541,14 @@ AS $function$
 
 CREATE OR REPLACE FUNCTION public.svc_wake(run_id bigint)
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
 AS $function$
-        BEGIN
-          PERFORM graphile_worker.add_job(
-            'run', json_build_object('runId', run_id), job_key => 'run:' || run_id, max_attempts => 1);
-        END
+        SELECT pg_notify('svc_queued', '')
       $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_wake_all(run_ids bigint[])
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
 AS $function$
-        BEGIN
-          IF cardinality(run_ids) = 0 THEN RETURN; END IF;
-          PERFORM graphile_worker.add_jobs(ARRAY(
-            SELECT ('run', json_build_object('runId', id), NULL, NULL, 1, 'run:' || id, NULL, NULL)::graphile_worker.job_spec
-              FROM unnest(run_ids) AS id));
-        END
+        SELECT pg_notify('svc_queued', '') WHERE cardinality(run_ids) > 0
       $function$;

@@ -100,10 +100,6 @@ export const QUEUE_MAX_PER_APP = 100_000;
 /** What the payloads of all of them may take, and of one app's a tenth of that. Overridden by QUEUE_MAX_MB. */
 export const QUEUE_MAX_MB = 4_096;
 export const QUEUE_BYTES_SHARE = 1 / 10;
-/** Of more that wait of one app, each wakes nobody: whoever performs runs looks at the queue anyway as others end. */
-export const QUEUE_WOKEN_MAX = 100;
-/** The same where the process that queues them performs runs: it knows of them itself, and wakes others for these. */
-export const QUEUE_WOKEN_BY_RUNNER_MAX = 8;
 /** What an app may have waiting however many others wait. */
 export const QUEUE_MIN_PER_APP = 20;
 

@@ -118,7 +118,7 @@ async function startParts(
   await startMessages(plan, notifications, operations);
   await startNotifications(plan, notifications, operations);
   await startAlerts(plan, notifications, operations);
-  startCleaner(plan, databaseUrl, operations);
+  startCleaner(plan, operations);
   starting.metrics(opened, operations, work, browsers, skewMs);
   const nothing = { firstCredentials: null, setupLink: null };
   const first = alone ? await announceFirst(operations, db, config, baseUrl, log) : nothing;

@@ -45,7 +45,6 @@ export async function run(rounds: number): Promise<Row[]> {
       async one() {
         const perSecond = await fire({ ...own, body: event(NAMED), amount: STARTING });
         await db.query("DELETE FROM run");
-        await db.query("DELETE FROM graphile_worker._private_jobs");
         return perSecond;
       },
     };

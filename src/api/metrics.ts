@@ -28,7 +28,6 @@ export interface MetricSources {
   runner: {
     places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;
-    queueRestarts: () => number;
     browsers: () => { up: number; serving: number; warm: number; spare: number };
   } | null;
 }
@@ -219,15 +218,6 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
     registers: [register],
     collect() {
       this.set(runner.taking() ? 1 : 0);
-    },
-  });
-  new Counter({
-    name: "svc_queue_restarts_total",
-    help: "How often the queue that wakes this process ended and was begun anew.",
-    registers: [register],
-    collect() {
-      this.reset();
-      this.inc(runner.queueRestarts());
     },
   });
 }

@@ -1,7 +1,6 @@
 /** The pool of connections to PostgreSQL: opens it, and brings the schema up to date. Knows the rows, not what they mean. */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { runMigrations } from "graphile-worker";
 import type pg from "pg";
 import {
   DataSource,
@@ -81,9 +80,9 @@ import { OriginIndex1765000000000 } from "../../migrations/1765000000000-origin-
 import { VisitorsIndexes1765900000000 } from "../../migrations/1765900000000-visitors-indexes.js";
 import { ActionSource1765900100000 } from "../../migrations/1765900100000-action-source.js";
 import { Stages1765900200000 } from "../../migrations/1765900200000-stages.js";
+import { QueuedNotices1766000000000 } from "../../migrations/1766000000000-queued-notices.js";
 import {
   BOUNDED_POOL,
-  createPool,
   createStatementPool,
   isConnectionFault,
   namedRows,
@@ -166,6 +165,7 @@ export const MIGRATIONS = [
   VisitorsIndexes1765900000000,
   ActionSource1765900100000,
   Stages1765900200000,
+  QueuedNotices1766000000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
@@ -363,12 +363,6 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
   } finally {
     await runner.release();
     await source.destroy();
-  }
-  const pgPool = createPool(url, 1, "svc-app-actions queue");
-  try {
-    await runMigrations({ pgPool });
-  } finally {
-    await pgPool.end();
   }
 }
 

@@ -9,6 +9,7 @@ import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
 import { READER_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
+import { QUEUED_CHANNEL } from "./records/queue-room.js";
 import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-facts.js";
 import { LIMITS_CHANNEL } from "./runs/waits.js";
@@ -20,6 +21,7 @@ export const CHANNELS = [
   CANCEL_CHANNEL,
   AWAITED_CHANNEL,
   LIMITS_CHANNEL,
+  QUEUED_CHANNEL,
   SCHEDULE_CHANNEL,
   ACTION_CHANNEL,
   ACTION_EDITED_CHANNEL,

@@ -1,24 +1,16 @@
 /** Database connections that a process opens at most, by its roles. Read it to set PostgreSQL's `max_connections`. */
 import type { Config } from "../config.js";
 import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
-import { queueConnections } from "../engine/queue.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** One listens for notices; each process has it. */
 const NOTICES = 1;
-/** One sweeps the queue, one builds the indexes of data sources. */
-const UPKEEP = 2;
+/** One builds the indexes of data sources. */
+const UPKEEP = 1;
 
 /** Connections that one process of these roles opens at most. */
-export function connectionsOf({ roles, runnerConcurrency }: Pick<Config, "roles" | "runnerConcurrency">): number {
-  return (
-    POOL_CONNECTIONS +
-    STATEMENT_CONNECTIONS +
-    NOTICES +
-    READ_CONNECTIONS +
-    (roles.has("runner") ? queueConnections(runnerConcurrency) : 0) +
-    (roles.has("scheduler") ? UPKEEP : 0)
-  );
+export function connectionsOf({ roles }: Pick<Config, "roles">): number {
+  return POOL_CONNECTIONS + STATEMENT_CONNECTIONS + NOTICES + READ_CONNECTIONS + (roles.has("scheduler") ? UPKEEP : 0);
 }
 
 export interface ConnectionFacts {

@@ -46,7 +46,6 @@ export interface Work {
   places: () => { total: number; free: number; waiting: number };
   /** Whether it takes what it has a place for. */
   taking: () => boolean;
-  queueRestarts: () => number;
 }
 
 /** Every part that must be up, and is not yet. */

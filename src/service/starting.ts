@@ -21,11 +21,11 @@ import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createFairLine } from "../engine/fair-line.js";
-import { createQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
 import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { Operations } from "../operations/operations.js";
+import { QUEUED_CHANNEL } from "../operations/records/queue-room.js";
 import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
 import { isDiskFull, lostConnections } from "../postgres.js";
@@ -205,13 +205,12 @@ export class Starting {
     };
   }
 
-  /** Takes runs: those that the queue wakes this process for, and those that a look at the ledger finds, each second. */
-  async work({ url, notifications }: Opened, { runs, waits }: Operations): Promise<Work> {
+  /** Claims queued runs: at each notice that a run was queued, and each second, since a notice can be lost. */
+  async work({ notifications }: Opened, { runs, waits }: Operations): Promise<Work> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
     // What an aborted run leaves to say still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
-    const queue = createQueue({ url, concurrency: config.runnerConcurrency, take: runs.takeQueued, log });
     let longestWaitMs = 0;
     const look = async () => {
       longestWaitMs = await runs.look();
@@ -220,19 +219,12 @@ export class Starting {
     const ticker = createTicker({ work: look, msUntil: () => 0, log });
     const admitting = createTicker({ work: waits.look, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
-    // All at once, for each waits for runs: the queue for those that it woke, the door for those that callers wait for.
     releases.add("runs", () =>
-      Promise.all([
-        ticker.stop(),
-        admitting.stop(),
-        queue.stop(),
-        runs.drain(impatience),
-        Promise.race([door.idle(), graceOver]),
-      ]),
+      Promise.all([ticker.stop(), admitting.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
     );
     const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
     if (config.roles.has("runner")) {
-      await queue.start();
+      notifications.listen(QUEUED_CHANNEL, (appId) => runs.expectQueued(Number(appId)));
       notifications.onGap(ticker.wake);
       await ticker.start();
       notifications.listen(LIMITS_CHANNEL, admitting.wake);
@@ -240,7 +232,7 @@ export class Starting {
       await admitting.start();
       parts["runner"] = taking;
     }
-    return { places: runs.places, taking, queueRestarts: queue.restarts };
+    return { places: runs.places, taking };
   }
 
   /** The numbers of the whole service and of this process, told by every process. */

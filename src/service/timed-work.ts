@@ -1,7 +1,6 @@
 /** What a process does by the clock and by notices: the schedule, messages, notifications, alerts, upkeep. Each is given back by the plan. */
 import { runInBackground } from "../background.js";
 import type { Notifications } from "../engine/notifications.js";
-import { sweepQueue } from "../engine/queue.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
@@ -92,18 +91,13 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
 /** Drops what is too old, and what is too much, from time to time. */
 export function startCleaner(
   plan: Plan,
-  url: string,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
 ): void {
   const { config, log, releases } = plan;
   if (!config.roles.has("scheduler")) return;
-  const work = async () => {
-    await sweepQueue(url);
-    return retention.clean();
-  };
   const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
   const works = [
-    work,
+    retention.clean,
     retention.makeAhead,
     runWords.gather,
     trimming.trim,

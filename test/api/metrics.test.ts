@@ -121,7 +121,6 @@ describe("the metrics of one process", () => {
       runner: {
         places: () => ({ total: 8, free: 5, waiting: 7 }),
         taking: () => taking,
-        queueRestarts: () => 1,
         browsers: () => ({ up: 1, serving: 3, warm: 2, spare: 1 }),
       },
     }).read();
@@ -136,7 +135,6 @@ describe("the metrics of one process", () => {
       'svc_runner_places{state="free"} 5',
       'svc_runner_places{state="waiting"} 7',
       "svc_runner_taking 0",
-      "svc_queue_restarts_total 1",
       'svc_database_connections{state="waiting"} 1',
       "svc_database_connections_lost_total 4",
       "svc_database_up 1",

@@ -64,7 +64,6 @@ function process() {
     runner: {
       places: () => ({ total: 4, free: 2, waiting: 0 }),
       taking: () => state.taking,
-      queueRestarts: () => 0,
       browsers: () => ({ up: state.browsers, serving: 2, warm: 1, spare: 1 }),
     },
   };

@@ -43,7 +43,6 @@ async function prepare(db: DataSource, idle: number): Promise<void> {
 /** Milliseconds of claiming the 100, which are made due before. */
 async function claim(db: DataSource): Promise<number> {
   await db.query("DELETE FROM run");
-  await db.query("DELETE FROM graphile_worker._private_jobs");
   await db.query(
     "UPDATE schedule SET next_tick = $1 WHERE action_id IN (SELECT action_id FROM schedule ORDER BY action_id LIMIT 100)",
     [new Date(NOON)],

@@ -82,26 +82,20 @@ describe("a backlog", () => {
   it("is bounded in bytes, an app's in a tenth of them, and leaves every app its first few", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
     const room = createQueueRoom(db, { ...BOUNDS, maxBytes: 100_000 });
-    expect(await room.take(1, 1_000)).to.equal(null);
-    expect(await room.take(2, 9_000)).to.deep.equal({ wakes: true });
+    expect(await room.take(1, 1_000)).to.equal(false);
+    expect(await room.take(2, 9_000)).to.equal(true);
     // Beyond its bytes, not yet its few.
-    expect(await room.take(2, 9_000)).to.deep.equal({ wakes: true });
+    expect(await room.take(2, 9_000)).to.equal(true);
   });
 
-  it("wakes nobody for a run behind a hundred others, and is full at its number", async () => {
+  it("is full at its number", async () => {
     await wait(1, 150);
     const room = createQueueRoom(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
-    expect(await room.take(1, 2)).to.deep.equal({ wakes: false });
+    expect(await room.take(1, 2)).to.equal(true);
     await wait(1, 1);
-    expect(await room.take(1, 2)).to.deep.equal({ wakes: false });
+    expect(await room.take(1, 2)).to.equal(true);
     await wait(1, 1);
-    expect(await room.take(1, 2)).to.equal(null);
-    expect(await room.take(2, 2)).to.deep.equal({ wakes: true });
-  });
-
-  it("wakes nobody behind the few that others are woken for by who performs runs itself", async () => {
-    const room = createQueueRoom(db, BOUNDS);
-    expect(await room.take(1, 2, 1)).to.deep.equal({ wakes: true });
-    expect(await room.take(1, 2, 1)).to.deep.equal({ wakes: false });
+    expect(await room.take(1, 2)).to.equal(false);
+    expect(await room.take(2, 2)).to.equal(true);
   });
 });

@@ -106,7 +106,6 @@ describe("a runner", () => {
     const { runner, performed, call, endOne } = startRunner(1, [7, 7, 7, 8]);
     for (const app of [1, 2, 3, 4]) void call(app);
     for (let more = 0; more < 4; more += 1) void call(5);
-    void runner.takeQueued();
     await runner.look();
     for (let run = 0; run < 12; run += 1) await endOne();
     const later = performed.slice(4);

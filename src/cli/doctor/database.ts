@@ -56,7 +56,7 @@ function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): 
     return [server, ill("rights", "the database takes no writes", "DATABASE_URL must name the primary")];
   if (mayCreate) return [server, well("rights", "the schema may be made and changed")];
   const mend =
-    "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and the queue's schema need it";
+    "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
   return [server, ill("rights", "the user may not create tables and schemas", mend)];
 }
 
@@ -155,8 +155,7 @@ async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const living = await client.query<{ roles: Role[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
-  const { runnerConcurrency } = config;
-  const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles), runnerConcurrency }));
+  const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles) }));
   const needed = needs.length > 0 ? needs.reduce((sum, one) => sum + one) : connectionsOf(config);
   const who = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
   const says = `${who} up to ${needed}, PostgreSQL gives ${most}`;

@@ -71,21 +71,20 @@ function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
 const OWN = `
   SELECT (SELECT count(*)::int FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
            AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')) AS things,
-         (SELECT count(*)::int FROM pg_namespace WHERE nspname = 'graphile_worker') AS queue,
          (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${ASIDE}') AS aside,
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
 /** @throws StartError where the database is not the place for it */
 async function makeRoom(client: Client, replace: boolean): Promise<void> {
-  const { rows } = await client.query<{ things: number; queue: number; aside: number; hasInstances: boolean }>(OWN);
-  const { things, queue, aside, hasInstances } = rows[0]!;
+  const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(OWN);
+  const { things, aside, hasInstances } = rows[0]!;
   if (aside > 0) {
     throw new StartError(
       `a restore was cut off: what was there before stands in the schema ${ASIDE}. ` +
         `Drop that schema, or drop public and rename ${ASIDE} to public; then try again`,
     );
   }
-  if (things + queue === 0) return;
+  if (things === 0) return;
   if (!replace)
     throw new StartError("the database is not empty: nothing was restored. With --replace what is in it is dropped");
   const living = hasInstances
@@ -94,7 +93,6 @@ async function makeRoom(client: Client, replace: boolean): Promise<void> {
   if (living?.rowCount) throw new StartError("the service is running on this database: stop every process first");
   await client.query(`
     BEGIN;
-    DROP SCHEMA IF EXISTS graphile_worker CASCADE;
     ALTER SCHEMA public RENAME TO ${ASIDE};
     CREATE SCHEMA public;
     COMMIT`);
@@ -112,7 +110,6 @@ const CLEAR = `
       LOOP EXECUTE format('DROP SEQUENCE IF EXISTS public.%I CASCADE', one.relname); END LOOP;
       FOR one IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'svc\\_%'
       LOOP EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', one.name); END LOOP;
-      DROP SCHEMA IF EXISTS graphile_worker CASCADE;
     END
   $$`;
 

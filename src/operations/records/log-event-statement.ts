@@ -2,8 +2,8 @@
  * The one statement that stores log events and starts what they trigger: index look-up, ledger rows and queue in a single round trip,
  * for any number of events of any apps. Knows the tables, not who asks.
  */
-import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE, QUEUE_WOKEN_MAX } from "../../limits.js";
-import { QUEUE_FULL, type QueueRoom } from "./queue-room.js";
+import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
+import { QUEUE_FULL, QUEUED_CHANNEL, type QueueRoom } from "./queue-room.js";
 
 export const HALTED = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
@@ -137,12 +137,12 @@ export const STORE_EVENTS = `
            CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth, waits_for
       FROM judged JOIN event USING (request_id)
      ORDER BY CASE WHEN waits_for = 'debounce' THEN action_id END NULLS FIRST, place, action_id
-    RETURNING id, action_id, event_id, state, reason, waits_for)
+    RETURNING id, app_id, action_id, event_id, state, reason, waits_for)
   SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
          CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
          source.organization_id AS "organizationId", outcome.started, outcome.halted,
-         (SELECT svc_wake_all(array_agg(id)) FROM started
-          WHERE state = 'queued' AND waits_for IS NULL AND EXISTS (SELECT FROM waiting WHERE count < ${QUEUE_WOKEN_MAX}) HAVING count(*) > 0) AS woken
+         (SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM started
+           WHERE state = 'queued' AND waits_for IS NULL) AS notified
     FROM event JOIN source USING (request_id)
     CROSS JOIN LATERAL (
       SELECT count(*) AS started,

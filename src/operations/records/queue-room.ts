@@ -4,7 +4,10 @@
  */
 import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
-import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP, QUEUE_WOKEN_MAX } from "../../limits.js";
+import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
+
+/** Channel of the notice, with the app's id, that a run of the app was queued and can start. An empty notice stands for any app. */
+export const QUEUED_CHANNEL = "svc_queued";
 
 /** All that wait are counted once in so long; where they are many, seldom enough that counting takes but this part of the time. */
 const COUNT_EVERY_MS = 1_000;
@@ -48,11 +51,6 @@ export interface QueueDepth {
 export function queueShare(waiting: number, { max, maxPerApp }: QueueBounds): number {
   const tenth = Math.floor((max - waiting) / 10);
   return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenth));
-}
-
-/** Room that was taken; `wakes` false: so many of the app wait that whoever performs runs looks at the queue anyway. */
-export interface QueuePlace {
-  wakes: boolean;
 }
 
 export type QueueRoom = ReturnType<typeof createQueueRoom>;
@@ -103,20 +101,17 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
       return { share: queueShare(all.runs, bounds), waitingOf: (appId) => depthOf(appId).runs };
     },
 
-    /**
-     * Takes room for a run of the app with a payload of so many bytes; null when as much of it waits as may.
-     * @param woken how many of the app may wait that somebody is woken for
-     */
-    async take(appId: number, bytes: number, woken = QUEUE_WOKEN_MAX): Promise<QueuePlace | null> {
+    /** Counts one more queued run of the app, with a payload of that many bytes. False if the app has queued as much as it may. */
+    async take(appId: number, bytes: number): Promise<boolean> {
       await refreshed();
-      if (!(await hasRoom(appId, bytes))) return null;
+      if (!(await hasRoom(appId, bytes))) return false;
       const depth = depthOf(appId);
       depth.runs += 1;
       depth.bytes += bytes;
       known.set(appId, depth);
       all.runs += 1;
       all.bytes += bytes;
-      return { wakes: depth.runs <= woken };
+      return true;
     },
 
     /** What waits of each app, whoever queued it; counted anew, but seldom where counting takes long. */

@@ -5,6 +5,7 @@
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type Reference, referenceParameters } from "../../rules/reference.js";
+import { QUEUED_CHANNEL } from "../records/queue-room.js";
 import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-facts.js";
 import {
@@ -56,7 +57,7 @@ const KEY: Record<NonNullable<KeyTable>, (source: string, action: string) => str
     ON CONFLICT (action_id, credential_id, key) DO NOTHING RETURNING run_id),`,
   http_event: (source, action) => `key AS (
     INSERT INTO http_event (action_id, key, run_id)
-    SELECT ${action}, $15::bytea, nextval('run_id_seq') FROM ${source}
+    SELECT ${action}, $14::bytea, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (action_id, key) DO NOTHING RETURNING run_id),`,
 };
 
@@ -73,31 +74,30 @@ const insert = (keyed: KeyTable, source: string, action: string, others: string)
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
       FROM ${source}${keyed ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
-/* `wakes`: whether somebody is to be woken for a queued one. */
-const woken = (wakes: string) =>
-  `CASE WHEN accepted.state = 'queued' AND accepted.waits_for IS NULL AND ${wakes} THEN svc_wake(accepted.id) END`;
+/* Tells the runners that a run of the app is queued. */
+const NOTIFY_QUEUED = `
+  CASE WHEN accepted.state = 'queued' AND accepted.waits_for IS NULL THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
 
-/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 whether it wakes
- * somebody, $14 what it waits for. */
+/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 what it waits for. */
 const accept = (keyed: KeyTable) => `
-  WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint, $14::text")}
-  SELECT id, ${woken("$13::boolean")} FROM accepted`;
+  WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
+  SELECT id, ${NOTIFY_QUEUED} FROM accepted`;
 
 /*
- * $9 name, $10 the same as an id or null, $11 whether it wakes somebody, $12 whether an unpublished app pauses it, $13 the
- * access values that the caller has, $14 the trigger. One that has to wait for something does not start at once; one
+ * $9 name, $10 the same as an id or null, $11 whether an unpublished app pauses it, $12 the access values that the caller
+ * has, $13 the trigger. One that has to wait for something does not start at once; one
  * that is debounced is written by its action's id, for its payload may become another run's.
  */
 const acceptNamed = (keyed: KeyTable) => `
-  WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10", "$12")}),
+  WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10", "$11")}),
   ${insert(
     keyed,
-    `(SELECT id AS target_id FROM target WHERE ${runnable("$13", "$14")}
+    `(SELECT id AS target_id FROM target WHERE ${runnable("$12", "$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
-    `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
+    `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
-  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${woken("$11::boolean")}
+  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${NOTIFY_QUEUED}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
 /* A statement for keys and one without: most runs have none, and pay nothing for those that do. */
@@ -166,8 +166,8 @@ function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string
 
 /** Writes the run's row, running under `holder` or queued when that is null. */
 export async function acceptRun(executor: Executor, run: NewRun, holder: string | null): Promise<Accepted> {
-  const { actionId, trigger, replayOf = null, versionId = null, wakes = true, waitsFor = null } = run;
-  const values = [...common(run, holder), actionId, trigger, replayOf, versionId, wakes, waitsFor];
+  const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
+  const values = [...common(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
   const [name, text] = isKeyed(run) ? ["accept-run-keyed", ACCEPT_KEYED] : ["accept-run", ACCEPT];
   for (;;) {
     const [accepted] = await preparedRows<{ id: number }>(executor, name!, text!, values);
@@ -182,9 +182,8 @@ export async function acceptRun(executor: Executor, run: NewRun, holder: string 
  * repeat changes nothing. To be called in a transaction.
  */
 export async function acceptDebounced(manager: Executor, run: NewRun): Promise<Accepted> {
-  const { actionId, personId, credentialId } = run;
-  const { trigger, wakes = true } = run;
-  const values = [...common({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, wakes, "debounce"];
+  const { actionId, personId, credentialId, trigger } = run;
+  const values = [...common({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];
   const [accepted] = await rows<{ id: number }>(manager, ACCEPT, values);
   if (accepted) return { id: accepted.id, repeated: false };
   const [folded] = await rows<{ id: number }>(manager, FOLDED, [actionId, personId, credentialId]);
@@ -196,12 +195,12 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
  * @throws as `findTarget`
  */
 export async function acceptTarget(db: Executor, asked: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const { access, ref, wakes = true, needsApp, trigger, eventKey = null } = asked;
+  const { access, ref, needsApp, trigger, eventKey = null } = asked;
   const keyed = keyTableOf(asked) ?? "none";
   for (;;) {
     const run = { ...asked, idempotencyKey: keyOfUser(access, asked.idempotencyKey) };
     const values = [
-      ...[...common(run, holder), ...referenceParameters(ref), wakes, needsApp, grantedParameter(access), trigger],
+      ...[...common(run, holder), ...referenceParameters(ref), needsApp, grantedParameter(access), trigger],
       ...(eventKey === null ? [] : [eventKey]),
     ];
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(

@@ -42,8 +42,6 @@ export interface Places {
   open(): OpenPlace | null;
   /** A place for a run that the run in `place` waits for, or null: it has one already, or its app has too many. */
   beside(place: Place): Place | null;
-  /** Resolves when a place is free. */
-  vacancy(): Promise<void>;
   /** How many places each app has, those beside others not counted. */
   taken(): ReadonlyMap<number, number>;
   /** Whether an app has as many as it may, so that its queued runs wait while places are free. */
@@ -74,7 +72,6 @@ export function createPlaces(ordinary: number, onFree: () => void): Places {
   const share = Math.max(1, ordinary - 1);
   const ofApp = new Map<number, number>();
   const lines = new Map<number, Line>();
-  let waiting: (() => void)[] = [];
   let whenEmpty: (() => void)[] = [];
   let taken = 0;
   let opened = 0;
@@ -91,9 +88,6 @@ export function createPlaces(ordinary: number, onFree: () => void): Places {
 
   function giveBack(): void {
     taken -= 1;
-    const vacant = waiting;
-    waiting = [];
-    for (const resolve of vacant) resolve();
     if (taken > 0) return;
     const emptied = whenEmpty;
     whenEmpty = [];
@@ -183,9 +177,6 @@ export function createPlaces(ordinary: number, onFree: () => void): Places {
       line.count += 1;
       above.below = node(above.appId, above);
       return above.below;
-    },
-    async vacancy() {
-      if (taken >= total) await new Promise<void>((resolve) => waiting.push(resolve));
     },
     taken: () => ofApp,
     somebodyHasShare: () => [...ofApp.values()].some((count) => count >= shareNow()),

@@ -45,8 +45,6 @@ export interface NewRun extends RunFacts {
   retryFailed?: boolean;
   /** What its action's settings have it wait for. */
   waitsFor?: RunWait | null;
-  /** false: nobody is woken for it once it is queued. */
-  wakes?: boolean;
   /** The run whose task token asked for this one: the chain of causes goes on. */
   causeRunId?: number | null;
   /** The run whose payload this one repeats. */

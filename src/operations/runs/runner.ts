@@ -198,7 +198,7 @@ export function createRunner(options: {
       return place;
     },
 
-    /** A run of the app was queued here: looks at the queue where it may have a place now, else when one is free. */
+    /** A run of the app was queued, here or by another process. Claims it now if the app has a free slot, else when one is free. */
     expectQueued(appId: number): void {
       behind = true;
       queuedMeanwhile = true;
@@ -215,16 +215,6 @@ export function createRunner(options: {
     settleOrphans: (): Promise<Settlement> => orphans.settle(),
 
     performs: (id: number): boolean => underWay.has(id),
-
-    /**
-     * Starts queued runs, each in its turn, while places are free; waits for the first such place. Resolves when no more can be had:
-     * what is left is looked at again whenever a run ends. To be called whenever runs were queued, and from time to time.
-     */
-    async takeQueued(): Promise<void> {
-      await places.vacancy();
-      // What is not begun here is found by the next look.
-      await takeTurns().catch(() => undefined);
-    },
 
     /**
      * Begins queued runs while places are free, whether or not anything woke this process for them. Answers how long the longest

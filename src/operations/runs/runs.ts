@@ -7,7 +7,7 @@ import type { Executor } from "../../data/database.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS, QUEUE_WOKEN_BY_RUNNER_MAX, QUEUE_WOKEN_MAX } from "../../limits.js";
+import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { type Caller, isPerson } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
 import { type Reference, referenceKey } from "../../rules/reference.js";
@@ -42,12 +42,6 @@ export interface RunRequest {
   gone?: (() => AbortSignal) | undefined;
 }
 
-/** How a run is written: in the transaction of `executor` where one is given; `wakes` false: nobody is woken for a queued one. */
-interface Acceptance {
-  executor?: Executor | undefined;
-  wakes?: boolean;
-}
-
 /** What was accepted: `run` is what starts at once; null where it is queued, or an earlier request wrote it. */
 interface AcceptedRun {
   id: number;
@@ -61,7 +55,7 @@ interface AcceptedRun {
  * else than a place, and is to be queued.
  * @throws what says that it may not run
  */
-type Accept = (holder: string | null, how?: Acceptance) => Promise<AcceptedRun | null>;
+type Accept = (holder: string | null, executor?: Executor) => Promise<AcceptedRun | null>;
 
 const skippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
@@ -122,7 +116,6 @@ export function createRuns(options: {
   setMaxListeners(0, stopping.signal);
   const entryOf = (runId: number, gone?: AbortSignal) =>
     entryOfRun({ logs, notifications }, runId, gone, stopping.signal);
-  const woken = concurrency > 0 ? QUEUE_WOKEN_BY_RUNNER_MAX : QUEUE_WOKEN_MAX;
 
   notifications.listen(CANCEL_CHANNEL, (notice) => {
     const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
@@ -147,12 +140,11 @@ export function createRuns(options: {
   }
 
   async function queueInTurn({ appId, payload }: Queued, accept: Accept): Promise<AcceptedRun> {
-    const place = await queueRoom.take(appId, Buffer.byteLength(payload), woken);
-    if (!place) {
+    if (!(await queueRoom.take(appId, Buffer.byteLength(payload)))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }
-    return traces.queue(async (executor) => (await accept(null, { executor, wakes: place.wakes }))!);
+    return traces.queue(async (executor) => (await accept(null, executor))!);
   }
 
   /** Has a run that was queued judged by its action's limit. @throws RUN_SKIPPED */
@@ -209,14 +201,10 @@ export function createRuns(options: {
   /** Of a run that is asked for by its action's name or id. */
   function acceptAsked(asked: AskedRun): Accept {
     const traceparent = traces.current();
-    return async (by, { executor, wakes = true } = {}) => {
-      const { id, repeated, skipped, target, secretsVersion } = await ledger.acceptTarget(
-        { ...asked, wakes },
-        by,
-        executor,
-      );
+    return async (by, executor) => {
+      const { id, repeated, skipped, target, secretsVersion } = await ledger.acceptTarget(asked, by, executor);
       const { id: actionId, waitsFor, ...code } = target;
-      if (id === null) return by === null ? acceptDebounced({ ...asked, actionId, wakes }, executor) : null;
+      if (id === null) return by === null ? acceptDebounced({ ...asked, actionId }, executor) : null;
       if (skipped) throw skippedError(id, skipped);
       if (repeated) return { id, run: null, isRepeated: true };
       if (by === null) return { id, run: null, waitsFor };
@@ -346,10 +334,10 @@ export function createRuns(options: {
     /** Starts a run that was found to be startable already. */
     async submit(run: NewRun): Promise<{ runId: number }> {
       const traceparent = traces.current();
-      const accept: Accept = async (by, { executor, wakes = true } = {}) => {
+      const accept: Accept = async (by, executor) => {
         const { waitsFor = null } = run;
         if (by !== null && waitsFor !== null) return null;
-        const { id, repeated } = await ledger.accept({ ...run, wakes }, by, executor);
+        const { id, repeated } = await ledger.accept(run, by, executor);
         if (by === null) return { id, run: null, waitsFor };
         const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
         return { id, run: repeated ? null : { ...facts, ...run, id } };
@@ -360,7 +348,7 @@ export function createRuns(options: {
     },
 
     settleOrphans: runner.settleOrphans,
-    takeQueued: runner.takeQueued,
+    expectQueued: runner.expectQueued,
     look: runner.look,
     places: runner.places,
     lookForAwaited: runner.lookForAwaited,

@@ -6,6 +6,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type ContendingRun, judgeRuns, type Verdict } from "../../rules/concurrency.js";
+import { QUEUED_CHANNEL } from "../records/queue-room.js";
 import type { Measures } from "../watch/measures.js";
 import { displacedEnding } from "./execution.js";
 import type { Ledger } from "./ledger.js";
@@ -61,9 +62,9 @@ const READ = `
 const ADMIT = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
-     WHERE id = ANY ($1::bigint[]) AND state = 'queued' AND waits_for = 'concurrency' RETURNING id, cause_run_id),
+     WHERE id = ANY ($1::bigint[]) AND state = 'queued' AND waits_for = 'concurrency' RETURNING id, app_id, cause_run_id),
   marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
-  SELECT count(*) AS count, svc_wake_all(array_agg(id)),
+  SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
          count(pg_notify('${AWAITED_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
     FROM admitted`;
 
@@ -85,8 +86,8 @@ const BECOME_QUIET = `
     UPDATE run SET waits_for = CASE WHEN concurrency IS NOT NULL THEN 'concurrency' END,
                    ready_at = CASE WHEN concurrency IS NULL THEN now() END
       FROM due WHERE run.id = due.run_id AND run.state = 'queued' AND run.waits_for = 'debounce'
-    RETURNING run.id, run.action_id, due.payload, concurrency)
-  SELECT count(*) AS count, svc_wake_all(array_agg(id) FILTER (WHERE concurrency IS NULL)),
+    RETURNING run.id, run.app_id, run.action_id, due.payload, concurrency)
+  SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FILTER (WHERE concurrency IS NULL),
          count(svc_count_run(id, action_id, payload, concurrency)) FILTER (WHERE concurrency IS NOT NULL)
     FROM freed`;
 

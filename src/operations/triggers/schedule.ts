@@ -6,6 +6,7 @@ import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js
 import { describeFrequency } from "../../rules/schedule-text.js";
 import { MISSED_COUNTED, nextTick, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
 import { localTime } from "../../rules/zone-clock.js";
+import { QUEUED_CHANNEL } from "../records/queue-room.js";
 import type { Measures, TickFateLabel } from "../watch/measures.js";
 
 /** Rows locked in one transaction. */
@@ -56,8 +57,8 @@ const WRITE_TICKS = `
            AS t (app_id, action_id, tick, tick_count, reason)
      -- Who writes a schedule's ticks has its row locked: nobody else writes the same one meanwhile.
      WHERE NOT EXISTS (SELECT FROM run WHERE run.action_id = t.action_id AND run.tick = t.tick)
-    RETURNING id, state, waits_for)
-  SELECT svc_wake_all(ARRAY(SELECT id FROM written WHERE state = 'queued' AND waits_for IS NULL ORDER BY id))`;
+    RETURNING app_id, state, waits_for)
+  SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM written WHERE state = 'queued' AND waits_for IS NULL`;
 
 const ADVANCE = `
   UPDATE schedule SET next_tick = t.next_tick

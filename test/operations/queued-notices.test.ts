@@ -1,0 +1,98 @@
+/** Notices by which runners learn of queued runs: one for each app that a statement queues runs of. */
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import pg from "pg";
+import type { DataSource } from "typeorm";
+import { rows } from "../../src/data/database.js";
+import { eventParameters, STORE_EVENTS } from "../../src/operations/records/log-event-statement.js";
+import { QUEUED_CHANNEL } from "../../src/operations/records/queue-room.js";
+import { acceptRun, acceptTarget } from "../../src/operations/runs/acceptance.js";
+import { createSchedule } from "../../src/operations/triggers/schedule.js";
+import { createMeasures } from "../../src/operations/watch/measures.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { publishDirectly } from "../harness/production-copies.js";
+
+const END = "end of the test";
+
+describe("a queued run", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+  let listener: pg.Client;
+  let received: string[] = [];
+  let ended = () => {};
+
+  before(async () => {
+    database = await connectedDatabase(2);
+    ({ db } = database);
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
+    listener = new pg.Client(database.url);
+    await listener.connect();
+    await listener.query(`LISTEN ${QUEUED_CHANNEL}`);
+    listener.on("notification", ({ payload }) => (payload === END ? ended() : received.push(payload!)));
+  });
+  after(async () => {
+    await listener.end();
+    await database.stop();
+  });
+
+  /** The notices of what `work` does, all of which come before the last one. */
+  async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
+    received = [];
+    await work();
+    const last = new Promise<void>((resolve) => (ended = resolve));
+    await db.query("SELECT pg_notify($1, $2)", [QUEUED_CHANNEL, END]);
+    await last;
+    return received;
+  }
+
+  const run = {
+    appId: 1,
+    copy: "production",
+    payload: "{}",
+    personId: null,
+    credentialId: null,
+    idempotencyKey: null,
+  } as const;
+
+  it("is announced with its app, and not before it can start", async () => {
+    const stored = { ...run, actionId: 1, trigger: "manual" } as const;
+    expect(await noticesOf(() => acceptRun(db, stored, null))).to.deep.equal(["1"]);
+    expect(await noticesOf(() => acceptRun(db, stored, randomUUID()))).to.deep.equal([]);
+    const concurrency = { limit: 1, policy: "queue", key: null } as const;
+    await publishDirectly(db, 2, [
+      { name: "n", triggers: [{ trigger: "manual" }] },
+      { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
+    ]);
+    const access = { granted: null, user: null, judge: async () => true };
+    const accept = (name: string, holder: string | null) =>
+      acceptTarget(db, { ...run, appId: 2, ref: { name }, trigger: "manual", needsApp: true, access }, holder);
+    expect(await noticesOf(() => accept("n", null))).to.deep.equal(["2"]);
+    expect(await noticesOf(() => accept("n", randomUUID()))).to.deep.equal([]);
+    expect(await noticesOf(() => accept("limited", null))).to.deep.equal([]);
+  });
+
+  it("of a tick is announced once it is written", async () => {
+    await publishDirectly(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
+    await db.query("UPDATE schedule SET next_tick = now()");
+    const schedule = createSchedule({ db, now: Date.now, defaultTimezone: "UTC", measures: createMeasures() });
+    expect(await noticesOf(schedule.claimDue)).to.deep.equal(["1"]);
+  });
+
+  it("of a log event is announced, once for each app however many runs it has", async () => {
+    for (const app of [1, 2])
+      await publishDirectly(db, app, [{ name: "l", triggers: [{ trigger: "log", where: { type: "t" } }] }]);
+    const event = (appId: number) => ({
+      ...{ appId, type: "t", head: `{"of":${appId}`, separator: null, claimed: null, userId: null, dataSourceId: null },
+      ...{ dataSourceEntryId: null, appNotificationId: null, sessionId: null, requestId: randomUUID(), runId: null },
+    });
+    const values = eventParameters([1, 2, 1, 2].map(event), { share: 100, waitingOf: () => 0 });
+    expect((await noticesOf(() => rows(db, STORE_EVENTS, values))).sort()).to.deep.equal(["1", "2"]);
+  });
+
+  it("of a process of the release before is announced for any app", async () => {
+    expect(await noticesOf(() => db.query("SELECT svc_wake(1)"))).to.deep.equal([""]);
+    expect(await noticesOf(() => db.query("SELECT svc_wake_all('{1,2}')"))).to.deep.equal([""]);
+    expect(await noticesOf(() => db.query("SELECT svc_wake_all('{}')"))).to.deep.equal([]);
+  });
+});
