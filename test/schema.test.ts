@@ -14,6 +14,7 @@ import {
   isObjectType,
 } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
+import { referencePages } from "../src/cli/reference/pages.js";
 import { contracts } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
@@ -111,6 +112,15 @@ describe("the committed contracts, which npm run schema writes", () => {
       expect(readFileSync(join(ROOT, "schema", name), "utf8")).to.equal(made[name]);
     });
   }
+
+  it("docs/reference has the pages that the code makes, which npm run reference writes", async () => {
+    for (const [name, content] of Object.entries(await referencePages(ROOT))) {
+      expect(
+        readFileSync(join(ROOT, "docs/reference", name), "utf8") === content,
+        `${name}: run npm run reference`,
+      ).to.equal(true);
+    }
+  });
 
   it("breaks no client of the released schema: what is replaced stays, deprecated with a reason", async () => {
     const released = buildSchema(readFileSync(join(ROOT, "schema/released.graphql"), "utf8"));

@@ -14,7 +14,8 @@ import { CliError, EXIT } from "./failure.js";
 import { Output } from "./output.js";
 import { type GlobalOptions, type Run, Session, type Surroundings } from "./session.js";
 
-function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
+/** The program with all its commands. @param onExit receives the exit code of a command that sets one */
+export function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
   const program = new Command("svc");
   program
     .description("Develops an app of Svc App Actions from a folder.")

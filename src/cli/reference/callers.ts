@@ -1,0 +1,43 @@
+/** Callers of each GraphQL field and REST route, read from the permission table and the resolvers that name its operations. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ACCESS, type Operation, type Standing } from "../../rules/access.js";
+
+const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS, name);
+
+/** Operations that the resolver of each field enters, by the field's name. @param root the checkout */
+export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
+  const found = new Map<string, readonly Operation[]>();
+  for (const file of globSync("src/api/graphql/*-resolver.ts", { cwd: root })) {
+    const methods = readFileSync(join(root, file), "utf8").split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
+    for (const method of methods.slice(1)) {
+      const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
+      const named = [...method.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
+      if (name !== undefined) found.set(name, [...new Set(named)]);
+    }
+  }
+  return found;
+}
+
+const PEOPLE: readonly Standing[] = ["reader", "operator", "editor", "admin", "owner"];
+
+function peopleOf(who: readonly Standing[]): string[] {
+  const roles = PEOPLE.filter((role) => who.includes(role));
+  // Higher roles can do whatever the lower ones can, except that readers and operators differ.
+  if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
+  return roles.slice(0, 1);
+}
+
+/** The callers of operations as one line; "" if the resolver names none. */
+export function callersOf(operations: readonly Operation[]): string {
+  const rules = operations.map((name) => ACCESS[name]);
+  const who = [...new Set(rules.flatMap((rule) => [...rule.who] as Standing[]))];
+  const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
+  const tokens = who.filter((one) => one === "task" || one === "viewer" || one === "live");
+  const api =
+    scopes.length > 0 ? [`token (${scopes.join(", ")})`] : who.includes("api") ? ["token without scopes"] : [];
+  const named = { task: "server action", viewer: "viewer page", live: "live page" };
+  const people = peopleOf(who);
+  const all = [...(people.length > 0 ? people : who.includes("administrator") ? ["administrator"] : [])];
+  return [...all, ...api, ...tokens.map((kind) => named[kind as keyof typeof named])].join(", ");
+}

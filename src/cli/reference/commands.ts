@@ -1,0 +1,33 @@
+/** Reference page of the command line `svc`, from the definitions of its commands. */
+import type { Command } from "commander";
+import { createProgram } from "../svc/program.js";
+import type { Surroundings } from "../svc/session.js";
+import { code, page, table } from "./tables.js";
+
+function usageOf(command: Command, before: string): string {
+  const words = command.registeredArguments.map((one) => {
+    const name = one.variadic ? `${one.name()}...` : one.name();
+    return one.required ? `<${name}>` : `[${name}]`;
+  });
+  return [`${before} ${command.name()}`, ...words].join(" ").trim();
+}
+
+const isGlobal = (flags: string): boolean => flags === "--json" || flags === "--yes";
+
+function rowsOf(command: Command, before: string): string[][] {
+  const here = `${before} ${command.name()}`.trim();
+  const options = command.options
+    .filter(({ flags }) => !isGlobal(flags))
+    .map(({ flags, description }) => `${code(flags)}: ${description}`);
+  const own =
+    command.commands.length > 0 ? [] : [[code(usageOf(command, before)), command.description(), options.join("; ")]];
+  return [...own, ...command.commands.flatMap((sub) => rowsOf(sub, here))];
+}
+
+export function commandsPage(): string {
+  // No command runs here: the surroundings are only used by commands that do.
+  const program = createProgram({} as Surroundings, () => undefined);
+  const lead =
+    "For developers who work from a folder. Tasks: [the command line](command-line.md). Every command also takes `--json` (prints one JSON document) and `--yes` (asks nothing). Commands of the service itself, such as `npm run backup`: [operating](../operate/operating.md#commands).";
+  return page("Commands of svc", lead, "the program", [table(["command", "does", "options"], rowsOf(program, ""))]);
+}

@@ -1,0 +1,97 @@
+/** Reference page of the errors: status, HTTP code, cause, what to do, and whether to retry. */
+import { STATUS, type Status } from "../../errors.js";
+import { code, page, table } from "./tables.js";
+
+type Retry = "no" | "yes" | "after a new read";
+
+const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
+  NAME_REQUIRED: ["Send `name`.", "no"],
+  NAME_EMPTY: ["Send a name that is not empty.", "no"],
+  NAME_TOO_LONG: ["Shorten the name.", "no"],
+  NAME_INVALID_CHARS: ["Use letters, digits, dashes and underscores.", "no"],
+  NAME_ALREADY_EXISTS: ["Choose another name, or change the existing resource.", "no"],
+  DESCRIPTION_INVALID: ["Send a string.", "no"],
+  DESCRIPTION_TOO_LONG: ["Shorten the description.", "no"],
+  CODE_REQUIRED: ["Send `code`.", "no"],
+  CODE_EMPTY: ["Send code that is not empty.", "no"],
+  CODE_VALIDATION_FAILED: ["Correct the code at the line that the error names.", "no"],
+  ENVIRONMENT_INVALID: ["Send `server`, `client` or `any`.", "no"],
+  FREQUENCY_INVALID: ["Send five cron fields, such as `0 9 * * 1-5`.", "no"],
+  FREQUENCY_TOO_FREQUENT: ["Choose an interval of at least two minutes.", "no"],
+  TIMEZONE_INVALID: ["Send an IANA name, such as `Europe/Berlin`.", "no"],
+  TRIGGERS_INVALID: ["Send an array of [triggers](triggers.md).", "no"],
+  TRIGGER_TYPE_INVALID: ["Use one of the five kinds of triggers.", "no"],
+  TRIGGER_NOT_ALLOWED: ["Move the field to where the error says, or change `environment`.", "no"],
+  DEPENDENCIES_INVALID: ["Send package names and https URLs.", "no"],
+  INTEGRATION_ORIGINS_INVALID: ["Send origins such as `https://api.example.com`, at most 20.", "no"],
+  DEPENDENCY_UNRESOLVED: [
+    "Correct the name or version. With HTTP 503 and `Retry-After` the registry did not answer: retry.",
+    "no",
+  ],
+  ACCESS_INVALID: ["Send `everyone`, `signedIn`, `editors` or a rule.", "no"],
+  ACTION_NOT_V3: ["Create a new action: the service runs no V2 actions.", "no"],
+  SETTINGS_INVALID: ["Correct the setting that the error names.", "no"],
+  PAYLOAD_INVALID: ["Send a JSON object.", "no"],
+  REQUEST_INVALID: ["Correct the field that the error names.", "no"],
+  PASSPHRASE_TOO_WEAK: ["Choose a longer passphrase.", "no"],
+  UNAUTHORIZED: ["Send a valid token, or sign in again.", "no"],
+  SIGN_IN_FAILED: ["Check e-mail address, passphrase or code.", "no"],
+  SIGNATURE_INVALID: ["Use the signing secret of the trigger.", "no"],
+  FORBIDDEN: ["Use a credential whose role or scopes permit the call.", "no"],
+  CANNOT_UPDATE_PRODUCTION: ["Change the draft and publish it.", "no"],
+  CANNOT_DELETE_PRODUCTION: ["Unpublish the draft.", "no"],
+  CANNOT_RESTORE_PRODUCTION: ["Restore the draft and publish it.", "no"],
+  CROSS_SITE_REQUEST: ["Call from a page of the service, or with a token.", "no"],
+  DATA_SOURCE_ACCESS_DENIED: ["Change the access rules, or sign the user in.", "no"],
+  ACTION_ACCESS_DENIED: ["Change the action's `access`, or sign the user in.", "no"],
+  ACTION_NOT_FOUND: ["Check the ID or name; only live actions exist for live pages.", "no"],
+  VERSION_NOT_FOUND: ["List the versions: the oldest are removed.", "no"],
+  APP_NOT_FOUND: ["Check the app's ID and the credential's app.", "no"],
+  FILE_NOT_FOUND: ["Check the ID.", "no"],
+  FOLDER_NOT_FOUND: ["Check the ID.", "no"],
+  RUN_NOT_FOUND: ["Check the ID: retention removes old runs.", "no"],
+  DATA_SOURCE_NOT_FOUND: ["Check the ID or name.", "no"],
+  ENTRY_NOT_FOUND: ["Check the ID, and whether access rules show the entry.", "no"],
+  NOTIFICATION_NOT_FOUND: ["Check the ID.", "no"],
+  NOT_FOUND: ["Check the URL.", "no"],
+  METHOD_NOT_ALLOWED: ["Use the method of the [route](rest-routes.md).", "no"],
+  ACTION_INACTIVE: ["Set `active` to true and publish.", "no"],
+  CLIENT_ACTION_NOT_RUNNABLE: ["Run it in a page, or set `environment` to `any`.", "no"],
+  APP_NOT_PUBLISHED: ["Publish the app.", "no"],
+  ACTION_NOT_PUBLISHED: ["Publish the action.", "no"],
+  ACTION_CHANGED: ["Apply the change to the `action` of the error.", "after a new read"],
+  RUN_SKIPPED: ["The action's concurrency limit dropped the run; set `policy` to `queue` to keep such runs.", "yes"],
+  RUN_NOT_CANCELLABLE: ["Nothing to do: the run has ended.", "no"],
+  ENTRY_ALREADY_EXISTS: ["Change the values of the `columns` of the error, or update the existing entry.", "no"],
+  MANIFEST_CHANGED: ["Read the manifest again and make a new plan.", "after a new read"],
+  DATA_SOURCE_NOT_EMPTY: ["Remove the entries first, or confirm the removal.", "no"],
+  ENTRY_CHANGED: ["Apply the change to the `entry` of the error.", "after a new read"],
+  RESOURCE_CHANGED: ["Apply the change to the `resource` of the error.", "after a new read"],
+  LAST_OWNER: ["Name another owner first.", "no"],
+  EMAIL_IN_USE: ["Use another address.", "no"],
+  MESSAGE_DECIDED: ["Nothing to do: the status of the message is final.", "no"],
+  LINK_EXPIRED: ["Ask for a new link.", "no"],
+  PAYLOAD_TOO_LARGE: ["Send less, or use an import or upload.", "no"],
+  RANGE_NOT_SATISFIABLE: ["Ask for a range within the file.", "no"],
+  RATE_LIMIT_EXCEEDED: ["Wait until `Retry-After`, or raise the [limit](limits.md).", "yes"],
+  EXECUTION_FAILED: ["Read the error and console of the run by its `runId`.", "no"],
+  PUBLISH_FAILED: ["Retry once; then read the log of the service.", "yes"],
+  RESTORE_FAILED: ["Retry once; then read the log of the service.", "yes"],
+  INTERNAL_ERROR: ["Retry with the same `Idempotency-Key`; then read the log of the service by `X-Request-Id`.", "yes"],
+  OVERLOADED: ["Wait until `Retry-After`, then retry with the same `Idempotency-Key`.", "yes"],
+};
+
+export function errorsPage(): string {
+  const rows = (Object.keys(STATUS) as Status[]).map((status) => {
+    const [advice, retry] = ADVICE[status];
+    return [code(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
+  });
+  const lead =
+    "For everyone who calls the service. Every failure carries `{status, error}`: in REST as the body, in GraphQL as `extensions.status` with `message`. Decide by `status`; `error` is text for people and more specific than the default below.";
+  const client =
+    "The client library adds `NETWORK_ERROR`: no answer came. Retry it with the same `Idempotency-Key`; the request may have been completed.";
+  return page("Errors", lead, "`src/errors.ts`", [
+    table(["status", "HTTP", "cause", "what to do", "retry"], rows),
+    client,
+  ]);
+}

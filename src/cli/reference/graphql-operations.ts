@@ -1,0 +1,66 @@
+/** Reference page of the GraphQL operations: arguments, result, callers and a document of each. */
+import {
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  isInputObjectType,
+  isObjectType,
+} from "graphql";
+import type { Operation } from "../../rules/access.js";
+import { callersOf } from "./callers.js";
+import { code, page, table } from "./tables.js";
+
+type Field = GraphQLField<unknown, unknown>;
+
+const signature = ({ name, args, type }: Field): string => {
+  const listed = args.map((one) => `${one.name}: ${one.type}`).join(", ");
+  return `${name}${listed === "" ? "" : `(${listed})`}: ${type}`;
+};
+
+function sectionOf(
+  title: string,
+  root: GraphQLObjectType | null | undefined,
+  byField: ReadonlyMap<string, readonly Operation[]>,
+): string {
+  const rows = Object.values(root?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const cells = rows.map((field) => [
+    code(signature(field)),
+    `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
+    callersOf(byField.get(field.name) ?? []) || "see the description",
+  ]);
+  return `## ${title}\n\n${table(["operation", "does", "callers"], cells)}`;
+}
+
+function typesOf(schema: GraphQLSchema): string {
+  const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
+  const shown = types.filter(
+    (type) => isInputObjectType(type) || (isObjectType(type) && !/^(?:Query|Mutation|Subscription)$/.test(type.name)),
+  );
+  const rows = shown
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map((type) => {
+      const fields = Object.values((type as GraphQLObjectType).getFields());
+      return [
+        code(type.name),
+        fields
+          .map(({ name, type: of }) => code(`${name}: ${getNamedType(of).name === String(of) ? of : String(of)}`))
+          .join(" "),
+      ];
+    });
+  return `## Types\n\n${table(["type", "fields"], rows)}`;
+}
+
+export function graphqlOperationsPage(
+  schema: GraphQLSchema,
+  byField: ReadonlyMap<string, readonly Operation[]>,
+): string {
+  const lead =
+    "For everyone who calls `/graphql`. How to send documents, and when a subscription ends: [the API](api.md#graphql-over-http). GraphiQL at `/graphql` shows the same with descriptions of every field.";
+  return page("GraphQL operations", lead, "the schema", [
+    sectionOf("Queries", schema.getQueryType(), byField),
+    sectionOf("Mutations", schema.getMutationType(), byField),
+    sectionOf("Subscriptions", schema.getSubscriptionType(), byField),
+    typesOf(schema),
+  ]);
+}

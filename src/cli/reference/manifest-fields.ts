@@ -1,0 +1,52 @@
+/** Reference page of the manifest's fields, from its schema. */
+import { manifestJsonSchema } from "../../rules/manifest.js";
+import { code, page, table } from "./tables.js";
+
+interface Schema {
+  type?: string | string[];
+  enum?: unknown[];
+  const?: unknown;
+  description?: string;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  anyOf?: Schema[];
+  required?: string[];
+}
+
+function typeOf(schema: Schema): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" or ");
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(" or ");
+  if (schema.items) return `array of ${typeOf(schema.items)}`;
+  return [schema.type ?? "any value"].flat().join(" or ");
+}
+
+/** The object that a schema describes, behind arrays and unions. */
+function objectIn(schema: Schema): Schema | null {
+  if (schema.properties) return schema;
+  return (
+    [schema.items ?? [], schema.anyOf ?? []]
+      .flat()
+      .map(objectIn)
+      .find((one) => one !== null) ?? null
+  );
+}
+
+function rowsOf(schema: Schema, path: string): string[][] {
+  const object = objectIn(schema);
+  return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
+    const own = path === "" ? name : `${path}.${name}`;
+    const isList = field.items !== undefined || field.anyOf?.some(({ items }) => items !== undefined);
+    const need = object!.required?.includes(name) ? "yes" : "";
+    return [[code(own), typeOf(field), need, field.description ?? ""], ...rowsOf(field, isList ? `${own}[]` : own)];
+  });
+}
+
+export function manifestFieldsPage(): string {
+  const schema = manifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
+  const lead =
+    "For authors and tools that write a manifest. Tasks: [keep an app's definitions as one document](manifest.md). `/schemas/manifest.json` is the same as a JSON Schema.";
+  return page("Fields of the manifest", lead, "its schema", [
+    table(["field", "type", "required", "meaning"], rowsOf(schema, "")),
+  ]);
+}

@@ -1,0 +1,25 @@
+/** Reference page of the metrics at `/metrics`, read from the places that define them. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { code, page, table } from "./tables.js";
+
+const DEFINITION = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
+const KIND = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
+
+export function metricsPage(root: string): string {
+  const texts = globSync("src/{api,operations,engine}/**/*.ts", { cwd: root }).map((file) =>
+    readFileSync(join(root, file), "utf8"),
+  );
+  const kinds = new Map(
+    texts.flatMap((text) => [...text.matchAll(KIND)].map(([, kind, name]) => [name!, kind!.toLowerCase()] as const)),
+  );
+  const helps = new Map(
+    texts.flatMap((text) => [...text.matchAll(DEFINITION)].map(([, name, help]) => [name!, help!] as const)),
+  );
+  const rows = [...helps]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, help]) => [code(name), kinds.get(name) ?? "gauge", help]);
+  const lead =
+    "For operators. `GET /metrics` of each process shows these in Prometheus' format, with the usual `process_*` and `nodejs_*` metrics. Alerting rules, the dashboard and the scrape configuration: [watching](../operate/watching.md).";
+  return page("Metrics", lead, "the code", [table(["metric", "kind", "meaning"], rows)]);
+}

@@ -1,0 +1,32 @@
+/** The generated pages of docs/reference, as the code makes them now. Writes nothing. */
+import { createSchema, type Resolvers } from "../../api/graphql/schema.js";
+import { operationsByField } from "./callers.js";
+import { commandsPage } from "./commands.js";
+import { errorsPage } from "./errors.js";
+import { eventsPage } from "./events.js";
+import { graphqlOperationsPage } from "./graphql-operations.js";
+import { limitsPage } from "./limits.js";
+import { manifestFieldsPage } from "./manifest-fields.js";
+import { metricsPage } from "./metrics.js";
+import { restRoutesPage } from "./rest-routes.js";
+import { svcCallsPage } from "./svc-calls.js";
+import { variablesPage } from "./variables.js";
+
+/** Content of each page by its file name in docs/reference. @param root the checkout, whose source is read */
+export async function referencePages(root: string): Promise<Record<string, string>> {
+  // Types and arguments are the classes' own; no resolver is called.
+  const schema = await createSchema({} as Resolvers);
+  const byField = operationsByField(root);
+  return {
+    "rest-routes.md": await restRoutesPage(schema, byField),
+    "graphql-operations.md": graphqlOperationsPage(schema, byField),
+    "svc-calls.md": svcCallsPage(root),
+    "errors.md": errorsPage(),
+    "limits.md": limitsPage(root),
+    "variables.md": variablesPage(root),
+    "events.md": eventsPage(root),
+    "metrics.md": metricsPage(root),
+    "manifest-fields.md": manifestFieldsPage(),
+    "commands.md": commandsPage(),
+  };
+}

@@ -1,0 +1,155 @@
+/** Reference page of the REST routes, made from the OpenAPI document: caller, request and response of each. */
+import type { GraphQLSchema } from "graphql";
+import { openapiDocument } from "../../api/openapi/document.js";
+import { ROUTES } from "../../api/rest/routes.js";
+import type { Operation } from "../../rules/access.js";
+import { callersOf } from "./callers.js";
+import { code, page } from "./tables.js";
+
+interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  const?: unknown;
+  enum?: unknown[];
+  format?: string;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  allOf?: Schema[];
+}
+
+interface RestOperation {
+  operationId: string;
+  tags: string[];
+  summary?: string;
+  security?: unknown;
+  parameters?: { name: string; in: string }[];
+  requestBody?: { content: Record<string, { schema: Schema }> };
+  responses: Record<string, { content?: Record<string, { schema: Schema }> }>;
+}
+
+interface Document {
+  paths: Record<string, Record<string, RestOperation>>;
+  components: { schemas: Record<string, Schema> };
+}
+
+const BASE = "http://127.0.0.1:4000";
+/** Fields that one object of an example shows; a named type links to the GraphQL reference for the rest. */
+const FIELDS_SHOWN = 8;
+const DEPTH_SHOWN = 2;
+
+/** Routes whose resolver has no GraphQL description. */
+const SUMMARIES: Record<string, string> = {
+  "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
+  "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor on a listed origin.",
+  "POST /v1/auth/invitations/accept": "Accepts an invitation by its link.",
+  "POST /v1/auth/setup": "Creates the first administrator by the setup link.",
+  "POST /v1/auth/sign-in": "Signs a person in with e-mail and passphrase.",
+  "POST /v1/auth/sign-out": "Ends the session.",
+  "PUT /v1/auth/account": "Changes the person's name, e-mail or passphrase.",
+  "POST /v1/auth/reset": "Sends a link that resets the passphrase.",
+  "POST /v1/auth/reset/confirm": "Sets a new passphrase by the reset link.",
+  "GET /v1/auth/providers": "Lists the OpenID providers at which people sign in.",
+  "POST /v1/auth/passkeys/authentication-options": "Returns the options for a sign-in by passkey.",
+  "POST /v1/auth/passkeys/sign-in": "Signs a person in by passkey.",
+  "POST /v1/auth/passkeys/registration-options": "Returns the options for a new passkey.",
+  "POST /v1/auth/passkeys": "Registers a passkey.",
+  "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
+  "POST /v1/apps/{appId}/data-sources/{ds}/query": "Returns entries by a query in the body.",
+  "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
+  "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks one.",
+  "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
+  "GET /v1/apps/{appId}/media/files": "Lists the files of the app.",
+  "PUT /v1/apps/{appId}/media/files/{id}": "Renames or moves a file.",
+  "GET /v1/apps/{appId}/media/files/{id}/accessRules": "Returns the access rules of a file.",
+  "PUT /v1/apps/{appId}/media/files/{id}/accessRules": "Replaces the access rules of a file.",
+  "GET /v1/apps/{appId}/media/folders/{id}/accessRules": "Returns the access rules of a folder.",
+  "PUT /v1/apps/{appId}/media/folders/{id}/accessRules": "Replaces the access rules of a folder.",
+  "POST /v1/apps/{appId}/ai/completions": "Calls a language model.",
+  "POST /v1/apps/{appId}/ai/embeddings": "Computes embeddings.",
+  "POST /v1/apps/{appId}/ai/image": "Generates an image.",
+  "POST /v1/apps/{appId}/ai/transcribe": "Transcribes speech.",
+};
+
+const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
+
+/** A value of the schema's shape, for readers. */
+function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum) return schema.enum[0];
+  const choice = (schema.anyOf ?? schema.oneOf ?? schema.allOf)?.find(({ type }) => type !== "null");
+  if (choice) return exampleOf(choice, document, depth);
+  if (schema.$ref !== undefined)
+    return exampleOf(document.components.schemas[schema.$ref.split("/").at(-1)!] ?? {}, document, depth);
+  const type = [schema.type ?? (schema.properties ? "object" : [])].flat()[0];
+  if (type === "array") return depth > DEPTH_SHOWN ? [] : [exampleOf(schema.items ?? {}, document, depth + 1)];
+  if (type === "object") return depth > DEPTH_SHOWN ? {} : objectOf(schema, document, depth);
+  if (schema.format === "date-time") return "2026-11-21T12:00:00.000Z";
+  return SCALARS[type ?? ""] ?? {};
+}
+
+function objectOf({ properties = {} }: Schema, document: Document, depth: number): object {
+  const names = Object.keys(properties);
+  const shown = names.slice(0, FIELDS_SHOWN).map((name) => [name, exampleOf(properties[name]!, document, depth + 1)]);
+  return Object.fromEntries(names.length > FIELDS_SHOWN ? [...shown, ["…", "…"]] : shown);
+}
+
+const jsonOf = (schema: Schema, document: Document): string =>
+  JSON.stringify(exampleOf(schema, document)).replaceAll('"…":"…"', "…");
+
+const schemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
+  Object.values(content ?? {})[0]?.schema ?? null;
+
+interface Row {
+  method: string;
+  path: string;
+  operation: RestOperation;
+}
+
+function routeText({ method, path, operation }: Row, document: Document, callers: string): string {
+  const summary = operation.summary ?? SUMMARIES[`${method} ${path}`] ?? "";
+  const body = schemaOf(operation.requestBody?.content);
+  const [status = "200", answer] = Object.entries(operation.responses)[0] ?? [];
+  const query = (operation.parameters ?? []).filter((one) => one.in === "query").map(({ name }) => code(name));
+  const answered = schemaOf(answer?.content);
+  const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
+  const request = `${method} ${BASE}${address}${body ? `\n${jsonOf(body, document)}` : ""}`;
+  const notes = [`${summary} Callers: ${callers}.`, ...(query.length > 0 ? [`Query: ${query.join(", ")}.`] : [])];
+  const shown = `${request}\n\n${status}${answered ? ` ${jsonOf(answered, document)}` : ""}`;
+  return `### ${method} ${path}\n\n${notes.join(" ")}\n\n\`\`\`text\n${shown}\n\`\`\``;
+}
+
+/** Callers of a route: by its resolver's operations, or anonymous ones. */
+function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly Operation[]>): string {
+  const name = operation.operationId;
+  const fields = [...byField.keys()].filter(
+    (field) => name.startsWith(field) && /^(?:By[A-Z]|\d|$)/.test(name.slice(field.length)),
+  );
+  const [field] = fields.sort((a, b) => b.length - a.length);
+  const callers = callersOf(byField.get(field ?? "") ?? []);
+  const open = operation.security === undefined ? [] : ["others as access rules permit"];
+  return [
+    ...(callers === "" ? [] : [callers]),
+    ...(callers === "" && open.length === 0 ? ["a signed-in person"] : open),
+  ].join("; ");
+}
+
+export async function restRoutesPage(
+  schema: GraphQLSchema,
+  byField: ReadonlyMap<string, readonly Operation[]>,
+): Promise<string> {
+  const document = (await openapiDocument(schema, ROUTES, BASE)) as Document;
+  const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): Row => ({ method: method.toUpperCase(), path, operation })),
+  );
+  const tagOf = ({ path, operation }: Row) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
+  const tags = [...new Set(rows.map(tagOf))].sort();
+  const lead =
+    "For everyone who calls the service over HTTP. Credentials, errors, limits and conditional requests: [the API](api.md). Examples show the shape of a body; a `…` stands for further fields, which [the GraphQL types](graphql-operations.md) list.";
+  const sections = tags.map((tag) => {
+    const own = rows.filter((row) => tagOf(row) === tag);
+    return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
+  });
+  return page("REST routes", lead, "the route table and `/v1/openapi.json`", sections);
+}

@@ -1,0 +1,54 @@
+/** Reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { membersOf } from "./declarations.js";
+import { NAMESPACES, type Namespace } from "./svc-examples.js";
+import { code, page, table } from "./tables.js";
+
+/** Statuses that every call to the service can reject with. */
+const EVERYWHERE =
+  "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
+
+/** The action's code of an example. */
+export const actionOf = (example: string): string =>
+  `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
+
+function exampleText({ example, package: name }: Namespace): string[] {
+  if (example === null) return [];
+  const needs = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
+  return [
+    `An action${needs}:`,
+    `\`\`\`js\n${actionOf(example.code)}\n\`\`\``,
+    `Result: \`${JSON.stringify(example.result)}\``,
+  ];
+}
+
+function sectionOf(namespace: Namespace, sources: readonly string[]): string {
+  const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
+  const members = membersOf(sources, type).filter(({ signature }) =>
+    /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature),
+  );
+  const rows = members.map(({ signature, comment }) => [code(`${path}.${signature}`), comment]);
+  const statuses = errors.length === 0 ? "" : `Errors beside the common ones: ${errors.map(code).join(", ")}. `;
+  return [
+    `## ${path}`,
+    `${about} ${name === null ? "Needs no package." : `Package \`${name}\`.`} Tasks: ${seeAlso}.`,
+    table(["call", ""], rows),
+    `${statuses}${otherErrors ?? ""}`.trim(),
+    ...exampleText(namespace),
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+export function svcCallsPage(root: string): string {
+  const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
+  const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
+  const lead = `For authors of actions and pages. All calls return promises unless their type says otherwise. A call to the service rejects with an \`Error\` that has \`status\` and \`error\`: any call can have ${EVERYWHERE}; [errors](errors.md) says what to do. Types named here are in \`/client/svc.d.ts\`.`;
+  return page(
+    "Calls of Svc",
+    lead,
+    "the declarations of the client library",
+    NAMESPACES.map((one) => sectionOf(one, sources)),
+  );
+}

@@ -1,0 +1,51 @@
+/** Reference page of the variables that compose and Helm take; those of the service itself have their table on the page for operators. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { code, page, table } from "./tables.js";
+
+const COMPOSE: Record<string, string> = {
+  POSTGRES_PASSWORD: "Password of the database in the compose file.",
+  SETTINGS_KEY: "Key that encrypts settings: 32 bytes in base64. The same for all processes.",
+  PUBLIC_URL: "Address that browsers use.",
+  TRUST_PROXY: "Proxies before the service whose `X-Forwarded-For` is believed.",
+  RUNNER_PUBLIC_URL: "Address at which runners reach the API.",
+};
+
+function composeRows(root: string): string[][] {
+  const text = readFileSync(join(root, "compose.yaml"), "utf8");
+  const found = new Map(
+    [...text.matchAll(/\$\{([A-Z_]+)(:[-?])([^${}]*)\}/g)].map(([, name, mark, rest]) => [
+      name!,
+      mark === ":?" ? "required" : rest! || "unset",
+    ]),
+  );
+  return [...found].map(([name, initial]) => [code(name), initial, COMPOSE[name] ?? ""]);
+}
+
+/** Keys of the chart's values with their defaults, by their paths. */
+function helmRows(root: string): string[][] {
+  const rows: string[][] = [];
+  const path: string[] = [];
+  for (const line of readFileSync(join(root, "deploy/helm/svc-app-actions/values.yaml"), "utf8").split("\n")) {
+    const [, space, name, value] = /^( *)(\w+):(?: (.*))?$/.exec(line) ?? [];
+    if (space === undefined) continue;
+    path.splice(space.length / 2, path.length, name!);
+    if (value !== undefined && value !== "") rows.push([code(path.join(".")), code(value)]);
+  }
+  return rows;
+}
+
+export function variablesPage(root: string): string {
+  const lead =
+    "For operators. **The variables of the service, with default and meaning, are in one table: [configuration](../operate/operating.md#configuration).** This page has what compose and Helm add.";
+  return page("Environment variables", lead, "`compose.yaml` and the chart's `values.yaml`", [
+    "## compose.yaml",
+    "Set these in the shell or in `.env` beside `compose.yaml`. Tasks: [containers](../operate/containers.md).",
+    table(["variable", "default", "meaning"], composeRows(root)),
+    "## Helm chart",
+    "Each key under `environment` is a variable of the service.",
+    table(["value", "default"], helmRows(root)),
+    "## Object storage",
+    "With `MEDIA_URL` the AWS client reads its usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or the role of the machine.",
+  ]);
+}
