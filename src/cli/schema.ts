@@ -1,4 +1,4 @@
-/** `npm run schema`: writes the committed contracts in `schema/` anew, from the code and an empty database of its own. */
+/** `npm run schema`: writes the committed contracts in `schema/` and the pages of docs/reference, from the code and an empty database of its own. */
 import "reflect-metadata";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { migrate, openDatabase } from "../data/database.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { runCommand } from "./command.js";
+import { writeReference } from "./reference/pages.js";
 import { contracts } from "./schema/contracts.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -24,6 +25,7 @@ await runCommand(async () => {
     mkdirSync(join(ROOT, "schema"), { recursive: true });
     for (const [name, content] of Object.entries(files)) writeFileSync(join(ROOT, "schema", name), content);
     process.stdout.write(`wrote ${Object.keys(files).join(", ")} to schema/\n`);
+    process.stdout.write(await writeReference(ROOT));
   } finally {
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });

@@ -1,4 +1,6 @@
-/** The generated pages of docs/reference, as the code makes them now. Writes nothing. */
+/** The generated pages of docs/reference, as the code makes them now. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createSchema, type Resolvers } from "../../api/graphql/schema.js";
 import { operationsByField } from "./callers.js";
 import { commandsPage } from "./commands.js";
@@ -29,4 +31,11 @@ export async function referencePages(root: string): Promise<Record<string, strin
     "manifest-fields.md": manifestFieldsPage(),
     "commands.md": commandsPage(),
   };
+}
+
+/** Writes the pages. Returns a line that names them. @param root the checkout */
+export async function writeReference(root: string): Promise<string> {
+  const pages = await referencePages(root);
+  for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);
+  return `wrote ${Object.keys(pages).join(", ")} to docs/reference/\n`;
 }
