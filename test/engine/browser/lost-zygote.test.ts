@@ -3,16 +3,8 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { signal } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
-import { groupMembers, hangingRun, procFile } from "./process-group.js";
+import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.js";
 import { resultOf, testBrowsers } from "./support.js";
-
-/** The zygote whose children are the renderers, and its parent in the namespace of the browser. */
-function zygotesOf(group: number): number[] {
-  return groupMembers(group).filter((pid) => {
-    const command = procFile(pid, "cmdline");
-    return command.includes("--type=zygote") && !command.includes("--no-zygote-sandbox");
-  });
-}
 
 describe("a browser whose zygote process is killed", function () {
   this.timeout(60_000);

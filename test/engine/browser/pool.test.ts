@@ -7,10 +7,31 @@ import { Pool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { until } from "../../harness/until.js";
+import { zygotesOf } from "./process-group.js";
 import { runOf } from "./support.js";
 
 const { origin } = runOf("");
 const SLOT = { key: "key", origin, mode: "isolate" } as const;
+
+describe("a pool whose browser starts no renderer", () => {
+  let chromium: Chromium;
+  before(async () => {
+    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+  });
+  after(() => chromium.stop());
+
+  it("counts a page that is being opened, so that the browser is replaced before the page's own limit", async () => {
+    for (const pid of zygotesOf(chromium.pid!)) process.kill(pid, "SIGSTOP");
+    const openings = { enter: async () => () => undefined };
+    const pool = new Pool({ chromium, blame: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
+    const filled = pool.fill();
+    await until(pool.hasPages);
+    await chromium.stop();
+    await filled;
+    expect(pool.kept().spare).to.equal(0);
+    expect(pool.hasPages()).to.equal(false);
+  });
+});
 
 describe("a page that comes back from a run", () => {
   let chromium: Chromium;

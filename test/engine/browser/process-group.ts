@@ -31,6 +31,14 @@ export function procFile(pid: number, what: "cmdline" | "statm"): string {
   }
 }
 
+/** The zygote whose children are the renderers, and its parent in the namespace of the browser. */
+export function zygotesOf(group: number): number[] {
+  return groupMembers(group).filter((pid) => {
+    const command = procFile(pid, "cmdline");
+    return command.includes("--type=zygote") && !command.includes("--no-zygote-sandbox");
+  });
+}
+
 export const renderersOf = (group: number) =>
   groupMembers(group).filter((pid) => procFile(pid, "cmdline").includes("--type=renderer"));
 

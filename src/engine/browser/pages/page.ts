@@ -55,6 +55,7 @@ export class Page {
   private endedAt = Number.NEGATIVE_INFINITY;
   private isHurried = false;
   private unlisten: () => void = () => {};
+  private onTarget: (page: Page) => void = () => {};
   targetId = "";
 
   private constructor(
@@ -64,11 +65,18 @@ export class Page {
   ) {}
 
   /**
-   * A new context with an empty page. `blame`: what a crash of it that is reported now comes from, where that is known.
+   * A new context with an empty page. `blame`: cause of a crash that is reported now, if it is known. `onTarget` receives the page as soon
+   * as it has a target, which is before its renderer answers.
    * @throws when the browser does not make one in time
    */
-  static async open(connection: Connection, lane: Lane | null, blame: () => Loss | null): Promise<Page> {
+  static async open(
+    connection: Connection,
+    lane: Lane | null,
+    blame: () => Loss | null,
+    onTarget: (page: Page) => void = () => {},
+  ): Promise<Page> {
     const page = new Page(connection, lane, blame);
+    page.onTarget = onTarget;
     const made = page.make().catch(() => false);
     if (await page.within(OPEN_TIMEOUT_MS, () => made)) return page;
     runInBackground(page.discard());
@@ -86,6 +94,7 @@ export class Page {
     this.contextId = context.browserContextId;
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     this.targetId = targetId;
+    if (this.usable) this.onTarget(this);
     if (this.crashedEarly.has(targetId)) this.lose("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
     this.listen();

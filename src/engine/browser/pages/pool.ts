@@ -187,7 +187,7 @@ export class Pool {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
 
-  /** True while a page is open whose renderer has not crashed. */
+  /** True while a page is open, or being opened, whose renderer has not crashed. */
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.usable && !page.crashed);
 
   /** Resolves when the contexts made ahead are there. */
@@ -212,10 +212,20 @@ export class Pool {
 
   private async open(): Promise<Page> {
     const { chromium, blame, openLane } = this.options;
-    const page = await Page.open(chromium.connection, openLane === null ? null : await openLane(), blame);
-    this.pages.add(page);
-    if (!chromium.alive()) page.lose("browser");
-    return page;
+    const lane = openLane === null ? null : await openLane();
+    let opening: Page | null = null;
+    const add = (page: Page) => {
+      opening = page;
+      this.pages.add(page);
+    };
+    try {
+      const page = await Page.open(chromium.connection, lane, blame, add);
+      if (!chromium.alive()) page.lose("browser");
+      return page;
+    } catch (error) {
+      if (opening !== null) this.pages.delete(opening);
+      throw error;
+    }
   }
 
   private discard(page: Page): void {

@@ -14,23 +14,24 @@ const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
  * The zygote is the init process of its renderers' namespace: the kernel ends them with it, and the browser reports no crash of their pages.
- * A browser without any renderer in two looks has lost them all.
+ * A browser with pages but without any renderer for this long has lost its zygote.
  */
-const LOOK_EVERY_MS = 750;
-const LOOKS = 2;
+const WITHOUT_RENDERER_MAX_MS = 1_500;
+const LOOK_EVERY_MS = 250;
 
 export interface LaunchWatch {
   stop(): void;
 }
 
-/** `hasPages`: some page is open and has not crashed. `onBroken`: called once, before the browser is ended. */
+/** `hasPages`: some page is open, or being opened, and has not crashed. `onBroken`: called once, before the browser is ended. */
 export function watchLaunches(
   { connection, stop }: Chromium,
   hasPages: () => boolean,
   onBroken: () => void,
 ): LaunchWatch {
   let failures: number[] = [];
-  let looksWithout = 0;
+  /** Time of the last look that found a renderer, or no page that needs one. */
+  let intactAt = performance.now();
   let isLooking = false;
   let isOver = false;
 
@@ -53,9 +54,9 @@ export function watchLaunches(
     isLooking = true;
     try {
       const processes = await askProcesses(connection, 0);
-      // Asked after the answer: a page that has closed meanwhile needs no renderer.
-      looksWithout = hasPages() && !processes.some(({ renderer }) => renderer) ? looksWithout + 1 : 0;
-      if (looksWithout >= LOOKS) replace();
+      // After the answer: a page that has closed meanwhile needs no renderer.
+      if (!hasPages() || processes.some(({ renderer }) => renderer)) intactAt = performance.now();
+      else if (performance.now() - intactAt > WITHOUT_RENDERER_MAX_MS) replace();
     } catch {
       // The browser is about to end.
     } finally {
