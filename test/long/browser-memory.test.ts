@@ -36,6 +36,9 @@ function ownMegabytes(group: number): number {
 const SINKS: Record<string, string> = {
   blobs:
     "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
+  // Slow enough for the collector, so that the page itself stays small: 12,000 blobs of 240 KB, which stay in the browser's memory.
+  "small blobs": `const kept = [];
+    for (let i = 0; i < 12_000; i += 1) { kept.push(new Blob([new Uint8Array(240_000).fill(i)])); if (i % 4 === 0) await wait(5) }`,
   "blobs of a worker": `new Worker(URL.createObjectURL(new Blob(["const kept = []; setInterval(() => kept.push(new Blob([new Uint8Array(1e7).fill(1)])), 2)"])));
     await wait(60_000);`,
   caches: `const cache = await caches.open("x");
