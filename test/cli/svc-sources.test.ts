@@ -115,7 +115,7 @@ export async function execute() {
       [
         action,
         `${CONFIG}export async function execute() {\n  return 1 +;\n}\n`,
-        /action\.ts, line 6, column 13|action\.ts:6:13/,
+        /actions\/hello\/action\.ts:6:13: /,
       ],
       [
         action,

@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -80,7 +81,10 @@ export class Project {
     const path = this.#path(...parts);
     if (existsSync(path) && readFileSync(path, "utf8") === text) return;
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
+    // A process that ends here leaves the file whole.
+    const temporary = `${path}.${process.pid}.tmp`;
+    writeFileSync(temporary, text);
+    renameSync(temporary, path);
   }
 
   base(): BaseState | null {

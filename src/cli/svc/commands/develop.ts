@@ -38,7 +38,7 @@ export function addDevelop(program: Command, run: Run): void {
     .action(() =>
       run(async (session) => {
         session.output.note(`Watching ${session.target.root}; end with Ctrl C`);
-        await onChanges(session, () => push(session, {}));
+        await onChanges(session, () => push(session, {}, async () => undefined));
       }),
     );
   program

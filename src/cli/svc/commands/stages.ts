@@ -2,9 +2,65 @@
 import type { Command } from "commander";
 import { checkedApp } from "../config.js";
 import { wrongUse } from "../failure.js";
-import type { Run } from "../session.js";
+import type { Run, Session } from "../session.js";
 
 const APP = "/v1/apps/:app";
+
+/** As the service answers them. */
+interface Stage {
+  appId: number;
+  name: string | null;
+  appName: string;
+  expiresAt: string | null;
+}
+
+interface Promotion {
+  id: number;
+  fromAppId: number | null;
+  rolledBackTo: number | null;
+  createdAt: string;
+}
+
+const CHANGES = ["created", "changed", "removed"] as const;
+type Plan = Record<(typeof CHANGES)[number], { kind: string; name: string }[]>;
+
+function printPlan({ output }: Session, plan: Plan): void {
+  for (const change of CHANGES)
+    for (const { kind, name } of plan[change]) output.line(`${change.padEnd(8)} ${kind} ${name}`);
+}
+
+function addPromotions(stage: Command, run: Run): void {
+  stage
+    .command("promotions")
+    .description("list what was promoted to this app, newest first")
+    .action(() =>
+      run(async ({ client, output }) => {
+        const { body } = await client.request("GET", `${APP}/promotions`);
+        output.table(
+          body.promotions.map(({ id, createdAt, fromAppId, rolledBackTo }: Promotion) => [
+            String(id),
+            createdAt,
+            rolledBackTo === null ? `from app ${fromAppId}` : `back to ${rolledBackTo}`,
+          ]),
+        );
+        output.json(body);
+      }),
+    );
+  stage
+    .command("rollback")
+    .argument("<promotion>", "ID of a promotion; the newest is undone, an earlier one is restored")
+    .description("restore the definitions that a promotion left, whole or not at all")
+    .action((promotion: string) =>
+      run(async (session) => {
+        if (!/^[1-9]\d{0,14}$/.test(promotion)) throw wrongUse("the promotion must be an ID, a positive integer");
+        await session.confirm(`Roll app ${session.target.app} back by promotion ${promotion}?`);
+        const { body } = await session.client.request("POST", `${APP}/promotions/${promotion}/rollback`);
+        printPlan(session, body.promotion.plan);
+        session.output.line("Rolled back", "green");
+        session.output.json(body);
+      }),
+    );
+}
 
 export function addStages(program: Command, run: Run): void {
   const stage = program.command("stage").description("stages of the app");
@@ -15,7 +71,11 @@ export function addStages(program: Command, run: Run): void {
       run(async ({ client, output }) => {
         const { body } = await client.request("GET", `${APP}/stages`);
         output.table(
-          body.stages.map((one: Record<string, unknown>) => [String(one["id"]), String(one["stage"] ?? one["name"])]),
+          body.stages.map(({ appId, name, appName, expiresAt }: Stage) => [
+            String(appId),
+            name ?? `(${appName})`,
+            expiresAt ?? "",
+          ]),
         );
         output.json(body);
       }),
@@ -35,6 +95,7 @@ export function addStages(program: Command, run: Run): void {
         output.json(made);
       }),
     );
+  addPromotions(stage, run);
   program
     .command("promote")
     .requiredOption("--from <app>", "ID of the app whose definitions this app gets")
@@ -45,9 +106,7 @@ export function addStages(program: Command, run: Run): void {
         const { client, output } = session;
         const body = { fromAppId: checkedApp(from, "--from") };
         const planned = await client.request("POST", `${APP}/promotions`, { body, query: { plan: true } });
-        for (const change of ["created", "changed", "removed"]) {
-          for (const { kind, name } of planned.body.plan[change]) output.line(`${change.padEnd(8)} ${kind} ${name}`);
-        }
+        printPlan(session, planned.body.plan);
         if (plan) return output.json(planned.body);
         await session.confirm(`Promote app ${from} to app ${client.target.app}?`);
         const { body: done } = await client.request("POST", `${APP}/promotions`, { body });

@@ -53,9 +53,15 @@ function conflict(session: Session, since: readonly Difference[], what: string):
   });
 }
 
-interface PushOptions {
+export interface PushOptions {
   prune?: boolean;
   force?: boolean;
+}
+
+/** True if the folder has the item as the server has it, for example after a push whose answer was lost. */
+function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
+  const toPush = new Set(differences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
+  return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
 }
 
 /** The tag that the server must still have. @throws CliError with the difference if it was changed since the last pull or push */
@@ -69,7 +75,7 @@ function tagToPush(
   if (base?.tag === server.tag || force) return server.tag;
   const since = differences(base?.manifest ?? EMPTY, server.manifest, true);
   if (base) {
-    if (since.length === 0) return server.tag;
+    if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw conflict(session, since, "the server was changed since the last pull");
   }
   // A first push: only what both sides have, and differs, would be overwritten unseen.
@@ -91,7 +97,12 @@ function printPlan({ output }: Session, plan: Plan): number {
   return rows.length;
 }
 
-export async function push(session: Session, { prune = false, force = false }: PushOptions): Promise<void> {
+/** @param confirm asks a person before anything is written */
+export async function push(
+  session: Session,
+  { prune = false, force = false }: PushOptions,
+  confirm: () => Promise<void> = () => session.confirm("Push these drafts?"),
+): Promise<void> {
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServer(session);
@@ -103,7 +114,7 @@ export async function push(session: Session, { prune = false, force = false }: P
       project.saveBase(server);
       session.output.line("The server has everything already");
     } else {
-      await session.confirm("Push these drafts?");
+      await confirm();
       await putManifest(session, local, tag, query);
       project.saveBase(await readServer(session));
       session.output.line("Pushed", "green");

@@ -1,0 +1,203 @@
+/** Commands of `svc` that run until they are ended, or that are killed in the middle: dev, test --watch, logs --follow, push; stages and data. */
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
+import { until } from "../harness/until.js";
+
+const ACTION = "actions/hello/action.ts";
+
+describe("Processes of the command line", () => {
+  let service: TestService;
+  const projects = createSvcProjects(() => service);
+  const { json, svc, start, newProject } = projects;
+
+  before(async () => {
+    service = await startTestService();
+  });
+  after(async () => {
+    await projects.cleanUp();
+    await service?.stop();
+  });
+
+  const manifestOf = async (app: number) => (await service.rest("GET", `/v1/apps/${app}/manifest`)).body;
+  const actionOf = async (app: number, name: string) =>
+    (await manifestOf(app)).actions.find((one: { name: string }) => one.name === name);
+  const read = (folder: string, file: string) => readFileSync(join(folder, file), "utf8");
+  const edit = (folder: string, file: string, from: string, to: string) =>
+    write(folder, file, read(folder, file).replace(from, to));
+
+  it("dev saves each change as a draft, reports faults, and goes on", async () => {
+    const { folder, app } = await newProject();
+    const dev = start(folder, ["dev"]);
+    const description = async () => (await actionOf(app, "hello"))?.description;
+    await until(async () => (await description()) === "Greets a person.");
+    edit(folder, ACTION, "Greets a person.", "Greets people.");
+    await until(async () => (await description()) === "Greets people.");
+    edit(folder, "lib/greeting.ts", "Hello", "Hi");
+    await until(async () => JSON.stringify((await actionOf(app, "hello")).source).includes("Hi "));
+    edit(folder, ACTION, "return {", "return } {");
+    await until(async () => dev.printed().includes("actions/hello/action.ts:14:1: "));
+    edit(folder, ACTION, "return } {", "return {");
+    edit(folder, ACTION, "Greets people.", "Greets everybody.");
+    await until(async () => (await description()) === "Greets everybody.");
+    // A change of another developer is not overwritten.
+    const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
+    await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { timeoutMs: 5000 } });
+    edit(folder, ACTION, "Greets everybody.", "Greets nobody.");
+    await until(async () => dev.printed().includes("the server was changed since the last pull"));
+    expect(await description()).to.equal("Greets everybody.");
+    await dev.end();
+    expect(dev.child.signalCode ?? dev.child.exitCode).to.be.oneOf(["SIGINT", 0, 130]);
+  });
+
+  it("test --watch runs tests again after each change", async () => {
+    const { folder } = await newProject();
+    const watch = start(folder, ["test", "--watch"]);
+    await until(async () => watch.printed().includes("1 tests passed"));
+    edit(folder, "lib/greeting.ts", "Hello", "Bye");
+    await until(async () => watch.printed().includes("1 of 1 tests failed"));
+    expect(watch.printed()).to.include('expected {"text":"Hello Ada"} (got {"text":"Bye Ada"})');
+    edit(folder, "lib/greeting.ts", "Bye", "Hello");
+    await until(async () => watch.printed().split("1 tests passed").length === 3);
+    await watch.end();
+  });
+
+  it("logs --follow prints runs as they end, also as JSON lines", async () => {
+    const { folder } = await newProject();
+    await json(folder, ["push"]);
+    await json(folder, ["publish", "hello"]);
+    const [plain, lines] = [start(folder, ["logs", "--follow"]), start(folder, ["logs", "--follow", "--json"])];
+    const { runId } = await json(folder, ["run", "hello"]);
+    // A command that reads the list after the run has ended prints it as a known run.
+    await until(async () => /completed {2}hello {2}run \d+/.test(plain.printed()));
+    await until(async () => lines.printed().includes(`"id":${runId}`));
+    for (const line of lines.printed().trim().split("\n")) expect(JSON.parse(line)).to.include.keys("id", "state");
+    await Promise.all([plain.end(), lines.end()]);
+  });
+
+  it("creates stages, promotes between them after a plan, and rolls a promotion back", async () => {
+    const { folder, app } = await newProject();
+    await json(folder, ["push"]);
+    const { app: staging } = await json(folder, ["stage", "create", "staging", "--expires-in", "2"]);
+    const listed = await svc(folder, ["stage", "list"]);
+    expect(listed.out).to.match(new RegExp(`^${app} .*\\n${staging.id} +staging +20\\d\\d-`));
+    const there = { env: { SVC_APP: String(staging.id) } };
+    edit(folder, ACTION, "Greets a person.", "Greets on staging.");
+    await json(folder, ["push", "--force"], there);
+    const planned = await json(folder, ["promote", "--from", String(staging.id), "--plan"]);
+    expect(planned.plan.changed).to.deep.include({ kind: "action", name: "hello" });
+    expect((await actionOf(app, "hello")).description).to.equal("Greets a person.");
+    const asked = await svc(folder, ["promote", "--from", String(staging.id)]);
+    expect([asked.code, asked.err]).to.match(/^2,.*pass --yes/s);
+    const { promotion } = await json(folder, ["promote", "--from", String(staging.id)]);
+    expect((await actionOf(app, "hello")).description).to.equal("Greets on staging.");
+    edit(folder, ACTION, "Greets on staging.", "Greets worse.");
+    await json(folder, ["push"], there);
+    const second = (await json(folder, ["promote", "--from", String(staging.id)])).promotion;
+    const { promotions } = await json(folder, ["stage", "promotions"]);
+    expect(promotions.map(({ id }: { id: number }) => id)).to.deep.equal([second.id, promotion.id]);
+    await json(folder, ["stage", "rollback", String(promotion.id)]);
+    expect((await actionOf(app, "hello")).description).to.equal("Greets on staging.");
+    for (const args of [["promote"], ["promote", "--from", "x"], ["stage", "rollback", "x"], ["stage", "create"]])
+      expect((await svc(folder, [...args, "--yes"])).code, args.join(" ")).to.equal(2);
+    const unknown = await svc(folder, ["promote", "--from", "999999", "--yes"]);
+    expect([unknown.code, unknown.err]).to.match(/^1,error /);
+  });
+
+  it("moves entries of a data source in both directions", async () => {
+    const { folder } = await newProject();
+    write(folder, "data/guests.json", '{"columns": ["Name", "Stars"]}');
+    await json(folder, ["push"]);
+    const input = '{"Name": "Ann", "Stars": 2}\n\n{"Name": "Bo\\nb", "Stars": null}\n';
+    expect(await json(folder, ["data", "push", "guests"], { input })).to.deep.equal({ inserted: 2 });
+    const { code, out } = await svc(folder, ["data", "pull", "guests"]);
+    const lines = out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(code).to.equal(0);
+    expect(lines.map(({ Name }) => Name)).to.deep.equal(["Ann", "Bo\nb"]);
+    // What was pulled can be pushed.
+    write(folder, "guests.jsonl", out);
+    expect(await json(folder, ["data", "push", "guests", "guests.jsonl", "--replace"])).to.deep.equal({ inserted: 2 });
+    write(folder, "more.json", '[{"Name": "Cy"}]');
+    await json(folder, ["data", "push", "guests", "more.json"]);
+    const { entries } = await json(folder, ["data", "pull", "guests"]);
+    expect(entries.map(({ Name }: { Name: string }) => Name)).to.deep.equal(["Ann", "Bo\nb", "Cy"]);
+    const refusals: [args: string[], input: string, code: number, message: RegExp][] = [
+      [["data", "push", "guests"], "{", 2, /JSON lines or a JSON array/],
+      [["data", "push", "guests"], '{"Name": "x"}\n7', 1, /object/],
+      [["data", "push", "guests", "none.json"], "", 2, /none\.json cannot be read/],
+      [["data", "push", "guests", "--replace"], '{"Name": "x"}', 2, /pass --yes/],
+      [["data", "push", "nothing"], "{}", 1, /DATA_SOURCE_NOT_FOUND/],
+      [["data", "pull", "nothing"], "", 1, /DATA_SOURCE_NOT_FOUND/],
+    ];
+    for (const [args, given, expected, message] of refusals) {
+      const ended = await svc(folder, args, { input: given });
+      expect([ended.code, ended.err], args.join(" ")).to.deep.equal([expected, ended.err]);
+      expect(ended.err).to.match(message);
+    }
+    expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
+  });
+
+  /** A way to the service that stops in the middle of the request that a push applies with. */
+  async function stoppingProxy(
+    forwarded: "half" | "all",
+    onStopped: () => void,
+  ): Promise<{ server: Server; url: string }> {
+    const server = createServer((incoming, reply) => {
+      const isApply = incoming.method === "PUT" && !incoming.url!.includes("plan=true");
+      void buffer(incoming).then((body) => {
+        const { method, url, headers } = incoming;
+        const onward = request(service.url + url, { method: method!, headers }, (answer) => {
+          if (isApply) onStopped();
+          else {
+            reply.writeHead(answer.statusCode!, answer.headers);
+            answer.pipe(reply);
+          }
+        });
+        onward.on("error", () => undefined);
+        if (!isApply || forwarded === "all") return onward.end(body);
+        onward.write(body.subarray(0, body.length / 2));
+        setTimeout(() => onward.destroy(), 200);
+        onStopped();
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  }
+
+  for (const forwarded of ["half", "all"] as const) {
+    it(`applies all or nothing of a push that is killed after ${forwarded} of it was sent`, async () => {
+      const { folder, app } = await newProject();
+      await json(folder, ["push"]);
+      const before = await manifestOf(app);
+      edit(folder, ACTION, "Greets a person.", "Greets people.");
+      for (const name of ["a", "b", "c"])
+        write(folder, `actions/${name}/action.js`, "async function execute() { return 1; }\n");
+      let stopped = false;
+      const proxy = await stoppingProxy(forwarded, () => {
+        stopped = true;
+      });
+      const push = start(folder, ["push", "--yes"], { SVC_URL: proxy.url });
+      await until(async () => stopped);
+      await push.end("SIGKILL");
+      proxy.server.closeAllConnections();
+      await new Promise((resolve) => proxy.server.close(resolve));
+      const names = (await manifestOf(app)).actions.map(({ name }: { name: string }) => name);
+      if (forwarded === "half") expect(await manifestOf(app)).to.deep.equal(before);
+      else expect(names).to.deep.equal(["a", "b", "c", "hello"]);
+      // The folder is as it was: the same push goes through, and there is nothing to resolve.
+      await json(folder, ["push"]);
+      expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
+      expect((await actionOf(app, "hello")).description).to.equal("Greets people.");
+    });
+  }
+});
