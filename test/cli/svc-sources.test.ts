@@ -112,11 +112,7 @@ export async function execute() {
     const { folder } = await newProject();
     const action = "actions/hello/action.ts";
     const cases: [file: string, text: string, message: RegExp][] = [
-      [
-        action,
-        `${CONFIG}export async function execute() {\n  return 1 +;\n}\n`,
-        /actions\/hello\/action\.ts:6:13: /,
-      ],
+      [action, `${CONFIG}export async function execute() {\n  return 1 +;\n}\n`, /actions\/hello\/action\.ts:6:13: /],
       [
         action,
         `${CONFIG}import "./none";\nexport async function execute() {}\n`,
