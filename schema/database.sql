@@ -183,6 +183,7 @@ CREATE INDEX app_origins ON public.app USING gin (origins);
 CREATE TABLE app_editor (
   app_id bigint NOT NULL,
   person_id bigint NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT app_editor_pkey PRIMARY KEY (app_id, person_id),
   CONSTRAINT app_editor_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT app_editor_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
@@ -195,6 +196,7 @@ CREATE TABLE app_member (
   person_id bigint NOT NULL,
   role text NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT app_member_pkey PRIMARY KEY (app_id, person_id),
   CONSTRAINT app_member_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT app_member_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
@@ -902,6 +904,7 @@ CREATE TABLE organization_member (
   person_id bigint NOT NULL,
   role text NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT organization_member_pkey PRIMARY KEY (organization_id, person_id),
   CONSTRAINT organization_member_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   CONSTRAINT organization_member_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,

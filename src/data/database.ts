@@ -81,6 +81,7 @@ import { VisitorsIndexes1765900000000 } from "../../migrations/1765900000000-vis
 import { ActionSource1765900100000 } from "../../migrations/1765900100000-action-source.js";
 import { Stages1765900200000 } from "../../migrations/1765900200000-stages.js";
 import { QueuedNotices1766000000000 } from "../../migrations/1766000000000-queued-notices.js";
+import { RoleTimes1766100000000 } from "../../migrations/1766100000000-role-times.js";
 import {
   BOUNDED_POOL,
   createStatementPool,
@@ -166,6 +167,7 @@ export const MIGRATIONS = [
   ActionSource1765900100000,
   Stages1765900200000,
   QueuedNotices1766000000000,
+  RoleTimes1766100000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

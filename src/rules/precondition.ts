@@ -1,4 +1,5 @@
 /** What a change says of the state that it started from: `If-Match` over REST, `ifUpdatedAt` over GraphQL. Finds no row. */
+import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
 
 /** The `updatedAt` that are acceptable, ISO 8601 with milliseconds; undefined: whatever stands. */
@@ -46,6 +47,35 @@ export function mustBeAt<T extends { updatedAt: string }>(resource: T, precondit
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the state that this change started from`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
+}
+
+/** Item of a list, as its state goes into that of the list. */
+export interface Stated {
+  id: number;
+  updatedAt: string;
+}
+
+/** State of a list: another one after each item that is added, changed or removed, whatever the order. The tag of the list begins with it. */
+export const listState = (items: readonly Stated[]): string =>
+  hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
+    0,
+    22,
+  );
+
+/**
+ * Checks a change of an item that has no read of its own: the state is the item's `updatedAt`, or that of a list with the item.
+ * @param item undefined if the list does not have it
+ * @throws RESOURCE_CHANGED with the item as it stands
+ */
+export function mustBeInList(
+  item: Stated | undefined,
+  lists: readonly (readonly Stated[])[],
+  precondition: Precondition,
+): void {
+  if (!precondition || (item && precondition.includes(item.updatedAt))) return;
+  if (lists.some((list) => precondition.includes(listState(list)))) return;
+  const message = "the resource or its list was changed after the state that this change started from";
+  throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
 /** @throws what `changed` makes, where the row was changed since */

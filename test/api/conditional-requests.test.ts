@@ -62,16 +62,30 @@ describe("conditional requests", function () {
     expect(stands.updatedAt).to.match(/^\d{4}-/);
   };
 
-  for (const [name, { make, body }] of Object.entries(REST_CHANGES)) {
+  for (const [name, { make, body, list }] of Object.entries(REST_CHANGES)) {
     const [method, path] = name.split(" ") as [string, string];
 
     describe(name, () => {
       async function sample() {
-        const { ids, updatedAt } = await make(service);
-        const filled = path.replace(/:(\w+)/g, (_, id: string) => String(ids[id] ?? 1));
+        const { ids, updatedAt, as = "admin" } = await make(service);
+        const fill = (text: string) => text.replace(/:(\w+)/g, (_, id: string) => String(ids[id] ?? 1));
+        const sent = typeof body === "function" ? body(ids) : body;
         const send = (tag?: string) =>
-          service.rest(method, filled, { as: "admin", body, headers: tag === undefined ? {} : { "if-match": tag } });
-        return { updatedAt, send };
+          service.rest(method, fill(path), { as, body: sent, headers: tag === undefined ? {} : { "if-match": tag } });
+        const tagOfList = async () => (await service.rest("GET", fill(list!), { as })).headers.get("etag")!;
+        return { updatedAt, send, tagOfList, as };
+      }
+
+      if (list) {
+        it("takes the tag of its list until the list changes", async () => {
+          const { send, tagOfList } = await sample();
+          const tag = await tagOfList();
+          expect((await send(tag)).http).to.be.within(200, 299);
+          expect(await tagOfList()).to.not.equal(tag);
+          const { send: sendOther } = await sample();
+          const { http, body: refused } = await sendOther(tag);
+          expect([http, refused.status]).to.deep.equal([409, "RESOURCE_CHANGED"]);
+        });
       }
 
       it(`answers ${changedStatus(name)} to a stale If-Match, and changes nothing`, async () => {
@@ -108,16 +122,16 @@ describe("conditional requests", function () {
     });
   }
 
-  for (const [name, { make, call, selection = "" }] of Object.entries(GRAPHQL_CHANGES)) {
+  for (const [name, { make, call, selection = "", owner = "appId: 1, " }] of Object.entries(GRAPHQL_CHANGES)) {
     it(`${name} honours ifUpdatedAt: stale, faulty, current and absent`, async () => {
       for (const state of ["stale", "current", "absent"]) {
-        const { ids, updatedAt } = await make(service);
+        const { ids, updatedAt, as = "admin" } = await make(service);
         const args = call.replace(/\$(\w+)/g, (_, id: string) => String(ids[id]));
         const ask = (at: string | null) =>
           service.graphql(
-            `mutation ($at: DateTime) { ${name}(appId: 1${args && `, ${args}`}, ifUpdatedAt: $at)${selection} }`,
+            `mutation ($at: DateTime) { ${name}(${owner}${args && `${args}, `}ifUpdatedAt: $at)${selection} }`,
             { at },
-            { as: "admin" },
+            { as },
           );
         if (state === "stale") {
           const { errors } = await ask(PAST);

@@ -1,24 +1,32 @@
 /** One sample of each change that starts from a state, for REST and GraphQL: what to change, and the state that it is in. */
+import { randomBytes } from "node:crypto";
+import { signedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
 /** A resource, as the state that a change of it starts from. */
-interface Sample {
+export interface Sample {
   /** The ids of the path, or of the arguments. */
   ids: Record<string, string | number>;
   updatedAt: string;
+  /** Token of the person who changes it; the administrator by default. */
+  as?: string;
 }
 
 type Make = (service: TestService) => Promise<Sample>;
 
 export interface RestChange {
   make: Make;
-  body?: object;
+  body?: object | ((ids: Sample["ids"]) => object);
+  /** Path of the list that stands in for a read of the item: its tag holds for each of its items. */
+  list?: string;
 }
 
 export interface GraphqlChange {
   make: Make;
   /** The call without `ifUpdatedAt`; `$name` stands for the ids of the sample. */
   call: string;
+  /** Argument of the owner; the app by default. */
+  owner?: string;
   selection?: string;
 }
 
@@ -131,7 +139,78 @@ const bindings: Make = async (service) => {
   return { ids: {}, updatedAt: headers.get("etag")!.slice(1, -1) };
 };
 
+/** A person of the first organization with a role there and one on the app. */
+const person = async (
+  service: TestService,
+): Promise<{ userId: number; organizationMember: string; appMember: string }> => {
+  const names = { firstName: "Ann", lastName: "Lee", email: `${nextName()}@example.com`, organizationId: 1 };
+  const { id: userId } = (await ask(service, "POST", "/v1/admin/users", names)).body.user;
+  const give = async (path: string) => {
+    const { members } = (await ask(service, "PUT", `${path}/members/${userId}`, { role: "editor" })).body;
+    return members.find(({ user }: { user: { id: number } }) => user.id === userId).updatedAt;
+  };
+  return { userId, organizationMember: await give("/v1/organizations/1"), appMember: await give(APP) };
+};
+
+const organizationMember: Make = async (service) => {
+  const { userId, organizationMember: updatedAt } = await person(service);
+  return { ids: { organizationId: 1, userId }, updatedAt };
+};
+
+const appMember: Make = async (service) => {
+  const { userId, appMember: updatedAt } = await person(service);
+  return { ids: { userId }, updatedAt };
+};
+
+const invitation: Make = async (service) => {
+  const data = { email: `${nextName()}@example.com`, role: "reader", appId: 1 };
+  const { id, updatedAt } = (await ask(service, "POST", "/v1/organizations/1/invitations", data)).body.invitation;
+  return { ids: { organizationId: 1, invitationId: id, id }, updatedAt };
+};
+
+const token: Make = async (service) => {
+  const { id } = (await ask(service, "POST", `${APP}/tokens`, { kind: "api", name: nextName() })).body;
+  const { tokens } = (await ask(service, "GET", `${APP}/tokens`)).body;
+  return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
+};
+
+/** A thing of a person's own account, read as the last one of that person's list. */
+const owned =
+  (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): Make =>
+  async (service) => {
+    const { user, token: as } = await signedInPerson(service);
+    await make(service, user.id);
+    const found = await service.rest("GET", `/v1/auth/${list}`, { as });
+    const { id, updatedAt } = found.body[list].find((one: { isCurrent?: boolean }) => !one.isCurrent);
+    return { ids: { [key]: id, id }, updatedAt, as };
+  };
+
+const session = owned("sessions", "sessionId", async (service, personId) => {
+  const issue = `INSERT INTO credential (kind, hash, name, person_id, expires_at)
+    VALUES ('editor', $1, 'session', $2, now() + interval '1 hour') RETURNING id`;
+  const [{ id }] = await service.db.query(issue, [randomBytes(32), personId]);
+  await service.db.query("INSERT INTO person_session (credential_id, person_id, device) VALUES ($1, $2, 'A')", [
+    id,
+    personId,
+  ]);
+});
+const passkey = owned("passkeys", "passkeyId", (service, personId) =>
+  service.db.query(
+    `INSERT INTO passkey (person_id, credential_id, public_key, counter, transports, name)
+     VALUES ($1, $2, '\\x00', 0, '[]', 'a key')`,
+    [personId, nextName()],
+  ),
+);
+const identity = owned("identities", "identityId", (service, personId) =>
+  service.db.query(
+    `INSERT INTO person_identity (person_id, issuer, subject, provider, manages_roles)
+     VALUES ($1, 'https://id.example', $2, 'example', false)`,
+    [personId, nextName()],
+  ),
+);
+
 const V1 = "/v1/apps/:appId";
+const ORGANIZATION = "/v1/organizations/:organizationId";
 const V3 = "/v3/apps/:appId/actions";
 const SOURCE = `${V1}/data-sources/:ds`;
 
@@ -169,13 +248,49 @@ export const REST_CHANGES: Record<string, RestChange> = {
   [`DELETE ${V1}/settings`]: { make: settings, body: { keys: ["a"] } },
   [`POST ${V1}/settings/secure`]: { make: settings, body: { settingKey: "c", value: "kept" } },
   [`PUT ${V1}/secret-bindings`]: { make: bindings, body: { bindings: [] } },
+  [`DELETE ${V1}/editors`]: { make: appMember, body: ({ userId }) => ({ userId }), list: `${V1}/editors` },
+  [`DELETE ${V1}/tokens/:tokenId`]: { make: token, list: `${V1}/tokens` },
+  [`PUT ${V1}/members/:userId`]: { make: appMember, body: { role: "reader" }, list: `${V1}/members` },
+  [`DELETE ${V1}/members/:userId`]: { make: appMember, list: `${V1}/members` },
+  [`PUT ${ORGANIZATION}/members/:userId`]: {
+    make: organizationMember,
+    body: { role: "reader" },
+    list: `${ORGANIZATION}/members`,
+  },
+  [`DELETE ${ORGANIZATION}/members/:userId`]: { make: organizationMember, list: `${ORGANIZATION}/members` },
+  [`DELETE ${ORGANIZATION}/invitations/:invitationId`]: { make: invitation, list: `${ORGANIZATION}/invitations` },
+  "DELETE /v1/auth/sessions/:sessionId": { make: session, list: "/v1/auth/sessions" },
+  "DELETE /v1/auth/passkeys/:passkeyId": { make: passkey, list: "/v1/auth/passkeys" },
+  "DELETE /v1/auth/identities/:identityId": { make: identity, list: "/v1/auth/identities" },
   [`PUT ${V1}/settings/secrecy`]: { make: settings, body: { keys: ["_b"], secret: true } },
 };
 
 const ID = " { id }";
+const MEMBERS = " { updatedAt }";
+const OF_ORGANIZATION = "organizationId: 1, ";
 
 /** By mutation. */
 export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
+  removeEditor: { make: appMember, call: "userId: $userId", selection: ID },
+  revokeToken: { make: token, call: "id: $id" },
+  setAppMember: { make: appMember, call: "userId: $userId, role: reader", selection: MEMBERS },
+  removeAppMember: { make: appMember, call: "userId: $userId", selection: MEMBERS },
+  setOrganizationMember: {
+    make: organizationMember,
+    owner: OF_ORGANIZATION,
+    call: "userId: $userId, role: reader",
+    selection: MEMBERS,
+  },
+  removeOrganizationMember: {
+    make: organizationMember,
+    owner: OF_ORGANIZATION,
+    call: "userId: $userId",
+    selection: MEMBERS,
+  },
+  revokeInvitation: { make: invitation, owner: OF_ORGANIZATION, call: "id: $id" },
+  endAuthSession: { make: session, owner: "", call: "id: $id" },
+  removePasskey: { make: passkey, owner: "", call: "id: $id" },
+  removeAuthIdentity: { make: identity, owner: "", call: "id: $id" },
   setSecretBindings: { make: bindings, call: "bindings: []", selection: " { updatedAt }" },
   updateAction: { make: action, call: 'id: $id, data: { description: "b" }', selection: ID },
   removeAction: { make: action, call: "id: $id" },
@@ -224,24 +339,13 @@ export const STATELESS_MUTATIONS = [
   "promote",
   "rollbackPromotion",
   // Members of a set, added and removed one by one: a repeat changes nothing.
-  ...[
-    "setAppOrigins",
-    "addEditor",
-    "removeEditor",
-    "addPushSubscription",
-    "removePushSubscription",
-    "markNotificationsRead",
-  ],
+  ...["setAppOrigins", "addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.
-  ...["updateOwnAccount", "endAuthSession", "endOtherAuthSessions"],
-  // Members and invitations: each change names the person, and the last one counts.
-  ...["setOrganizationMember", "removeOrganizationMember", "setAppMember", "removeAppMember", "createResetLink"],
-  ...["revokeInvitation", "acceptInvitation"],
-  ...["removePasskey", "removeAuthIdentity"],
+  ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
   // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // Never changed, only revoked, cancelled or decided, once.
-  ...["revokeToken", "cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
+  ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
   // Many at once; a commit names the state of each entry.
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],
 ];

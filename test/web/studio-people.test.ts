@@ -96,6 +96,24 @@ describe("Studio's pages of people", () => {
     await guest.page.waitForSelector('.outcome[data-state="completed"]');
   });
 
+  it("does not overwrite a role that another administrator changed after the page had read it", async () => {
+    const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
+    const [{ id }] = await service.db.query(sql);
+    const path = `/v1/organizations/1/members/${id}`;
+    // The page reads the list when it is shown again, and every ten seconds.
+    await service.rest("PUT", path, { as: "admin", body: { role: "reader" } });
+    const role = async () => {
+      const { members } = (await service.rest("GET", "/v1/organizations/1/members", { as: "admin" })).body;
+      return members.find(({ user }: { user: { id: number } }) => user.id === id).role;
+    };
+    expect(await role()).to.equal("reader");
+    await choose(admin.page, "Role of Grace Hopper", "editor");
+    await admin.page.waitForFunction(
+      `document.querySelector('p.fault[role="alert"]')?.textContent.includes("someone else changed this")`,
+    );
+    expect(await role()).to.equal("reader");
+  });
+
   it("an editor's page has all controls, and a removal ends the session at once", async () => {
     await choose(admin.page, "Role of Grace Hopper", "editor");
     await hasTabs(guest.page, [

@@ -2,7 +2,7 @@
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { People, User } from "../../operations/access/people.js";
+import type { Editor, People } from "../../operations/access/people.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import { optionalId } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
@@ -111,7 +111,7 @@ export class AppResolver {
   }
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })
-  async editors(@Ctx() context: RequestContext, @AppId() appId: number): Promise<User[]> {
+  async editors(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Editor[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.editors(appId);
   }
@@ -121,7 +121,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
-  ): Promise<User[]> {
+  ): Promise<Editor[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.addEditor(appId, userId);
   }
@@ -133,8 +133,9 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
-  ): Promise<User[]> {
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<Editor[]> {
     await this.gate.enter(context, "manageEditors", appId);
-    return this.people.removeEditor(appId, userId);
+    return this.people.removeEditor(appId, userId, preconditionOf(ifUpdatedAt));
   }
 }

@@ -108,6 +108,11 @@ export class UserType {
   @Field(() => String, { description: "First name." }) firstName: string;
   @Field(() => String, { description: "Last name." }) lastName: string;
   @Field(() => String, { description: "E-mail address." }) email: string;
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Time since when the person can edit the app, in a list of its editors; null elsewhere.",
+  })
+  updatedAt?: string;
 }
 
 @ObjectType("NewUser", { description: "Created person and the token of their session." })

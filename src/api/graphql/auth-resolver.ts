@@ -25,6 +25,7 @@ import {
   PersonSessionType,
   UpdateAccountInput,
 } from "./auth-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 /** Answer of a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -116,8 +117,9 @@ export class AuthResolver {
   async removePasskey(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
-    await this.service.passkeys.remove(this.ownRequest(context), id);
+    await this.service.passkeys.remove(this.ownRequest(context), id, preconditionOf(ifUpdatedAt));
     return true;
   }
 
@@ -134,8 +136,9 @@ export class AuthResolver {
   async removeAuthIdentity(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
-    await this.service.identities.remove(this.ownRequest(context), id);
+    await this.service.identities.remove(this.ownRequest(context), id, preconditionOf(ifUpdatedAt));
     return true;
   }
 
@@ -177,9 +180,10 @@ export class AuthResolver {
   async endAuthSession(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the session." }) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const { personId } = this.enterAccount(context);
-    await this.service.sessions.end(personId, id);
+    await this.service.sessions.end(personId, id, preconditionOf(ifUpdatedAt));
     return true;
   }
 

@@ -35,6 +35,7 @@ export class PersonSessionType {
   @Field(() => String, { nullable: true, description: "Network address of the last use; null if unknown." })
   address: string | null;
   @Field(() => DateTime, { description: "Time of the sign-in." }) createdAt: string;
+  @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
   @Field(() => DateTime, { description: "Time of the last use, to the minute." }) lastUsedAt: string;
   @Field(() => DateTime, { description: "Time when the session expires unless it is used again." }) expiresAt: string;
   @Field(() => Boolean, { description: "True for the session of this request." }) isCurrent: boolean;
@@ -54,6 +55,7 @@ export class PasskeyType {
   @Field(() => Int, { description: "ID of the passkey." }) id: number;
   @Field(() => String, { description: "Name that the person gave it." }) name: string;
   @Field(() => DateTime, { description: "Time of registration." }) createdAt: string;
+  @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
   @Field(() => DateTime, { nullable: true, description: "Time of the last sign-in with it; null if there was none." })
   lastUsedAt: string | null;
 }
@@ -64,6 +66,7 @@ export class IdentityType {
   @Field(() => String, { description: "ID of the provider in the configuration." }) provider: string;
   @Field(() => String, { description: "Issuer of the identity." }) issuer: string;
   @Field(() => DateTime, { description: "Time when the identity was linked." }) createdAt: string;
+  @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
   @Field(() => DateTime, { nullable: true, description: "Time of the last sign-in with it; null if there was none." })
   lastUsedAt: string | null;
 }

@@ -13,6 +13,7 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
 import { AppId } from "./arguments.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { RoleEnum } from "./leaf-types.js";
 import {
   CreateInvitationInput,
@@ -96,9 +97,14 @@ export class MemberResolver {
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
-    await this.service.members.set(caller, scope, userId, role);
+    await this.service.members.set(
+      caller,
+      { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) },
+      role,
+    );
     return this.service.members.list(scope);
   }
 
@@ -110,9 +116,10 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
-    await this.service.members.remove(caller, scope, userId);
+    await this.service.members.remove(caller, { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) });
     return this.service.members.list(scope);
   }
 
@@ -131,9 +138,14 @@ export class MemberResolver {
     @AppId() appId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
-    await this.service.members.set(caller, scope, userId, role);
+    await this.service.members.set(
+      caller,
+      { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) },
+      role,
+    );
     return this.service.members.list(scope);
   }
 
@@ -144,9 +156,10 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @UserId() userId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
-    await this.service.members.remove(caller, scope, userId);
+    await this.service.members.remove(caller, { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) });
     return this.service.members.list(scope);
   }
 
@@ -199,12 +212,13 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @Arg("id", () => Int, { description: "ID of the invitation." }) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const found = await this.service.invitations.find(organizationId, id);
     const { caller } = await this.ofInvitation(context, organizationId, found?.appId ?? null);
     if (!found) throw new ActionError("NOT_FOUND", "there is no such pending invitation");
-    await this.service.invitations.revoke(caller, found);
+    await this.service.invitations.revoke(caller, found, preconditionOf(ifUpdatedAt));
     return true;
   }
 

@@ -20,6 +20,7 @@ export class MemberType {
   @Field(() => RoleEnum, { description: "Role of the person." }) role: Role;
   @Field(() => DateTime, { nullable: true, description: "Time when the person was last seen; null if never." })
   lastSeenAt: string | null;
+  @Field(() => DateTime, { description: "Time of the last change of the role." }) updatedAt: string;
 }
 
 @ObjectType("Invitation", { description: "Pending invitation to an organization or an app." })
@@ -33,6 +34,7 @@ export class InvitationType {
   @Field(() => Int, { nullable: true, description: "ID of the person who made it; null if no person did." })
   createdBy: number | null;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
   @Field(() => DateTime, { description: "Time when the link expires." }) expiresAt: string;
 }
 

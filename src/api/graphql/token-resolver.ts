@@ -1,11 +1,12 @@
 /** An app's tokens over GraphQL: made, listed without their secrets, revoked. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
-import type { AppTokens, TokenSummary } from "../../operations/access/app-tokens.js";
+import type { AppTokens, StatedToken } from "../../operations/access/app-tokens.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Scope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime, TokenKindEnum, TokenScopeEnum } from "./leaf-types.js";
 
 @ObjectType("Token", { description: "Access token of an app, without its secret." })
@@ -16,6 +17,7 @@ class TokenType {
   @Field(() => Int, { nullable: true, description: "ID of the person who uses the token; null if none is set." })
   userId: number | null;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
+  @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
   @Field(() => DateTime, { nullable: true, description: "Time when the token expires; null if it does not expire." })
   expiresAt: string | null;
   @Field(() => [TokenScopeEnum], { nullable: true, description: "Scopes of an API token; null if it has none." })
@@ -55,7 +57,7 @@ export class TokenResolver {
   ) {}
 
   @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
-  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TokenSummary[]> {
+  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<StatedToken[]> {
     await this.gate.enter(context, "manageTokens", appId);
     return this.service.list(appId);
   }
@@ -75,9 +77,10 @@ export class TokenResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the token." }) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageTokens", appId);
-    await this.service.revoke(caller, appId, id);
+    await this.service.revoke(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 }

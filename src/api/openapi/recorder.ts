@@ -132,6 +132,10 @@ class Recording {
         notes.tagged = true;
         return answer;
       },
+      ofList(_items, answer) {
+        notes.tagged = true;
+        return answer;
+      },
       object() {
         readBody();
         return object;

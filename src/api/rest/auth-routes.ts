@@ -40,14 +40,16 @@ export const authRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${AUTH}/sessions`,
-    answer: async ({ auth }, q) => ({ sessions: await auth.authSessions(q.context) }),
+    answer: async ({ auth }, q) => {
+      const sessions = await auth.authSessions(q.context);
+      return q.ofList(sessions, { sessions });
+    },
   },
   {
     method: "DELETE",
     path: `${AUTH}/sessions/:sessionId`,
-    stateless: true,
     answer: async ({ auth }, q) => {
-      await auth.endAuthSession(q.context, q.id("sessionId"));
+      await auth.endAuthSession(q.context, q.id("sessionId"), q.ifMatch());
       return { status: "SESSION_ENDED" };
     },
   },
@@ -116,33 +118,40 @@ export const authRoutes: readonly Route[] = [
   {
     method: "GET",
     path: PASSKEYS,
-    answer: async ({ auth }, q) => ({ passkeys: await auth.passkeys(q.context) }),
+    answer: async ({ auth }, q) => {
+      const passkeys = await auth.passkeys(q.context);
+      return q.ofList(passkeys, { passkeys });
+    },
   },
   {
     method: "GET",
     path: `${PASSKEYS}/:passkeyId`,
-    answer: async ({ auth }, q) => ({ passkey: await auth.passkey(q.context, q.id("passkeyId")) }),
+    answer: async ({ auth }, q) => {
+      const passkey = await auth.passkey(q.context, q.id("passkeyId"));
+      return q.at(passkey, { passkey }, passkey.lastUsedAt);
+    },
   },
   {
     method: "DELETE",
     path: `${PASSKEYS}/:passkeyId`,
-    stateless: true,
     answer: async ({ auth }, q) => {
-      await auth.removePasskey(q.context, q.id("passkeyId"));
+      await auth.removePasskey(q.context, q.id("passkeyId"), q.ifMatch());
       return { status: "PASSKEY_REMOVED" };
     },
   },
   {
     method: "GET",
     path: `${AUTH}/identities`,
-    answer: async ({ auth }, q) => ({ identities: await auth.authIdentities(q.context) }),
+    answer: async ({ auth }, q) => {
+      const identities = await auth.authIdentities(q.context);
+      return q.ofList(identities, { identities });
+    },
   },
   {
     method: "DELETE",
     path: `${AUTH}/identities/:identityId`,
-    stateless: true,
     answer: async ({ auth }, q) => {
-      await auth.removeAuthIdentity(q.context, q.id("identityId"));
+      await auth.removeAuthIdentity(q.context, q.id("identityId"), q.ifMatch());
       return { status: "IDENTITY_REMOVED" };
     },
   },

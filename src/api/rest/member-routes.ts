@@ -1,16 +1,20 @@
 /** Organizations, members and invitations over REST: rows of the facade's table (contract, section 7). */
+import { type Member, statedMembers } from "../../operations/members/members.js";
 import { flat } from "../../rules/unknown-fields.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ORGANIZATION = "/v1/organizations/:organizationId";
 const APP = "/v1/apps/:appId";
 
 const ORGANIZATION_SHAPE = flat(["name"], ["id", "role"]);
-const MEMBER = flat(["role"], ["user", "lastSeenAt"]);
+const MEMBER = flat(["role"], ["user", "lastSeenAt", "updatedAt"]);
 const INVITATION = flat(
   ["email", "role", "appId", "expiresInHours"],
-  ["id", "organizationId", "createdBy", "createdAt", "expiresAt"],
+  ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );
+
+const membersOf = (q: RestRequest, members: Member[]) => q.ofList(statedMembers(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {
@@ -29,28 +33,25 @@ export const memberRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ORGANIZATION}/members`,
-    answer: async ({ members }, q) => ({
-      members: await members.organizationMembers(q.context, q.id("organizationId")),
-    }),
+    answer: async ({ members }, q) =>
+      membersOf(q, await members.organizationMembers(q.context, q.id("organizationId"))),
   },
   {
     method: "PUT",
     path: `${ORGANIZATION}/members/:userId`,
-    stateless: true,
     answer: async ({ members }, q) => {
       const { role } = q.object(MEMBER);
-      return {
-        members: await members.setOrganizationMember(q.context, q.id("organizationId"), q.id("userId"), role),
-      };
+      const ids = [q.id("organizationId"), q.id("userId")] as const;
+      return membersOf(q, await members.setOrganizationMember(q.context, ...ids, role, q.ifMatch()));
     },
   },
   {
     method: "DELETE",
     path: `${ORGANIZATION}/members/:userId`,
-    stateless: true,
-    answer: async ({ members }, q) => ({
-      members: await members.removeOrganizationMember(q.context, q.id("organizationId"), q.id("userId")),
-    }),
+    answer: async ({ members }, q) => {
+      const ids = [q.id("organizationId"), q.id("userId")] as const;
+      return membersOf(q, await members.removeOrganizationMember(q.context, ...ids, q.ifMatch()));
+    },
   },
   {
     method: "POST",
@@ -61,31 +62,32 @@ export const memberRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP}/members`,
-    answer: async ({ members }, q) => ({ members: await members.appMembers(q.context, q.id("appId")) }),
+    answer: async ({ members }, q) => membersOf(q, await members.appMembers(q.context, q.id("appId"))),
   },
   {
     method: "PUT",
     path: `${APP}/members/:userId`,
-    stateless: true,
     answer: async ({ members }, q) => {
       const { role } = q.object(MEMBER);
-      return { members: await members.setAppMember(q.context, q.id("appId"), q.id("userId"), role) };
+      const ids = [q.id("appId"), q.id("userId")] as const;
+      return membersOf(q, await members.setAppMember(q.context, ...ids, role, q.ifMatch()));
     },
   },
   {
     method: "DELETE",
     path: `${APP}/members/:userId`,
-    stateless: true,
-    answer: async ({ members }, q) => ({
-      members: await members.removeAppMember(q.context, q.id("appId"), q.id("userId")),
-    }),
+    answer: async ({ members }, q) => {
+      const ids = [q.id("appId"), q.id("userId")] as const;
+      return membersOf(q, await members.removeAppMember(q.context, ...ids, q.ifMatch()));
+    },
   },
   {
     method: "GET",
     path: `${ORGANIZATION}/invitations`,
-    answer: async ({ members }, q) => ({
-      invitations: await members.invitations(q.context, q.id("organizationId"), q.number("appId")),
-    }),
+    answer: async ({ members }, q) => {
+      const invitations = await members.invitations(q.context, q.id("organizationId"), q.number("appId"));
+      return q.ofList(invitations, { invitations });
+    },
   },
   {
     method: "POST",
@@ -96,9 +98,8 @@ export const memberRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${ORGANIZATION}/invitations/:invitationId`,
-    stateless: true,
     answer: async ({ members }, q) => {
-      await members.revokeInvitation(q.context, q.id("organizationId"), q.id("invitationId"));
+      await members.revokeInvitation(q.context, q.id("organizationId"), q.id("invitationId"), q.ifMatch());
       return { status: "INVITATION_REVOKED" };
     },
   },

@@ -1,5 +1,7 @@
 /** People, editors and tokens over REST: rows of the facade's table. */
+import type { Editor } from "../../operations/access/people.js";
 import { flat } from "../../rules/unknown-fields.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
@@ -8,8 +10,10 @@ const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id
 const EDITOR = flat(["userId"]);
 const NEW_TOKEN = flat(
   ["kind", "name", "userId", "scopes", "expiresAt"],
-  ["id", "createdAt", "lastUsedAt", "lastUsedAddress"],
+  ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
 );
+
+const editorsOf = (q: RestRequest, editors: Editor[]) => q.ofList(editors, { editors });
 
 export const peopleRoutes: readonly Route[] = [
   {
@@ -21,27 +25,27 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP}/editors`,
-    answer: async ({ apps }, q) => ({ editors: await apps.editors(q.context, q.id("appId")) }),
+    answer: async ({ apps }, q) => editorsOf(q, await apps.editors(q.context, q.id("appId"))),
   },
   {
     method: "POST",
     path: `${APP}/editors`,
-    answer: async ({ apps }, q) => ({
-      editors: await apps.addEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"]),
-    }),
+    answer: async ({ apps }, q) =>
+      editorsOf(q, await apps.addEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"])),
   },
   {
     method: "DELETE",
     path: `${APP}/editors`,
-    stateless: true,
-    answer: async ({ apps }, q) => ({
-      editors: await apps.removeEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"]),
-    }),
+    answer: async ({ apps }, q) =>
+      editorsOf(q, await apps.removeEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"], q.ifMatch())),
   },
   {
     method: "GET",
     path: `${APP}/tokens`,
-    answer: async ({ tokens }, q) => ({ tokens: await tokens.tokens(q.context, q.id("appId")) }),
+    answer: async (resolvers, q) => {
+      const tokens = await resolvers.tokens.tokens(q.context, q.id("appId"));
+      return q.ofList(tokens, { tokens });
+    },
   },
   {
     method: "POST",
@@ -52,9 +56,8 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${APP}/tokens/:tokenId`,
-    stateless: true,
     answer: async ({ tokens }, q) => {
-      await tokens.revokeToken(q.context, q.id("appId"), q.id("tokenId"));
+      await tokens.revokeToken(q.context, q.id("appId"), q.id("tokenId"), q.ifMatch());
       return { status: "TOKEN_REVOKED" };
     },
   },

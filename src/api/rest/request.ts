@@ -1,8 +1,9 @@
 /** A REST request as the routes read it: ids, query, body. What is faulty is reported once the gate knows the caller. Knows no operation. */
+import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
-import { entityTag, type Precondition, readIfMatch } from "../../rules/precondition.js";
+import { entityTag, listState, type Precondition, readIfMatch, type Stated } from "../../rules/precondition.js";
 import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
 import { refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
@@ -33,6 +34,8 @@ export interface RestRequest {
   ifMatch(): Precondition;
   /** Names the state that the answer shows, for its `ETag`; without it, a read's tag is made of its body. Returns the answer. */
   at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
+  /** Names the state of the list that the answer shows, which `If-Match` accepts for each of its items. Returns the answer. */
+  ofList<T extends object>(items: readonly Stated[], answer: T): T;
   /** The body as an object, `{}` when there was none. @param shape what it may hold, unless the operation checks that itself */
   object(shape?: Shape): Record<string, unknown>;
 }
@@ -127,6 +130,11 @@ export function restRequest(
     ifMatch: () => deferring(() => readIfMatch(request.headers["if-match"]), undefined),
     at({ updatedAt }, answer, shown = null) {
       onTag(entityTag(updatedAt, shown));
+      return answer;
+    },
+    ofList(items, answer) {
+      const shown = hash("sha256", JSON.stringify(answer), "base64url").slice(0, 22);
+      onTag(entityTag(listState(items), shown));
       return answer;
     },
     object(shape) {

@@ -8,6 +8,7 @@ import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
 import { described } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
+import { mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
 import { audit } from "../records/audit.js";
 import type { Credentials } from "./credentials.js";
 import type { People } from "./people.js";
@@ -36,6 +37,12 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
   expiresAt: Date | null;
   lastUsedAt: Date | null;
 };
+
+/** A token of an app, with its state. */
+export type StatedToken = TokenSummary & Stated;
+
+/** A token is never changed, only revoked. */
+const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
 const VALID =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
@@ -105,13 +112,22 @@ function expiryOf(value: unknown): Date | null {
   throw new ActionError("REQUEST_INVALID", `expiresAt must be ${expected} (got ${described(value)})`);
 }
 
+/** Token to revoke, and from which state. */
+export interface TokenTarget {
+  appId: number;
+  id: number;
+  precondition?: Precondition;
+}
+
 export type AppTokens = ReturnType<typeof createAppTokens>;
 
 export function createAppTokens(options: { db: DataSource; credentials: Credentials; people: People; log: Logger }) {
   const { db, credentials, people, log } = options;
   return {
     /** The app's valid tokens, newest first. */
-    list: (appId: number): Promise<TokenSummary[]> => listWhere(db, "app_id = $1", appId),
+    async list(appId: number): Promise<StatedToken[]> {
+      return (await listWhere(db, "app_id = $1", appId)).map(withState);
+    },
 
     /** Makes a token; the secret is in this answer only. @throws REQUEST_INVALID */
     async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
@@ -136,8 +152,13 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       });
     },
 
-    /** Revokes a token in every process. @throws NOT_FOUND */
-    async revoke(caller: Caller, appId: number, id: number): Promise<void> {
+    /** Revokes a token in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
+    async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
+      if (precondition) {
+        const tokens = (await listWhere(db, "app_id = $1", appId)).map(withState);
+        const token = tokens.find((one) => one.id === id);
+        if (token) mustBeInList(token, [tokens], precondition);
+      }
       await credentials.revoke(id, appId);
       await audit(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
     },

@@ -1,15 +1,21 @@
 /** Organizations, people and editors: made by administrators, named by id. Knows no token's use. */
 import type { DataSource } from "typeorm";
-import { isDuplicate, rows } from "../../data/database.js";
+import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import { optionalId, requiredEmail, requiredText } from "../../rules/fields.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Credentials } from "./credentials.js";
 
 /** A person of an organization. */
 export interface User extends Person {
   organizationId: number;
+}
+
+/** A person with permission to edit an app; `updatedAt` is ISO 8601. */
+export interface Editor extends User {
+  updatedAt: string;
 }
 
 const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
@@ -43,12 +49,14 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
     return row.id;
   }
 
-  async function editors(appId: number): Promise<User[]> {
-    return rows<User>(
-      db,
-      `SELECT ${COLUMNS} FROM person JOIN app_editor ON person_id = person.id WHERE app_id = $1 ORDER BY id`,
+  async function editors(appId: number, executor: Executor = db): Promise<Editor[]> {
+    const found = await rows<User & { updatedAt: Date }>(
+      executor,
+      `SELECT ${COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
+        WHERE app_id = $1 ORDER BY id`,
       [appId],
     );
+    return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
   /** Who a page or a server run works for, as `Svc.Session` reads it (specification, Authentication 3). */
@@ -77,7 +85,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
     },
 
     /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */
-    async addEditor(appId: number, userId: unknown): Promise<User[]> {
+    async addEditor(appId: number, userId: unknown): Promise<Editor[]> {
       const id = requiredId(userId, "userId");
       const added = await rows(
         db,
@@ -92,12 +100,21 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
       return editors(appId);
     },
 
-    /** Takes editor rights away, at once; answers with the editors who are left. */
-    async removeEditor(appId: number, userId: unknown): Promise<User[]> {
-      await db.query("DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2", [
-        appId,
-        requiredId(userId, "userId"),
-      ]);
+    /** Takes editor rights away, at once; answers with the editors who are left. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    async removeEditor(appId: number, userId: unknown, precondition?: Precondition): Promise<Editor[]> {
+      const id = requiredId(userId, "userId");
+      await db.transaction(async (manager) => {
+        if (precondition) {
+          await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+          const before = await editors(appId, manager);
+          mustBeInList(
+            before.find((one) => one.id === id),
+            [before],
+            precondition,
+          );
+        }
+        await manager.query("DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2", [appId, id]);
+      });
       await credentials.announce();
       return editors(appId);
     },

@@ -2,6 +2,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -29,6 +30,8 @@ export interface Identity {
   provider: string;
   issuer: string;
   createdAt: string;
+  /** Equals `createdAt`: it is never changed, only removed. */
+  updatedAt: string;
   lastUsedAt: string | null;
 }
 
@@ -45,7 +48,8 @@ const CREATE = `
   RETURNING id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
 const SET_ROLE = `
   INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)
-  ON CONFLICT (organization_id, person_id) DO UPDATE SET role = excluded.role WHERE organization_member.role <> excluded.role
+  ON CONFLICT (organization_id, person_id) DO UPDATE SET role = excluded.role,
+    updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
 /* Locks the organization, so that two owners do not leave it at once. */
@@ -61,6 +65,16 @@ const REMOVE = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RET
 export type IdentityStore = ReturnType<typeof createIdentities>;
 
 export function createIdentities({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+  async function list(personId: number, executor: Executor = db): Promise<Identity[]> {
+    type Row = Pick<Identity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
+    return (await rows<Row>(executor, LIST, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
+      ...row,
+      createdAt: createdAt.toISOString(),
+      updatedAt: createdAt.toISOString(),
+      lastUsedAt: lastUsedAt?.toISOString() ?? null,
+    }));
+  }
+
   return {
     /** The account of an identity, which is marked as used; null without one. Other transactions wait for this one. */
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
@@ -103,20 +117,16 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
       await credentials.announce(executor);
     },
 
-    async list(personId: number): Promise<Identity[]> {
-      type Row = Pick<Identity, "id" | "provider" | "issuer"> & { createdAt: Date; lastUsedAt: Date | null };
-      return (await rows<Row>(db, LIST, [personId])).map(({ createdAt, lastUsedAt, ...row }) => ({
-        ...row,
-        createdAt: createdAt.toISOString(),
-        lastUsedAt: lastUsedAt?.toISOString() ?? null,
-      }));
-    },
+    list,
 
-    /** @throws NOT_FOUND; REQUEST_INVALID for the person's last way to sign in */
-    async remove({ caller, address }: OwnRequest, id: number): Promise<void> {
+    /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
+    async remove({ caller, address }: OwnRequest, id: number, precondition?: Precondition): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
+        const identities = await list(personId, manager);
+        const identity = identities.find((one) => one.id === id);
+        if (identity) mustBeInList(identity, [identities], precondition);
         const [removed] = await rows<{ provider: string }>(manager, REMOVE, [id, personId]);
         if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
         await checkSignInMethods(manager, personId);

@@ -22,6 +22,7 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requiredText } from "../../rules/fields.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
@@ -35,6 +36,8 @@ export interface Passkey {
   id: number;
   name: string;
   createdAt: string;
+  /** Equals `createdAt`: it is never changed, only removed. */
+  updatedAt: string;
   lastUsedAt: string | null;
 }
 
@@ -81,6 +84,7 @@ type Row = Pick<Passkey, "id" | "name"> & { createdAt: Date; lastUsedAt: Date | 
 const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
   ...row,
   createdAt: createdAt.toISOString(),
+  updatedAt: createdAt.toISOString(),
   lastUsedAt: lastUsedAt?.toISOString() ?? null,
 });
 
@@ -235,11 +239,14 @@ export function createPasskeys(options: {
       return accounts.begin(request, user, { by: "passkey" });
     },
 
-    /** @throws NOT_FOUND; REQUEST_INVALID for the person's last way to sign in */
-    async remove({ caller, address }: OwnRequest, id: number): Promise<void> {
+    /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
+    async remove({ caller, address }: OwnRequest, id: number, precondition?: Precondition): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
+        const passkeys = (await rows<Row>(manager, LIST, [personId, null])).map(toPasskey);
+        const passkey = passkeys.find((one) => one.id === id);
+        if (passkey) mustBeInList(passkey, [passkeys], precondition);
         if ((await rows(manager, REMOVE, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");
         }

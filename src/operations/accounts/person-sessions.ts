@@ -8,6 +8,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
 /** What a session stores of the request that began it. */
@@ -24,6 +25,8 @@ export interface PersonSession {
   /** Network address of the last use; null if unknown. */
   address: string | null;
   createdAt: string;
+  /** Equals `createdAt`: a session is never changed, only ended. */
+  updatedAt: string;
   lastUsedAt: string;
   expiresAt: string;
   /** True for the session that the request was made with. */
@@ -89,6 +92,20 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     return ended.length;
   }
 
+  /** Valid sessions of the person, the one used last first. */
+  async function list(personId: number, currentId: number): Promise<PersonSession[]> {
+    type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
+      Pick<PersonSession, "id" | "device" | "address">;
+    return (await rows<Row>(db, LIST, [personId])).map(({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
+      ...row,
+      createdAt: createdAt.toISOString(),
+      updatedAt: createdAt.toISOString(),
+      lastUsedAt: lastUsedAt.toISOString(),
+      expiresAt: expiresAt.toISOString(),
+      isCurrent: row.id === currentId,
+    }));
+  }
+
   return {
     /**
      * Begins a session; the caller's own session ends, so that a token from before the sign-in is worth nothing after it.
@@ -109,18 +126,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       return { token, expiresAt: expiresAt.toISOString() };
     },
 
-    /** Valid sessions of the person, the one used last first. */
-    async list(personId: number, currentId: number): Promise<PersonSession[]> {
-      type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
-        Pick<PersonSession, "id" | "device" | "address">;
-      return (await rows<Row>(db, LIST, [personId])).map(({ createdAt, lastUsedAt, expiresAt, ...row }) => ({
-        ...row,
-        createdAt: createdAt.toISOString(),
-        lastUsedAt: lastUsedAt.toISOString(),
-        expiresAt: expiresAt.toISOString(),
-        isCurrent: row.id === currentId,
-      }));
-    },
+    list,
 
     /** ID of the OpenID provider at which the session's person signed in; null if at none. */
     async providerOf(id: number): Promise<string | null> {
@@ -128,8 +134,13 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;
     },
 
-    /** Ends one session of the person in every process. @throws NOT_FOUND */
-    async end(personId: number, id: number): Promise<void> {
+    /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
+    async end(personId: number, id: number, precondition?: Precondition): Promise<void> {
+      if (precondition) {
+        const sessions = await list(personId, id);
+        const session = sessions.find((one) => one.id === id);
+        if (session) mustBeInList(session, [sessions], precondition);
+      }
       if ((await end(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },
 

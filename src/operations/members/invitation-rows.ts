@@ -13,6 +13,8 @@ export interface Invitation {
   /** ID of the person who made it; null if none did. */
   createdBy: number | null;
   createdAt: string;
+  /** Equals `createdAt`: an invitation is never changed, only revoked or accepted. */
+  updatedAt: string;
   expiresAt: string;
 }
 
@@ -22,11 +24,12 @@ const COLUMNS = `
 const JOINED = "invitation JOIN one_time_link link ON link.id = link_id";
 const PENDING = "link.used_at IS NULL AND link.revoked_at IS NULL AND link.expires_at > now()";
 
-type Row = Omit<Invitation, "createdAt" | "expiresAt"> & { createdAt: Date; expiresAt: Date };
+type Row = Omit<Invitation, "createdAt" | "updatedAt" | "expiresAt"> & { createdAt: Date; expiresAt: Date };
 
 const shown = ({ createdAt, expiresAt, ...row }: Row): Invitation => ({
   ...row,
   createdAt: createdAt.toISOString(),
+  updatedAt: createdAt.toISOString(),
   expiresAt: expiresAt.toISOString(),
 });
 

@@ -11,6 +11,7 @@ import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../l
 import { type Caller, isPerson } from "../../rules/access.js";
 import { described } from "../../rules/described.js";
 import { requiredEmail } from "../../rules/fields.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import { isAbove, type RoleScope, requiredRole } from "../../rules/roles.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -130,8 +131,14 @@ export function createInvitations(options: {
       return issued;
     },
 
-    async revoke({ personId, address }: Caller, { id, organizationId, email, role }: Invitation): Promise<void> {
+    /** @throws RESOURCE_CHANGED */
+    async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: Precondition): Promise<void> {
+      const { id, organizationId, email, role, appId } = invitation;
       await db.transaction(async (manager) => {
+        if (precondition) {
+          const lists = [null, appId].map((one) => pendingInvitations(manager, { organizationId, appId: one }));
+          mustBeInList(invitation, await Promise.all(lists), precondition);
+        }
         await revokeInvitation(manager, id);
         const data = { email, role, invitationId: id };
         await recordAccess(manager, { type: "invitation.delete", organizationId, personId, address, data });

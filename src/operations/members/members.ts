@@ -3,11 +3,12 @@
  * owner. Invitations are in `invitations.ts`.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
+import { changedAfter, mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
 import { highestOf, isAbove, type Role, type RoleScope, requiredRole } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -20,6 +21,19 @@ export interface Member {
   user: User;
   role: Role;
   lastSeenAt: string | null;
+  /** ISO 8601, of the last change of the role. */
+  updatedAt: string;
+}
+
+/** Members as the state of their list is made of them. */
+export const statedMembers = (members: readonly Member[]): Stated[] =>
+  members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
+
+/** Person whose role is to be changed, and from which state. */
+export interface MemberTarget {
+  scope: RoleScope;
+  personId: number;
+  precondition?: Precondition;
 }
 
 export interface Organization {
@@ -34,10 +48,11 @@ const ROLES_AT = `
 
 const MEMBERS = `
   SELECT person.id, person.organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
-         last_seen_at AS "lastSeenAt", json_agg(member.role) AS roles
+         last_seen_at AS "lastSeenAt", json_agg(member.role) AS roles, max(member.updated_at) AS "updatedAt"
     FROM person JOIN (
-      SELECT person_id, role FROM app_role WHERE app_id = $2 AND NOT of_organization
-      UNION ALL SELECT person_id, role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1
+      SELECT person_id, role, updated_at FROM app_member WHERE app_id = $2
+      UNION ALL SELECT person_id, 'editor', updated_at FROM app_editor WHERE app_id = $2
+      UNION ALL SELECT person_id, role, updated_at FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
@@ -54,8 +69,8 @@ const HELD = `
   UNION ALL SELECT role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
 
 const CLEAR_APP = [
-  "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2",
-  "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2",
+  "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
+  "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
 const CLEAR_ORGANIZATION = [
   "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2",
@@ -64,9 +79,10 @@ const CLEAR_ORGANIZATION = [
 ];
 const SET_ORGANIZATION = `
   INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)
-  ON CONFLICT (organization_id, person_id) DO UPDATE SET role = excluded.role`;
-const SET_APP = "INSERT INTO app_member (app_id, person_id, role) VALUES ($1, $2, $3)";
-const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)";
+  ON CONFLICT (organization_id, person_id) DO UPDATE
+  SET role = excluded.role, updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond')`;
+const SET_APP = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
+const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
 /* Tokens that name the person, of the app or of all apps of the organization. */
 const END_TOKENS = `
@@ -146,9 +162,35 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
       return;
     }
-    for (const sql of CLEAR_APP) await manager.query(sql, [appId, personId]);
-    if (role === "editor") await manager.query(SET_EDITOR, [appId, personId]);
-    else await manager.query(SET_APP, [appId, personId, role]);
+    const cleared: Date[] = [];
+    for (const sql of CLEAR_APP) {
+      for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) cleared.push(at);
+    }
+    const at = changedAfter(cleared[0]);
+    if (role === "editor") await manager.query(SET_EDITOR, [appId, personId, at]);
+    else await manager.query(SET_APP, [appId, personId, role, at]);
+  }
+
+  async function listOf(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
+    type Row = User & { lastSeenAt: Date | null; roles: Role[]; updatedAt: Date };
+    const found = await rows<Row>(executor, MEMBERS, [organizationId, appId]);
+    return found.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
+      user,
+      role: highestOf(roles)!,
+      lastSeenAt: lastSeenAt?.toISOString() ?? null,
+      updatedAt: updatedAt.toISOString(),
+    }));
+  }
+
+  /** @throws RESOURCE_CHANGED if the person's role, and the list of members, changed after the state of the change */
+  async function mustStand(manager: EntityManager, scope: RoleScope, personId: number, precondition: Precondition) {
+    if (!precondition) return;
+    const members = statedMembers(await listOf(manager, scope));
+    mustBeInList(
+      members.find(({ id }) => id === personId),
+      [members],
+      precondition,
+    );
   }
 
   return {
@@ -160,21 +202,14 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     refuseTooMany,
 
     /** Members by their own role at the scope: an app's members have a role on the app itself. */
-    async list({ organizationId, appId }: RoleScope): Promise<Member[]> {
-      type Row = User & { lastSeenAt: Date | null; roles: Role[] };
-      const found = await rows<Row>(db, MEMBERS, [organizationId, appId]);
-      return found.map(({ lastSeenAt, roles, ...user }) => ({
-        user,
-        role: highestOf(roles)!,
-        lastSeenAt: lastSeenAt?.toISOString() ?? null,
-      }));
-    },
+    list: (scope: RoleScope): Promise<Member[]> => listOf(db, scope),
 
     /**
      * Gives a person of the organization a role, in place of the present one.
-     * @throws REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's; LAST_OWNER
+     * @throws REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's; RESOURCE_CHANGED;
+     * LAST_OWNER
      */
-    async set(caller: Caller, scope: RoleScope, personId: number, value: unknown): Promise<void> {
+    async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
         await lock(manager, scope);
         const own = await rankOf(manager, caller, scope);
@@ -185,6 +220,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (isAbove(role, own) || (before !== null && isAbove(before, own))) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
+        await mustStand(manager, scope, personId, precondition);
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
         if (before === null) await refuseTooMany(manager, scope);
         await write(manager, scope, personId, role);
@@ -198,9 +234,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     /**
      * Removes a person's roles at the scope: in an organization also those on its apps. Tokens that name the person end; with the last
      * role of a person, so do all sessions.
-     * @throws NOT_FOUND, FORBIDDEN, LAST_OWNER
+     * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
      */
-    async remove(caller: Caller, scope: RoleScope, personId: number): Promise<void> {
+    async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
       const { organizationId, appId } = scope;
       await db.transaction(async (manager) => {
         await lock(manager, scope);
@@ -211,6 +247,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (isAbove(before, own)) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
+        await mustStand(manager, scope, personId, precondition);
         await mustKeepOwner(manager, scope, personId);
         for (const sql of appId === null ? CLEAR_ORGANIZATION : CLEAR_APP) {
           await manager.query(sql, [appId ?? organizationId, personId]);

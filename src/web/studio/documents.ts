@@ -290,22 +290,22 @@ export const CreateOrganization: Document<CreateOrganizationMutation, CreateOrga
   "mutation CreateOrganization($name:String){created:createOrganization(name:$name){id}}";
 
 export const ListAppPeople: Document<ListAppPeopleQuery, ListAppPeopleQueryVariables> =
-  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}query ListAppPeople($appId:Int!){members:appMembers(appId:$appId){...MemberRow}}";
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role updatedAt lastSeenAt user{...Person}}query ListAppPeople($appId:Int!){members:appMembers(appId:$appId){...MemberRow}}";
 
 export const ListOrganizationPeople: Document<ListOrganizationPeopleQuery, ListOrganizationPeopleQueryVariables> =
-  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}query ListOrganizationPeople($organizationId:Int!){members:organizationMembers(organizationId:$organizationId){...MemberRow}}";
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role updatedAt lastSeenAt user{...Person}}query ListOrganizationPeople($organizationId:Int!){members:organizationMembers(organizationId:$organizationId){...MemberRow}}";
 
 export const SetAppMember: Document<SetAppMemberMutation, SetAppMemberMutationVariables> =
-  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation SetAppMember($appId:Int!$userId:Int!$role:Role!){members:setAppMember(appId:$appId userId:$userId role:$role){...MemberRow}}";
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role updatedAt lastSeenAt user{...Person}}mutation SetAppMember($appId:Int!$userId:Int!$role:Role!$ifUpdatedAt:DateTime){members:setAppMember(appId:$appId userId:$userId role:$role ifUpdatedAt:$ifUpdatedAt){...MemberRow}}";
 
 export const SetOrganizationMember: Document<SetOrganizationMemberMutation, SetOrganizationMemberMutationVariables> =
-  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation SetOrganizationMember($organizationId:Int!$userId:Int!$role:Role!){members:setOrganizationMember(organizationId:$organizationId userId:$userId role:$role){...MemberRow}}";
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role updatedAt lastSeenAt user{...Person}}mutation SetOrganizationMember($organizationId:Int!$userId:Int!$role:Role!$ifUpdatedAt:DateTime){members:setOrganizationMember(organizationId:$organizationId userId:$userId role:$role ifUpdatedAt:$ifUpdatedAt){...MemberRow}}";
 
 export const RemoveAppMember: Document<RemoveAppMemberMutation, RemoveAppMemberMutationVariables> =
-  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation RemoveAppMember($appId:Int!$userId:Int!){members:removeAppMember(appId:$appId userId:$userId){...MemberRow}}";
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role updatedAt lastSeenAt user{...Person}}mutation RemoveAppMember($appId:Int!$userId:Int!$ifUpdatedAt:DateTime){members:removeAppMember(appId:$appId userId:$userId ifUpdatedAt:$ifUpdatedAt){...MemberRow}}";
 
 export const RemoveOrganizationMember: Document<RemoveOrganizationMemberMutation, RemoveOrganizationMemberMutationVariables> =
-  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role lastSeenAt user{...Person}}mutation RemoveOrganizationMember($organizationId:Int!$userId:Int!){members:removeOrganizationMember(organizationId:$organizationId userId:$userId){...MemberRow}}";
+  "fragment Person on User{id firstName lastName email}fragment MemberRow on Member{role updatedAt lastSeenAt user{...Person}}mutation RemoveOrganizationMember($organizationId:Int!$userId:Int!$ifUpdatedAt:DateTime){members:removeOrganizationMember(organizationId:$organizationId userId:$userId ifUpdatedAt:$ifUpdatedAt){...MemberRow}}";
 
 export const ListInvitations: Document<ListInvitationsQuery, ListInvitationsQueryVariables> =
   "query ListInvitations($organizationId:Int!$ofApp:Int){invitations(organizationId:$organizationId ofApp:$ofApp){id appId email role expiresAt}}";
@@ -1846,55 +1846,59 @@ export type CreateOrganizationMutationVariables = Exact<{
 
 export type CreateOrganizationMutation = { created: { id: number } };
 
-export type MemberRowFragment = { role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } };
+export type MemberRowFragment = { role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } };
 
 export type ListAppPeopleQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ListAppPeopleQuery = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+export type ListAppPeopleQuery = { members: Array<{ role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
 
 export type ListOrganizationPeopleQueryVariables = Exact<{
   organizationId: number;
 }>;
 
 
-export type ListOrganizationPeopleQuery = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+export type ListOrganizationPeopleQuery = { members: Array<{ role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
 
 export type SetAppMemberMutationVariables = Exact<{
   appId: number;
   userId: number;
   role: Role;
+  ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type SetAppMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+export type SetAppMemberMutation = { members: Array<{ role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
 
 export type SetOrganizationMemberMutationVariables = Exact<{
   organizationId: number;
   userId: number;
   role: Role;
+  ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type SetOrganizationMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+export type SetOrganizationMemberMutation = { members: Array<{ role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
 
 export type RemoveAppMemberMutationVariables = Exact<{
   appId: number;
   userId: number;
+  ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type RemoveAppMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+export type RemoveAppMemberMutation = { members: Array<{ role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
 
 export type RemoveOrganizationMemberMutationVariables = Exact<{
   organizationId: number;
   userId: number;
+  ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type RemoveOrganizationMemberMutation = { members: Array<{ role: Role, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
+export type RemoveOrganizationMemberMutation = { members: Array<{ role: Role, updatedAt: string, lastSeenAt: string | null, user: { id: number, firstName: string, lastName: string, email: string } }> };
 
 export type ListInvitationsQueryVariables = Exact<{
   organizationId: number;

@@ -225,17 +225,17 @@ function usePeople({ api, appId, organizationId, own }: PanelProps) {
     return { members, invitations: found?.invitations ?? null };
   }, [api, appId, organizationId, own]);
   const list = useLoaded(api, read, REFRESH_MS);
-  const setRole = (userId: number, role: Role) =>
+  const setRole = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member, role: Role) =>
     list.change(() =>
       appId === null
-        ? api.ask(SetOrganizationMember, { organizationId, userId, role })
-        : api.ask(SetAppMember, { appId, userId, role }),
+        ? api.ask(SetOrganizationMember, { organizationId, userId, role, ifUpdatedAt })
+        : api.ask(SetAppMember, { appId, userId, role, ifUpdatedAt }),
     );
-  const remove = (userId: number) =>
+  const remove = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member) =>
     list.change(() =>
       appId === null
-        ? api.ask(RemoveOrganizationMember, { organizationId, userId })
-        : api.ask(RemoveAppMember, { appId, userId }),
+        ? api.ask(RemoveOrganizationMember, { organizationId, userId, ifUpdatedAt })
+        : api.ask(RemoveAppMember, { appId, userId, ifUpdatedAt }),
     );
   return { list, setRole, remove };
 }
@@ -249,12 +249,13 @@ function PeoplePanel(props: PanelProps) {
     if (made) setOnce({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
     return made !== null;
   };
-  const askAndRemove = async ({ user }: Member) => {
+  const askAndRemove = async (member: Member) => {
+    const { user } = member;
     const text =
       appId === null
         ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
         : "The role on this app ends at once. With the last role, so do the person's sessions.";
-    if (await ask({ title: `Remove ${fullName(user)}?`, text, yes: "Remove", danger: true })) await remove(user.id);
+    if (await ask({ title: `Remove ${fullName(user)}?`, text, yes: "Remove", danger: true })) await remove(member);
   };
   const revoke = async ({ id, email }: Invitation) => {
     const text = "The link stops working. You can invite the person again.";
@@ -282,7 +283,7 @@ function PeoplePanel(props: PanelProps) {
           <MemberRow
             key={member.user.id}
             {...{ member, own }}
-            setRole={(role) => void setRole(member.user.id, role)}
+            setRole={(role) => void setRole(member, role)}
             remove={() => void askAndRemove(member)}
             resetLink={appId === null ? () => void resetLink(member) : null}
           />

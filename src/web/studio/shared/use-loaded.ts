@@ -1,6 +1,6 @@
 /** What a page has read from the service, or why it could not; read again after each change and when the connection is back. Draws nothing. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { type Api, type ApiError, asApiError } from "./api.js";
+import { type Api, ApiError, asApiError, refusalText } from "./api.js";
 import { useRefresh } from "./use-refresh.js";
 
 export interface Loaded<Value> {
@@ -49,7 +49,8 @@ export function useLoaded<Value>(api: Api, read: () => Promise<Value>, intervalM
         await reload();
         return result;
       } catch (error) {
-        setChangeFault(asApiError(error));
+        const text = await refusalText(error, reload);
+        setChangeFault(new ApiError(asApiError(error).status, text));
         return null;
       } finally {
         setBusy(false);
