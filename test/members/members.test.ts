@@ -88,7 +88,7 @@ describe("members and invitations", () => {
     expect(body.organization).to.include({ name: "Pier", role: "owner" });
     const listed = await as(administrator.token, "GET", members(body.organization.id));
     expect(listed.body.members).to.have.length(1);
-    expect(listed.body.members[0]).to.have.keys("user", "role", "lastSeenAt");
+    expect(listed.body.members[0]).to.have.keys("user", "role", "lastSeenAt", "updatedAt");
     expect(listed.body.members[0].user).to.include({ id: administrator.id, email: administrator.email });
     expect(new Date(listed.body.members[0].lastSeenAt).getTime()).to.be.closeTo(Date.now(), 60_000);
     expect(stated(await as(administrator.token, "POST", "/v1/organizations", {}))).to.deep.equal([

@@ -1,6 +1,7 @@
 /** GraphQL's types as the JSON Schemas of what REST says with them: one definition for both exits. Knows no route. */
 import {
   type GraphQLNamedType,
+  type GraphQLObjectType,
   type GraphQLType,
   isEnumType,
   isInputObjectType,
@@ -23,6 +24,19 @@ const SCALARS: Record<string, Schema> = {
   ID: { type: ["string", "integer"] },
   DateTime: { type: "string", format: "date-time" },
 };
+
+/** Input fields of GraphQL only. */
+const GRAPHQL_INPUTS = ["NotificationInput.publishAt"];
+/** Fields of pages that REST has as well. */
+const REST_TOO = ["LogList.nextCursor"];
+
+/** True for the fields that GraphQL's `Page` adds to what the operations return. */
+function isOfPage(type: GraphQLObjectType, name: string): boolean {
+  const page = type.getInterfaces().find((one) => one.name === "Page");
+  return (
+    page !== undefined && (name === "items" || name in page.getFields()) && !REST_TOO.includes(`${type.name}.${name}`)
+  );
+}
 
 /** Fields of types that GraphQL alone makes: over REST they are as the operations have them. */
 function madeByGraphql(): ReadonlySet<string> {
@@ -76,11 +90,15 @@ export class Schemas {
     if (isEnumType(type)) return { type: "string", ...words, enum: type.getValues().map(({ name }) => name) };
     if (isInputObjectType(type)) {
       // The rules say what is wrong, field by field: the shape says what may be there.
-      const fields = Object.values(type.getFields()).map((field) => [field.name, this.described(field)]);
+      const fields = Object.values(type.getFields())
+        .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
+        .map((field) => [field.name, this.described(field)]);
       return { type: "object", ...words, properties: Object.fromEntries(fields) };
     }
     if (!isObjectType(type)) return {};
-    const fields = Object.values(type.getFields()).filter(({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`));
+    const fields = Object.values(type.getFields()).filter(
+      ({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`) && !isOfPage(type, name),
+    );
     const properties = Object.fromEntries(fields.map((field) => [field.name, this.described(field)]));
     const required = fields.filter((field) => isNonNullType(field.type)).map(({ name }) => name);
     return { type: "object", ...words, properties, ...(required.length > 0 && { required }) };
