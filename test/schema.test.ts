@@ -12,6 +12,7 @@ import {
   getNamedType,
   isInputObjectType,
   isObjectType,
+  validateSchema,
 } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
 import { referencePages } from "../src/cli/reference/pages.js";
@@ -134,6 +135,10 @@ describe("the committed contracts, which npm run schema writes", () => {
     const changes = await diff(buildSchema(made["schema.graphql"]!), buildSchema(broken));
     const breaking = changes.filter(({ criticality }) => criticality.level === CriticalityLevel.Breaking);
     expect(breaking.map(({ path }) => path)).to.deep.equal(["DataSourceCursor.isFirstPage"]);
+  });
+
+  it("is a valid schema of GraphQL", async () => {
+    expect(validateSchema(await createSchema({} as Resolvers))).to.deep.equal([]);
   });
 
   it("every query, mutation and subscription of an app takes appId first", async () => {

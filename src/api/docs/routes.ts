@@ -158,9 +158,9 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): Docs {
       reply.headers(PICTURE_HEADERS);
     },
   });
-  app.get<{ Querystring: { q?: string | string[] } }>("/docs/search", (request, reply) => {
+  app.get<{ Querystring: { q?: string | string[] } }>("/docs/search", async (request, reply) => {
     const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
-    const main = resultsHtml(prefix, query, docs.search.find(query));
+    const main = resultsHtml(prefix, query, await docs.search.find(query));
     const html = pageHtml(frame, { title: "Search", slug: null, main, headings: [], query });
     return sendTagged(request, reply.headers(PAGE_HEADERS), HTML, html);
   });

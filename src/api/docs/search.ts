@@ -1,4 +1,5 @@
 /** Full-text search over the sections of the documentation, for the search page and for agents. */
+import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
 import { addressOf, type DocsRenderer, type Section } from "./markdown.js";
@@ -8,6 +9,7 @@ const QUERY_MAX_CHARACTERS = 200;
 const WORDS_MAX = 12;
 export const RESULTS_MAX = 20;
 const EXCERPT_CHARACTERS = 240;
+const CHUNK_SECTIONS = 50;
 
 export interface DocsHit {
   page: string;
@@ -36,33 +38,48 @@ function excerptOf(body: string, words: readonly string[]): string {
   return `${from > 0 ? "…" : ""}${cut}${from + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
 }
 
+interface SearchIndex {
+  sections: Indexed[];
+  index: MiniSearch<Indexed>;
+}
+
+/** Lets other work run after each page and after every few sections. */
+async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise<SearchIndex> {
+  const sections: Indexed[] = [];
+  for (const page of library.pages) {
+    for (const section of renderer.render(page).sections)
+      sections.push({ ...section, page: page.title, slug: page.slug, key: sections.length });
+    await setImmediate();
+  }
+  const index = new MiniSearch<Indexed>({
+    idField: "key",
+    fields: ["page", "text", "body"],
+    searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },
+  });
+  await index.addAllAsync(sections, { chunkSize: CHUNK_SECTIONS });
+  return { sections, index };
+}
+
+/** Builds the index at the first search: it takes more processor time (250 ms) than the rest of the API's start. */
 export class DocsSearch {
-  readonly #sections: Indexed[];
-  readonly #index: MiniSearch<Indexed>;
+  readonly #build: () => Promise<SearchIndex>;
+  #built: Promise<SearchIndex> | null = null;
 
   constructor(library: DocsLibrary, renderer: DocsRenderer) {
-    this.#sections = library.pages
-      .flatMap((page) =>
-        renderer.render(page).sections.map((section) => ({ ...section, page: page.title, slug: page.slug })),
-      )
-      .map((section, key) => ({ ...section, key }));
-    this.#index = new MiniSearch<Indexed>({
-      idField: "key",
-      fields: ["page", "text", "body"],
-      searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },
-    });
-    this.#index.addAll(this.#sections);
+    this.#build = () => buildIndex(library, renderer);
   }
 
   /** Best first, at most `limit`. Falls back to sections with any of the words if none has all. */
-  find(query: string, limit: number = RESULTS_MAX): DocsHit[] {
+  async find(query: string, limit: number = RESULTS_MAX): Promise<DocsHit[]> {
     const words = query.slice(0, QUERY_MAX_CHARACTERS).toLowerCase().split(/\s+/).filter(Boolean).slice(0, WORDS_MAX);
     if (words.length === 0) return [];
     const text = words.join(" ");
-    const all = this.#index.search(text);
-    const results = all.length > 0 ? all : this.#index.search(text, { combineWith: "OR" });
+    this.#built ??= this.#build();
+    const { sections, index } = await this.#built;
+    const all = index.search(text);
+    const results = all.length > 0 ? all : index.search(text, { combineWith: "OR" });
     return results.slice(0, Math.min(limit, RESULTS_MAX)).map(({ id }) => {
-      const { page, text: heading, slug, id: anchor, body } = this.#sections[id as number]!;
+      const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
       return { page, heading, address: `${addressOf(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
     });
   }

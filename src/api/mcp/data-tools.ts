@@ -130,7 +130,7 @@ const referenceTools: Tool[] = [
     needs: [],
     changes: false,
     input: { query: z.string().min(1).max(200), limit: fields.limit(20, 8) },
-    run: async ({ query, limit }, { docs }) => ({ data: { sections: docs.search.find(query, limit) } }),
+    run: async ({ query, limit }, { docs }) => ({ data: { sections: await docs.search.find(query, limit) } }),
   }),
   tool({
     name: "read_docs",
