@@ -1,60 +1,17 @@
 /** Runs of one app share a thread that lends them the platform: none reaches past what is lent, ends the page or leaves anything to the next. */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
-import type { Browsers } from "../../src/engine/browser/browsers.js";
-import type { ConsoleLine, Mode, PageRun } from "../../src/engine/browser/run.js";
-import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
-import { failureOf, resultOf } from "../engine/browser/support.js";
+import type { Mode } from "../../src/engine/browser/run.js";
+import { resultOf } from "../engine/browser/support.js";
+import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
 /** More than one thread serves. */
 const RUNS = 120;
 /** Functions of the platform's that one run tries. */
 const AT_ONCE = 30;
-/** As much as the next run needs, too: both together are more than a page may hold. */
-const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
-
 describe("runs that follow one another on a thread with fetch", function () {
-  // What fills memory makes way for all else on a busy machine.
-  this.timeout(600_000);
-  const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };
-  let host: ReachableHost;
-  let browsers: Browsers;
-  let arrived: string[] = [];
-  const lost: string[] = [];
-
-  /** Answers at once, but what has `late` in its address, and `moved` sends elsewhere after a moment. */
-  function answer(request: IncomingMessage, response: ServerResponse): void {
-    const { url = "" } = request;
-    arrived.push(url);
-    response.setHeader("Access-Control-Allow-Origin", "*");
-    if (url.includes("late")) return;
-    if (url.includes("moved")) setTimeout(() => response.writeHead(307, { location: "/elsewhere" }).end(), 100);
-    else response.end("answered");
-  }
-
-  const execute = (body: string, before = "") =>
-    `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
-  /** Of whom a run's library asks something, as it may be there before the author's code. */
-  const service: PageRun["service"] = {
-    base: "http://service.example/",
-    async send({ url }) {
-      arrived.push(new URL(url).pathname);
-      return { status: 200, headers: {}, text: (async function* () {})() };
-    },
-  };
-  const ASK = "await globalThis.__svcService.call('GET', 'http://service.example/once', {}, null)";
-  const next = () => resultOf(browsers, execute("return (await fetch(url + '/next')).text()"), here);
-
-  before(async () => {
-    host = await reachableHost(answer, { onLoss: (kind) => void lost.push(kind) });
-    browsers = host.browsers;
-  });
-  beforeEach(() => {
-    arrived = [];
-    lost.length = 0;
-  });
-  after(() => host.stop());
+  this.timeout(120_000);
+  const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
   it("find nothing of each other, over more of them than a thread serves", async () => {
     const source = execute(
@@ -66,7 +23,7 @@ describe("runs that follow one another on a thread with fetch", function () {
        setInterval(() => fetch(url + "/left"), 1); setTimeout(() => console.log("left"), 5); new Response("left").text().then(() => fetch(url + "/left"));
        URL.createObjectURL(new Blob(["left"])); new ReadableStream({ type: "bytes", pull(controller) { controller.enqueue(new Uint8Array(1)) } }).getReader().read()`,
     );
-    for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers, source, here)).to.deep.equal([]);
+    for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers(), source, here)).to.deep.equal([]);
     expect(lost).to.deep.equal([]);
   });
 
@@ -98,31 +55,14 @@ describe("runs that follow one another on a thread with fetch", function () {
   ] as const) {
     it(`have nothing of the last under way: ${what}`, async () => {
       const body = `${going}; await new Promise((resolve) => { setTimeout(resolve, 10) }); over = true`;
-      await resultOf(browsers, execute(body, "let over = false"), here);
+      await resultOf(browsers(), execute(body, "let over = false"), here);
       const wait =
         "await new Promise((resolve) => { setTimeout(resolve, 300) }); return (await fetch(url + '/next')).text()";
-      expect(await resultOf(browsers, execute(wait), here)).to.equal("answered");
+      expect(await resultOf(browsers(), execute(wait), here)).to.equal("answered");
       expect(arrived.filter((one) => /left|elsewhere/.test(one))).to.deep.equal([]);
     });
   }
 
-  for (const [what, make] of [
-    ["answers that nobody reads", "(text) => new Response(text)"],
-    ["requests that nobody sends", "(text) => new Request(url, { method: 'POST', body: text })"],
-    ["blobs", "(text) => new Blob([text])"],
-    ["keys", "() => crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256', length: 8e7 }, true, ['sign'])"],
-  ] as const) {
-    it(`have their memory, whatever the last has left in ${what}`, async () => {
-      const source = execute(
-        `${MUCH.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
-        `globalThis.kept = []; const make = ${make}`,
-      );
-      for (let count = 0; count < 3; count += 1) expect(await resultOf(browsers, source, here)).to.be.above(0);
-      expect(lost).to.deep.equal([]);
-    });
-  }
-
-  // Chromium ends the page of a realm's code where V8 reports the end of a collection in steps (chromium-flags.ts).
   for (const [what, made] of [
     ["bytes", "new Uint8Array(15e5).fill(1)"],
     ["objects", "new Array(131_072).fill(kept.length + 0.5)"],
@@ -131,7 +71,7 @@ describe("runs that follow one another on a thread with fetch", function () {
     it(`go on where V8 collects all of their thread's garbage: ${what}`, async () => {
       const code = `const kept = []; while (kept.length < 200) kept.push(${made}); return kept.length`;
       const seen: Mode[] = [];
-      expect(await resultOf(browsers, execute(code), { ...here, onMode: (kind) => void seen.push(kind) })).to.equal(
+      expect(await resultOf(browsers(), execute(code), { ...here, onMode: (kind) => void seen.push(kind) })).to.equal(
         200,
       );
       expect([seen, lost]).to.deep.equal([["network-isolate"], []]);
@@ -140,7 +80,7 @@ describe("runs that follow one another on a thread with fetch", function () {
 
   it("have a page that no function of the platform ends, whatever it is called with and whatever its callbacks throw", async () => {
     const tried = (from: number | null) =>
-      resultOf(browsers, execute(`return (${tryNatives})(url, ${from}, ${AT_ONCE})`), here);
+      resultOf(browsers(), execute(`return (${tryNatives})(url, ${from}, ${AT_ONCE})`), here);
     const names = (await tried(null)) as string[];
     expect(names).to.include.members([
       "fetch",
@@ -184,60 +124,16 @@ describe("runs that follow one another on a thread with fetch", function () {
        try { new Headers([["\\n", ""]]) } catch (error) { look(error) }
        return scopes`,
     );
-    expect(await resultOf(browsers, source, { ...here, service })).to.deep.equal([]);
-  });
-
-  it("fail as ever where they fill the memory, and the next is unharmed", async () => {
-    for (const fill of [
-      "new Array(1e5).fill(1.5)",
-      "new Uint8Array(1e7).fill(1)",
-      "new Response('x'.repeat(1e7) + kept.length)",
-    ]) {
-      const failure = await failureOf(browsers, execute(`for (;;) kept.push(${fill})`, "const kept = []"), here);
-      expect(failure.cause, fill).to.equal("memory");
-      expect(await next(), fill).to.equal("answered");
-    }
-  });
-
-  it("are begun anew in a worker where their page ends before anybody has heard of them, and never afterwards", async () => {
-    const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
-    for (const heard of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
-      const said: string[] = [];
-      arrived = [];
-      const onConsole = ({ text }: ConsoleLine) => void said.push(text);
-      const pause = "await new Promise((resolve) => { setTimeout(resolve, 50) })";
-      const source = execute(`${heard}; ${pause}; ${fill}`, "const kept = []");
-      await failureOf(browsers, source, { ...here, onConsole, service });
-      expect([...said, ...arrived], heard).to.deep.equal([heard.includes("log") ? "once" : "/once"]);
-    }
-    const places: Mode[] = [];
-    const asking = execute(
-      "await fetch(url + '/again'); for (;;) kept.push(new Array(1e5).fill(1.5))",
-      "const kept = []",
-    );
-    for (let run = 0; run < 2; run += 1) {
-      const onMode = (mode: Mode) => void places.push(mode);
-      await failureOf(browsers, asking, { ...here, mode: undefined, onMode });
-    }
-    expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
-    // More than one collection of all garbage in one go.
-    const long = execute(
-      "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
-    );
-    expect(await resultOf(browsers, long, here)).to.equal(3e6);
-    const rooms: Mode[] = [];
-    const onMode = (mode: Mode) => void rooms.push(mode);
-    await failureOf(browsers, execute(fill, "const kept = []"), { ...here, onMode });
-    expect(rooms, "what begins anew says where").to.deep.equal(["network-isolate", "document"]);
+    expect(await resultOf(browsers(), source, { ...here, service })).to.deep.equal([]);
   });
 
   it("are judged each by its own judge, whatever the last was let do", async () => {
     const asks = (path: string) =>
       execute(`try { return (await fetch(url + "${path}")).status } catch (error) { return error.message }`);
     const mayRequest = (address: string) => !address.includes("secret");
-    expect(await resultOf(browsers, asks("/secret-1"), here)).to.equal(200);
-    expect(await resultOf(browsers, asks("/secret-2"), { ...here, mayRequest })).to.equal("Failed to fetch");
-    expect(await resultOf(browsers, asks("/open"), { ...here, mayRequest })).to.equal(200);
+    expect(await resultOf(browsers(), asks("/secret-1"), here)).to.equal(200);
+    expect(await resultOf(browsers(), asks("/secret-2"), { ...here, mayRequest })).to.equal("Failed to fetch");
+    expect(await resultOf(browsers(), asks("/open"), { ...here, mayRequest })).to.equal(200);
     expect(arrived).to.deep.equal(["/secret-1", "/open"]);
   });
 });

