@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { hashToken } from "../../src/operations/access/tokens.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -68,6 +69,17 @@ describe("the places of a runner", () => {
     expect([again.http, again.body.status]).to.deep.equal([409, "RUN_NOT_CANCELLABLE"]);
     const foreign = await service.rest("POST", `/v3/apps/1/runs/${runId}/cancel`, { as: "viewer" });
     expect([foreign.http, foreign.body.status]).to.deep.equal([403, "FORBIDDEN"]);
+    const tokenOf = async () =>
+      (await service.rest("POST", "/v1/apps/1/tokens", { body: { kind: "api", name: "own" } })).body.token as string;
+    const [one, two] = [await tokenOf(), await tokenOf()];
+    const [{ id: ofOne }] = await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
+       SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued', id FROM credential WHERE hash = $1 RETURNING id`,
+      [hashToken(one)],
+    );
+    const byTwo = await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: two });
+    expect([byTwo.http, byTwo.body.status], "neither token has a person").to.deep.equal([403, "FORBIDDEN"]);
+    expect((await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: one })).http).to.equal(200);
     const unknown = await service.rest("POST", "/v3/apps/1/runs/999999/cancel");
     expect([unknown.http, unknown.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);
   });

@@ -224,6 +224,19 @@ describe("users of an app", () => {
     expect(seconds).to.be.within(500, 601);
   });
 
+  it("have the failures of one address counted over all entries, and not those of others", async () => {
+    const attempts = createSignInAttempts({ db: service.db });
+    const sender = (address: string) =>
+      ({ kind: "live", credentialId: 1, personId: null, runId: null, address }) as const;
+    const fail = (entry: number, address: string) =>
+      attempts
+        .counted(1, [[`entry ${entry}`]], sender(address), async () => false)
+        .catch((error: ActionError) => error.status);
+    for (let entry = 0; entry < 10; entry += 1) expect(await fail(entry, "10.0.3.1")).to.equal(false);
+    expect(await fail(10, "10.0.3.1")).to.equal("RATE_LIMIT_EXCEEDED");
+    expect(await fail(10, "10.0.4.1")).to.equal(false);
+  });
+
   it("do not have an attempt counted that was refused for want of capacity, or failed for another reason", async () => {
     const attempts = createSignInAttempts({ db: service.db });
     const sender = { kind: "live", credentialId: 1, personId: null, runId: null, address: "10.0.2.1" } as const;
@@ -298,7 +311,7 @@ describe("users of an app", () => {
     expect(events).to.deep.equal([{ data: { locale: "pt-BR" }, entry: user.id, sessionId: credential!.id }]);
   });
 
-  it("have ten failures in ten minutes, of one entry or from one address: then 429 before anything is compared", async () => {
+  it("have ten failures in ten minutes of one entry: then 429 before anything is compared", async () => {
     await service.db.query("DELETE FROM app_user_failure");
     const user = await newUser();
     const page = await newPage();

@@ -80,6 +80,26 @@ describe("verification by code", () => {
     expect(await eventsOf("email.communicate")).to.deep.equal([]);
   });
 
+  it("changes what an open subscription of the page shows", async () => {
+    const accessRules = [
+      { type: ["select"], allow: "loggedIn" },
+      { type: ["select"], allow: "all", exclude: ["Secret"] },
+    ];
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Notes", accessRules } });
+    const [page, user] = [await newPage(), await newUser()];
+    const client = service.socket(page);
+    const news = client.iterate<{ dataSourceChanged: { reset: boolean } }>({
+      query: 'subscription ($app: Int!) { dataSourceChanged(appId: $app, dataSourceId: "Notes", by: name) { reset } }',
+      variables: { app: service.appId },
+    });
+    const next = async () => (await news.next()).value;
+    expect((await next())?.errors).to.equal(undefined);
+    await verify(page, { email: user.Email });
+    await verify(page, { email: user.Email, code: await codeFor(user.Email) });
+    expect((await next())?.data?.dataSourceChanged.reset).to.equal(true);
+    await client.dispose();
+  });
+
   it("of an address that nobody has the page learns nothing, and nothing is sent", async () => {
     const user = await newUser();
     const page = await newPage();

@@ -38,6 +38,23 @@ describe("the secret scan", () => {
     });
   }
 
+  it("finds a secret that is not ASCII as a label of a host", () => {
+    const word = createSecretScan([{ name: "_word", value: "schlüsselwörter-überall", whole: false }]);
+    const url = new URL("https://schlüsselwörter-überall.example/");
+    expect(url.hostname).to.match(/^xn--/);
+    expect(word.findInUrl(url.href)).to.equal("_word");
+    expect(word.findInUrl("https://schluesselwoerter-ueberall.example/")).to.equal(null);
+  });
+
+  it("finds the whole password of an address, also where it holds an @ or is escaped", () => {
+    const values = (text: string) => secretsOfSetting("_url", text).map(({ value }) => value);
+    expect(values("postgres://me:pass@word@of@2026@db.example:5432/x")).to.include("pass@word@of@2026");
+    expect(values("postgres://me:pass%40word%40of%402026@db.example/x")).to.include.members([
+      "pass%40word%40of%402026",
+      "pass@word@of@2026",
+    ]);
+  });
+
   it("finds nothing in text that holds no secret", () => {
     expect(scan.find([{ text: "k3y/+ü of few parts, nothing else; ".repeat(1000) }])).to.equal(null);
     expect(scan.mask({ text: "nothing here" })).to.equal("nothing here");

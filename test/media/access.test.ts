@@ -1,8 +1,12 @@
 /** Who gets at an app's media: every caller, every right, every form of rule; and signed links. */
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { CredentialKind } from "../../src/data/credential.js";
 import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
+import type { MediaFile } from "../../src/data/media-types.js";
+import { createKeyRing } from "../../src/engine/key-ring.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { createLinks, type Links } from "../../src/operations/media/links.js";
 import { lockApp } from "../../src/operations/settings/settings.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -244,6 +248,45 @@ describe("media: who may", () => {
     expect((await caller("live").rest("DELETE", `/folders/${folderId}`)).http).to.equal(403);
     await editor.rest("PUT", `/files/${fileId}/accessRules`, { accessRules: null });
     expect((await caller("live").rest("DELETE", `/folders/${folderId}`)).http).to.equal(200);
+  });
+
+  it("creates nothing where the right was taken away while the file arrived", async () => {
+    const { folderId } = await folderWith([{ type: ["create"], allow: "all" }]);
+    const sent = await service.db.transaction(async (manager) => {
+      await lockApp(manager, service.appId);
+      const upload = caller("live").send([{ name: "late", bytes: "x" }], { folderId: String(folderId) });
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await until(async () => (await rows(service.db, waiting)).length > 0);
+      await rows(manager, "UPDATE media_folder SET access_rules = '[]' WHERE id = $1", [folderId]);
+      return [upload];
+    });
+    expect((await sent[0])!.http).to.equal(403);
+    expect(
+      (await editor.rest("GET", `?folderId=${folderId}`)).body.files.map(({ name }: MediaFile) => name),
+    ).to.not.include("late");
+  });
+
+  it("ends a signed link at its moment, though its signature is right", async () => {
+    const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
+    const grants = { need: () => undefined };
+    const links = createLinks({
+      ring,
+      callers: { of: async () => grants },
+      files: { known: async () => ({ rules: [] }) },
+      baseUrl: "http://127.0.0.1",
+    } as unknown as Parameters<typeof createLinks>[0]);
+    const { url, expiresAt } = await links.create({} as Parameters<Links["create"]>[0], 1, 2, 60);
+    const { searchParams } = new URL(url);
+    const claim = { expires: searchParams.get("expires")!, signature: searchParams.get("signature")! };
+    expect(links.holds(1, 2, claim)).to.equal(true);
+    expect([links.holds(1, 3, claim), links.holds(2, 2, claim)]).to.deep.equal([false, false]);
+    const now = Date.now;
+    const held = [-1, 0].map((ms) => {
+      Date.now = () => new Date(expiresAt).getTime() + ms;
+      return links.holds(1, 2, claim);
+    });
+    Date.now = now;
+    expect(held).to.deep.equal([true, false]);
   });
 
   it("lets a file be moved only to where it may be created", async () => {

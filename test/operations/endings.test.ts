@@ -63,6 +63,33 @@ describe("runs that end together", () => {
     expect(touched).to.equal(3);
   });
 
+  it("end one by one, too, only for their holder", async () => {
+    const id = await start(0, randomUUID());
+    expect(await ledger.end(id, HOLDER, ending(0))).to.equal(false);
+    expect(await ledger.end(id, null, ending(0))).to.equal(false);
+    expect(await db.query("SELECT state, finished_at FROM run")).to.deep.equal([
+      { state: "running", finished_at: null },
+    ]);
+    expect(await db.query("SELECT FROM execution_log")).to.deep.equal([]);
+  });
+
+  it("return to the queue only for their holder, and only while they run", async () => {
+    const [own, foreign, ended] = [await start(0), await start(1, randomUUID()), await start(2)];
+    await ledger.end(ended, HOLDER, ending(2));
+    const returned = [];
+    for (const id of [own, foreign, ended]) returned.push(await ledger.putBack(id, HOLDER));
+    expect(returned).to.deep.equal([true, false, false]);
+    const states = await db.query("SELECT state FROM run ORDER BY id");
+    expect(states.map(({ state }: { state: string }) => state)).to.deep.equal(["queued", "running", "completed"]);
+  });
+
+  it("are not claimed once they are scheduled runs that are too late", async () => {
+    const [late, ready] = [await start(0, null), await start(1, null)];
+    await db.query("UPDATE run SET trigger = 'schedule', queued_at = now() - interval '1 hour' WHERE id = $1", [late]);
+    expect((await ledger.claim(HOLDER, new Map(), 9))?.id).to.equal(ready);
+    expect(await ledger.claim(HOLDER, new Map(), 9)).to.equal(null);
+  });
+
   it("end for their holder alone, and once, whoever ends with them", async () => {
     const [own, foreign, queued] = [await start(0), await start(1, randomUUID()), await start(2, null)];
     const ended = await Promise.all([

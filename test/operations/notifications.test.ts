@@ -244,6 +244,26 @@ describe("notifications", function () {
     expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
   });
 
+  it("are given up after five attempts at a push service that stays full", async () => {
+    await devices("POST", device("full").subscription);
+    answer = 503;
+    await published("a", PUSH);
+    const settled = async (attempts: number) => {
+      const [left] = await rows<{ attempts: number; holder: string | null }>(
+        service.db,
+        "SELECT attempts, holder FROM push_delivery",
+      );
+      return pushed.length >= attempts && (left === undefined || left.holder === null);
+    };
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      await until(() => settled(attempt));
+      moved += 3_600_000;
+      await wake();
+    }
+    await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
+    expect(pushed).to.have.length(5);
+  });
+
   /** Tried once, and to be tried again. */
   const waiting = () => rows(service.db, "SELECT FROM push_delivery WHERE attempts = 1 AND holder IS NULL");
 

@@ -5,6 +5,7 @@ import pino from "pino";
 import type { DataSource } from "typeorm";
 import { failed, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
 import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
+import { ActionError } from "../../src/errors.js";
 import type { Requests } from "../../src/operations/requests/run-requests.js";
 import type { RunConsole } from "../../src/operations/runs/console.js";
 import type { Ending } from "../../src/operations/runs/endings.js";
@@ -23,13 +24,16 @@ const RUN: HeldRun = {
 
 /** An app whose secrets change by hand: each scan takes its time, and each ending of the ledger is kept. */
 function createApp(onEnd: () => void = () => {}) {
-  const app = { version: 1, endings: [] as Ending[] };
+  const app = { version: 1, endings: [] as Ending[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
   const settings = {
     secretValues: {
       version: async () => app.version,
       sealedKeys: async () => [],
-      read: async () => ({ version: app.version, forgotten: 0, underscore: [], entries: entries() }),
+      async read() {
+        await app.read();
+        return { version: app.version, forgotten: 0, underscore: [], entries: entries() };
+      },
     },
   } as unknown as Settings;
   const scans = {
@@ -112,6 +116,18 @@ describe("the end of a run", () => {
       expect(app.endings.map(({ state }) => state)).to.deep.equal(["completed"]);
       expect(app.endings[0]!.data.text).to.include('"given":"«_late»"');
     }
+  });
+
+  it("says nothing of the payload where the secrets could not be read, for it has not been searched", async () => {
+    const { app, perform } = createApp();
+    app.read = async () => {
+      throw new ActionError("SETTINGS_INVALID", "the settings cannot be read");
+    };
+    await perform(() => {}, undefined, undefined, JSON.stringify({ given: SECRET }));
+    expect(app.endings.map(({ state }) => state)).to.deep.equal(["failed"]);
+    expect(app.endings[0]!.data.text).to.not.include(SECRET);
+    expect(JSON.parse(app.endings[0]!.data.text)).to.have.property("payload").that.deep.equals({});
+    expect(app.endings[0]!.data.payloadAt).to.equal(null);
   });
 
   it("comes, and says nothing of the run, where the secrets change each time that it was judged", async () => {

@@ -223,6 +223,30 @@ describe("schedules", () => {
     ]);
   });
 
+  it("queue one of two ticks that are both in time, and say that the other found a run under way", async () => {
+    await publish({ ...SCHEDULED, frequency: "* * * * *" });
+    time = NOON;
+    await schedule.claimDue();
+    await finish();
+    time = NOON + 2 * MINUTE;
+    await schedule.claimDue();
+    expect((await ticks()).slice(1)).to.deep.equal([
+      ["12:01", "queued"],
+      ["12:02", "still running"],
+    ]);
+  });
+
+  it("leave each pause and each resumption in the audit log", async () => {
+    const pause = createSchedulePause(db);
+    const editor = { personId: null, credentialId: null } as unknown as Caller;
+    for (const isPaused of [true, false]) await pause.set(editor, appId, isPaused);
+    const entries = await db.query("SELECT app_id AS app, type FROM audit_entry ORDER BY id");
+    expect(entries).to.deep.equal([
+      { app: appId, type: "app.schedules.pause" },
+      { app: appId, type: "app.schedules.resume" },
+    ]);
+  });
+
   it("bound what one pause writes, and count the rest in one row", async () => {
     await publish(SCHEDULED);
     time = NOON + 600 * MINUTE;

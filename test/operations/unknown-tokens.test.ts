@@ -111,6 +111,30 @@ describe("an unknown token", () => {
     expect(await credentials.resolve(token)).to.include({ kind: "live", appId: 1 });
   });
 
+  it("is looked up again when rights changed while the database answered", async () => {
+    let queries = 0;
+    const changing = {
+      async query(sql: string, values: unknown[]) {
+        const found = await db.query(sql, values);
+        // The look-up is the only one that neither writes nor announces.
+        if (/UPDATE|pg_notify/.test(sql)) return found;
+        queries += 1;
+        if (queries === 1) await credentials.announce();
+        return found;
+      },
+    };
+    // The database's own notice would come at any moment.
+    const silent = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as unknown as Notifications;
+    const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
+    const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
+    const asked = [];
+    for (let time = 0; time < 3; time += 1) {
+      await credentials.resolve(token);
+      asked.push(queries);
+    }
+    expect(asked).to.deep.equal([1, 2, 2]);
+  });
+
   it("without a checksum is looked up: a token of an earlier release goes on working", async () => {
     const { credentials } = counted();
     const token = `svc_api_${hash("sha256", "an earlier release", "base64url")}`;

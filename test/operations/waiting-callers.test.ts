@@ -1,7 +1,12 @@
 /** Callers who wait in the process: turns, bounds, and who goes. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
-import { CALLERS_WAITING_BYTES_PER_APP, CALLERS_WAITING_MAX, CALLERS_WAITING_PER_APP } from "../../src/limits.js";
+import {
+  CALLERS_WAITING_BYTES,
+  CALLERS_WAITING_BYTES_PER_APP,
+  CALLERS_WAITING_MAX,
+  CALLERS_WAITING_PER_APP,
+} from "../../src/limits.js";
 import { createPlaces, type Place } from "../../src/operations/runs/places.js";
 import { createWaitingCallers } from "../../src/operations/runs/waiting-callers.js";
 
@@ -90,6 +95,14 @@ describe("callers who wait for a place", () => {
     let count = CALLERS_WAITING_PER_APP + 1;
     for (let app = 3; count < CALLERS_WAITING_MAX; count += 1, app += 1) void wait(app);
     expect(await wait(2_000)).to.equal(null);
+  });
+
+  it("are sent to the queue when the bytes of all apps are used up", async () => {
+    const { callers } = fullRunner(1);
+    const apps = CALLERS_WAITING_BYTES / CALLERS_WAITING_BYTES_PER_APP;
+    expect(Number.isInteger(apps) && apps < CALLERS_WAITING_MAX).to.equal(true);
+    for (let app = 1; app <= apps; app += 1) void callers.wait(app, CALLERS_WAITING_BYTES_PER_APP);
+    expect(await callers.wait(2_000, 1)).to.equal(null);
   });
 
   it("are sent to the queue in their order when their app gets no place for a second", async () => {

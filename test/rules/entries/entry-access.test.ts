@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { allows, filledTests, meets } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
-import { demandedColumns, grantFor, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
+import { demandedColumns, grantFor, mayNameById, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
 import { splitHashed } from "../../../src/rules/entries/hashed-where.js";
 
 const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
@@ -159,5 +159,29 @@ describe("access rules, generated", () => {
     ]) {
       expect(() => splitHashed({ "data.Password": condition }, ["Password"])).to.throw("is hashed");
     }
+  });
+});
+
+describe("what an access rule requires", () => {
+  const rule = (...require: NonNullable<AccessRule["require"]>): AccessRule[] => [
+    { type: ["select"], allow: "all", require } as AccessRule,
+  ];
+
+  it("is never met where two of its tests clash, and is their sum where they agree", () => {
+    expect(grantOrNull(rule({ a: { equals: "x" } }, { a: { equals: "y" } }), null)).to.equal(null);
+    expect(grantOrNull(rule({ a: { equals: "x", notequals: "z" } }, { a: { notequals: "y" } }), null)).to.equal(null);
+    const both = grantOrNull(rule({ a: { equals: "x" } }, { a: { equals: "x", notequals: "y" } }), null);
+    expect(both?.tests).to.deep.equal({ a: { equals: "x", notequals: "y" } });
+    const apart = grantOrNull(rule({ a: { equals: "x" } }, { b: { equals: "y" } }), null);
+    expect(apart?.tests).to.deep.equal({ a: { equals: "x" }, b: { equals: "y" } });
+  });
+
+  it("can be met by an id where it is tested, and not where it is only named", () => {
+    const byId = (...require: NonNullable<AccessRule["require"]>) => mayNameById(grantOrNull(rule(...require), null)!);
+    expect(byId()).to.equal(true);
+    expect(byId("a")).to.equal(false);
+    expect(byId({ a: { equals: "x" } })).to.equal(true);
+    expect(byId("a", { a: { equals: "x" } })).to.equal(true);
+    expect(byId("b", { a: { equals: "x" } })).to.equal(false);
   });
 });

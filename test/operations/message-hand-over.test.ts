@@ -1,0 +1,42 @@
+/** A message leaves only from the process that holds it, while that process's lease holds. */
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { createOutbox } from "../../src/operations/communicate/outbox.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+describe("the content of a message", () => {
+  let database: ConnectedDatabase;
+  before(async () => {
+    database = await connectedDatabase();
+    await database.db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
+    );
+  });
+  after(() => database.stop());
+
+  it("leaves with its holder's lease, and not after it, nor from another process", async () => {
+    const { db } = database;
+    const outbox = createOutbox(db);
+    const [holder, other] = [randomUUID(), randomUUID()];
+    const insert =
+      "INSERT INTO instance (id, roles, lease_until) VALUES ($1, '{scheduler}', now() + interval '1 hour')";
+    for (const id of [holder, other]) await db.query(insert, [id]);
+    const now = new Date();
+    const message = {
+      appId: 1,
+      status: "queued",
+      recipients: [],
+      reference: randomUUID(),
+      runId: null,
+      personId: null,
+    };
+    const content = { kind: "email", subject: "s" };
+    const id = await outbox.accept(db, { ...message, content } as unknown as Parameters<typeof outbox.accept>[1], now);
+    const [held] = await outbox.claim(holder, { held: [[], []], share: 1, count: 1, now });
+    expect(held?.id).to.equal(id);
+    expect(await outbox.handOver(other, id)).to.equal(false);
+    expect(await outbox.handOver(holder, id)).to.equal(true);
+    await db.query("UPDATE instance SET lease_until = now() - interval '1 second' WHERE id = $1", [holder]);
+    expect(await outbox.handOver(holder, id)).to.equal(false);
+  });
+});
