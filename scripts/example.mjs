@@ -1,6 +1,6 @@
 /**
  * `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: puts the example app (examples/bookings) into an app of a running service, by its API,
- * or takes it out again. Plain Node 20, no dependency: it works from any checkout against any service.
+ * or takes it out again. It uses the command line `svc` of a built checkout, against any service.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ async function main() {
   if (options.help) return say(USAGE);
   const target = targetOf(options);
   const { appId, url } = target;
-  const bookings = bookingsIn({ call: createApi(target), appId, say });
+  const bookings = bookingsIn({ call: createApi(target), target, say });
   if (options.remove) {
     const removed = await bookings.remove();
     return say(

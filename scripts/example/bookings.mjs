@@ -2,10 +2,12 @@
  * Puts the example app of examples/bookings into an app, and takes it out again. What it puts there is known by its names, and by one
  * private setting that is written first and removed last: where that is missing, the names belong to somebody else.
  */
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isDeepStrictEqual } from "node:util";
 import { ExampleError } from "./api.mjs";
 
 const FOLDER = new URL("../../examples/bookings/", import.meta.url);
@@ -16,34 +18,46 @@ const PAGE = 100;
 
 const LIST = `query ($appId: Int!, $offset: Int!) {
   actions(appId: $appId, limit: ${PAGE}, offset: $offset) {
-    actions { id name description code active environment frequency dependencies triggers { trigger where { type dataSourceId data } } updatedAt }
+    actions { id name updatedAt }
     published { masterId updatedAt }
     pagination { hasMore }
   }
 }`;
 
-const read = (path) => readFileSync(fileURLToPath(new URL(path, FOLDER)), "utf8");
+const SVC = fileURLToPath(new URL("../svc.mjs", import.meta.url));
+const read = (path) => JSON.parse(readFileSync(fileURLToPath(new URL(path, FOLDER)), "utf8"));
+const list = (path) => readdirSync(fileURLToPath(new URL(path, FOLDER)));
 
-/** The example as its files say it. */
+/** Names of what the example's folder holds. */
 function readExample() {
-  const { settings, dataSources, actions } = JSON.parse(read("app.json"));
-  const whole = actions.map((action) => ({
-    dependencies: [],
-    ...action,
-    active: true,
-    code: read(`actions/${action.name}.js`),
-  }));
-  return { settings, dataSources, actions: whole };
+  return {
+    settings: read("settings.json").map(({ key }) => key),
+    dataSources: list("data").map((file) => file.replace(/\.json$/, "")),
+    actions: list("actions"),
+  };
 }
 
-/** Without what GraphQL answers as null, and the files leave out. */
-function comparable({ description, code, active, environment, frequency, dependencies, triggers }) {
-  const fields = { description, code, active, environment, frequency, dependencies, triggers };
-  return JSON.stringify(fields, (_key, value) => value ?? undefined);
+/** Runs the command line `svc` in a copy of the example's folder, which then holds nothing of this app. */
+async function withProject({ url, appId, token }, work) {
+  const folder = mkdtempSync(join(tmpdir(), "svc-example-"));
+  cpSync(fileURLToPath(FOLDER), folder, { recursive: true });
+  const env = { ...process.env, SVC_URL: url, SVC_APP: String(appId), SVC_TOKEN: token };
+  const svc = (...args) =>
+    new Promise((resolve, reject) => {
+      execFile(process.execPath, [SVC, ...args, "--yes"], { cwd: folder, env }, (error, _stdout, stderr) =>
+        error ? reject(new ExampleError(stderr.trim() || error.message)) : resolve(),
+      );
+    });
+  try {
+    await work(svc);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** The example in one app. `say` takes a line for people. */
-export function bookingsIn({ call, appId, say }) {
+export function bookingsIn({ call, target, say }) {
+  const { appId } = target;
   const example = readExample();
   const v1 = `/v1/apps/${appId}`;
   const v3 = `/v3/apps/${appId}/actions`;
@@ -83,21 +97,19 @@ export function bookingsIn({ call, appId, say }) {
   function strangers({ settings, actions, dataSources }) {
     const has = (list, name) => list.some((one) => one.name === name);
     return [
-      ...Object.keys(example.settings)
-        .filter((key) => key in settings)
-        .map((key) => `the setting ${key}`),
-      ...example.dataSources.filter(({ name }) => has(dataSources, name)).map(({ name }) => `the data source ${name}`),
-      ...example.actions.filter(({ name }) => has(actions, name)).map(({ name }) => `the action ${name}`),
+      ...example.settings.filter((key) => key in settings).map((key) => `the setting ${key}`),
+      ...example.dataSources.filter((name) => has(dataSources, name)).map((name) => `the data source ${name}`),
+      ...example.actions.filter((name) => has(actions, name)).map((name) => `the action ${name}`),
     ];
   }
 
-  async function putDataSource({ name, entries, ...fields }, { dataSources }) {
-    const known = dataSources.find((one) => one.name === name);
-    const isSame = ([field, value]) => isDeepStrictEqual(known[field], value);
-    if (known && Object.entries(fields).every(isSame)) return;
-    // Entries are the guests' by then: a second time nothing of them changes.
-    if (known) return call("PUT", `${v1}/data-sources/${name}`, fields);
-    return call("POST", `${v1}/data-sources`, { name, entries, ...fields });
+  /** Definitions, and entries where a data source has none: the entries are the guests' afterwards. */
+  async function push(svc) {
+    await svc("push", "--force");
+    for (const name of example.dataSources) {
+      const { entries } = await call("POST", `${v1}/data-sources/${name}/query`, { limit: 1 });
+      if (entries.length === 0) await svc("data", "push", name, `entries/${name}.jsonl`);
+    }
   }
 
   /** A new one each time: nobody has to keep it, and none is known to everybody. */
@@ -109,15 +121,12 @@ export function bookingsIn({ call, appId, say }) {
     return { password, emails: entries.map(({ data }) => data.Email) };
   }
 
-  async function putAction(action, { actions }) {
-    const known = actions.find(({ name }) => name === action.name);
-    const isSame = known !== undefined && comparable(known) === comparable(action);
-    if (isSame && known.publishedAt !== null && known.publishedAt >= known.updatedAt) return;
-    const written = isSame
-      ? { action: known }
-      : await (known ? call("PUT", `${v3}/${known.id}`, action) : call("POST", v3, action));
-    await call("POST", `${v3}/${written.action.id}/publish`);
-    say(`action ${action.name}`);
+  async function publish() {
+    for (const { id, name, updatedAt, publishedAt } of await listActions()) {
+      if (!example.actions.includes(name) || (publishedAt !== null && publishedAt >= updatedAt)) continue;
+      await call("POST", `${v3}/${id}/publish`);
+      say(`action ${name}`);
+    }
   }
 
   return {
@@ -131,10 +140,9 @@ export function bookingsIn({ call, appId, say }) {
         );
       if (found.mark === null)
         await call("POST", `${v1}/settings`, { [MARK]: { publishedApp: !found.app.isPublished } });
-      await call("POST", `${v1}/settings`, example.settings);
-      for (const dataSource of example.dataSources) await putDataSource(dataSource, found);
+      await withProject(target, push);
       if (!found.app.isPublished) await call("POST", `${v1}/publish`);
-      for (const action of example.actions) await putAction(action, found);
+      await publish();
       return setPassword();
     },
 
@@ -142,14 +150,14 @@ export function bookingsIn({ call, appId, say }) {
     async remove() {
       const { app, mark, actions, dataSources } = await look();
       if (mark === null) return false;
-      const names = new Set([...example.actions, ...example.dataSources].map(({ name }) => name));
+      const names = new Set([...example.actions, ...example.dataSources]);
       for (const { id } of actions.filter(({ name }) => names.has(name))) await call("DELETE", `${v3}/${id}`);
       for (const { id } of dataSources.filter(({ name }) => names.has(name)))
         await call("DELETE", `${v1}/data-sources/${id}`);
       const isUsed = actions.some(({ name, publishedAt }) => publishedAt !== null && !names.has(name));
       if (mark.publishedApp && app.isPublished && !isUsed) await call("POST", `${v1}/unpublish`);
       if (mark.publishedApp && isUsed) say("the app stays published: it has other published actions");
-      await call("DELETE", `${v1}/settings`, { keys: [...Object.keys(example.settings), MARK] });
+      await call("DELETE", `${v1}/settings`, { keys: [...example.settings, MARK] });
       return true;
     },
   };

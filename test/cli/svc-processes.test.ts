@@ -16,12 +16,17 @@ describe("Processes of the command line", () => {
   let service: TestService;
   const projects = createSvcProjects(() => service);
   const { json, svc, start, newProject } = projects;
+  const proxies: Server[] = [];
 
   before(async () => {
     service = await startTestService();
   });
   after(async () => {
     await projects.cleanUp();
+    for (const proxy of proxies) {
+      proxy.closeAllConnections();
+      proxy.close();
+    }
     await service?.stop();
   });
 
@@ -146,51 +151,49 @@ describe("Processes of the command line", () => {
     expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
   });
 
-  /** A way to the service that stops in the middle of the request that a push applies with. */
-  async function stoppingProxy(
-    forwarded: "half" | "all",
-    onStopped: () => void,
-  ): Promise<{ server: Server; url: string }> {
+  /** A way to the service that can stop in the middle of the request that a push applies with. */
+  async function stoppingProxy(forwarded: "half" | "all") {
+    const state = { isArmed: false, hasStopped: false };
     const server = createServer((incoming, reply) => {
-      const isApply = incoming.method === "PUT" && !incoming.url!.includes("plan=true");
+      const isStopped = state.isArmed && incoming.method === "PUT" && !incoming.url!.includes("plan=true");
       void buffer(incoming).then((body) => {
         const { method, url, headers } = incoming;
         const onward = request(service.url + url, { method: method!, headers }, (answer) => {
-          if (isApply) onStopped();
+          if (isStopped) state.hasStopped = true;
           else {
             reply.writeHead(answer.statusCode!, answer.headers);
             answer.pipe(reply);
           }
         });
         onward.on("error", () => undefined);
-        if (!isApply || forwarded === "all") return onward.end(body);
-        onward.write(body.subarray(0, body.length / 2));
-        setTimeout(() => onward.destroy(), 200);
-        onStopped();
+        if (!isStopped || forwarded === "all") return onward.end(body);
+        onward.write(body.subarray(0, body.length / 2), () => {
+          onward.destroy();
+          state.hasStopped = true;
+        });
       });
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+    proxies.push(server);
+    return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   }
 
   for (const forwarded of ["half", "all"] as const) {
     it(`applies all or nothing of a push that is killed after ${forwarded} of it was sent`, async () => {
+      const proxy = await stoppingProxy(forwarded);
       const { folder, app } = await newProject();
+      edit(folder, "svc.json", service.url, proxy.url);
       await json(folder, ["push"]);
       const before = await manifestOf(app);
       edit(folder, ACTION, "Greets a person.", "Greets people.");
       for (const name of ["a", "b", "c"])
         write(folder, `actions/${name}/action.js`, "async function execute() { return 1; }\n");
-      let stopped = false;
-      const proxy = await stoppingProxy(forwarded, () => {
-        stopped = true;
-      });
-      const push = start(folder, ["push", "--yes"], { SVC_URL: proxy.url });
-      await until(async () => stopped);
+      proxy.state.isArmed = true;
+      const push = start(folder, ["push", "--yes"]);
+      await until(() => proxy.state.hasStopped);
       await push.end("SIGKILL");
-      proxy.server.closeAllConnections();
-      await new Promise((resolve) => proxy.server.close(resolve));
+      proxy.state.isArmed = false;
       const names = (await manifestOf(app)).actions.map(({ name }: { name: string }) => name);
       if (forwarded === "half") expect(await manifestOf(app)).to.deep.equal(before);
       else expect(names).to.deep.equal(["a", "b", "c", "hello"]);

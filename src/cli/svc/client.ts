@@ -1,10 +1,13 @@
 /** HTTP client of the command line: one request of the service's API, its answer or its failure. */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
 import { CliError, EXIT } from "./failure.js";
 
 const TIMEOUT_MS = 130_000;
 /** A token is renewed this long before it expires. */
 const RENEW_BEFORE_MS = 30_000;
+/** Total time that a request waits for a service that answers 429 or 503 with Retry-After. */
+const WAIT_MAX_SECONDS = 60;
 
 export interface Request {
   query?: Record<string, string | number | boolean | undefined>;
@@ -20,6 +23,11 @@ export interface Reply {
   headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: the answer has the shape of its route
   body: any;
+}
+
+interface Sent {
+  body?: string | URLSearchParams;
+  headers?: Record<string, string>;
 }
 
 /** A refusal of the service. */
@@ -73,11 +81,7 @@ export class Client {
     return body.access_token;
   }
 
-  async #send(
-    method: string,
-    address: string,
-    { body, headers = {} }: { body?: string | URLSearchParams; headers?: Record<string, string> },
-  ): Promise<Reply> {
+  async #send(method: string, address: string, { body, headers = {} }: Sent): Promise<Reply> {
     let response: Response;
     try {
       response = await fetch(address, {
@@ -96,6 +100,17 @@ export class Client {
     return { status: response.status, headers: response.headers, body: parsed(await response.text()) };
   }
 
+  /** Waits if the service asks to, which it does before it starts on a request. */
+  async #sendPatiently(method: string, address: string, request: Sent): Promise<Reply> {
+    for (let waited = 0; ; ) {
+      const reply = await this.#send(method, address, request);
+      const seconds = Number(reply.headers.get("retry-after"));
+      if (![429, 503].includes(reply.status) || !(seconds > 0) || waited + seconds > WAIT_MAX_SECONDS) return reply;
+      await delay(seconds * 1000);
+      waited += seconds;
+    }
+  }
+
   /** A request without a token, of any status. */
   async open(method: string, path: string, form?: URLSearchParams): Promise<Reply> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
@@ -109,7 +124,7 @@ export class Client {
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) address.searchParams.set(name, String(value));
     }
-    const reply = await this.#send(method, address.href, {
+    const reply = await this.#sendPatiently(method, address.href, {
       headers: {
         ...(token !== null && { authorization: `Bearer ${token}` }),
         ...(body !== undefined && { "content-type": "application/json" }),

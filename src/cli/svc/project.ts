@@ -1,4 +1,5 @@
 /** A project folder and its manifest: reads the folder into one, and writes one into the folder. */
+import { createHash } from "node:crypto";
 import {
   existsSync,
   mkdirSync,
@@ -16,6 +17,7 @@ import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import { readActionConfig } from "./action-config.js";
 import { bodyOf, joinFile } from "./action-file.js";
 import { ModuleFinder, projectPaths, type ReadFile, sourceFiles } from "./action-modules.js";
+import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
 import { differences, type Item, type Manifest, type Source, sourceOf } from "./manifest.js";
 
@@ -23,7 +25,7 @@ const MANIFEST_VERSION = 1;
 const ENTRIES = Object.values(ENTRY_FILES).flat();
 const STATE_FOLDER = ".svc";
 
-/** The server's manifest at the last pull or push, from which both sides' changes are told. */
+/** An app's manifest at the last pull or push, from which both sides' changes are found. */
 export interface BaseState {
   tag: string;
   manifest: Manifest;
@@ -41,6 +43,10 @@ const nameOfFile = (file: string): string => {
     return file;
   }
 };
+
+/** One file for each app that the folder is pushed to, such as the stages of one app. */
+const baseFile = ({ url, app }: Target): string =>
+  `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
   const finder = new ModuleFinder(folder, read);
@@ -87,13 +93,13 @@ export class Project {
     renameSync(temporary, path);
   }
 
-  base(): BaseState | null {
-    return this.#readJson<BaseState>(STATE_FOLDER, "base.json") ?? null;
+  base(target: Target): BaseState | null {
+    return this.#readJson<BaseState>(STATE_FOLDER, baseFile(target)) ?? null;
   }
 
-  saveBase(state: BaseState): void {
+  saveBase(target: Target, state: BaseState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
-    this.#writeIfChanged(pretty(state), STATE_FOLDER, "base.json");
+    this.#writeIfChanged(pretty(state), STATE_FOLDER, baseFile(target));
   }
 
   /** Names of the folders below actions/ that hold an action. */

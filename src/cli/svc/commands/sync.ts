@@ -106,17 +106,17 @@ export async function push(
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServer(session);
-  const tag = tagToPush(session, project.base(), server, local, force);
+  const tag = tagToPush(session, project.base(session.target), server, local, force);
   const query: Record<string, boolean> = prune ? { prune } : {};
   try {
     const { body: planned } = await putManifest(session, local, tag, { ...query, plan: true });
     if (printPlan(session, planned.plan) === 0) {
-      project.saveBase(server);
+      project.saveBase(session.target, server);
       session.output.line("The server has everything already");
     } else {
       await confirm();
       await putManifest(session, local, tag, query);
-      project.saveBase(await readServer(session));
+      project.saveBase(session.target, await readServer(session));
       session.output.line("Pushed", "green");
     }
     session.output.json({ plan: planned.plan });
@@ -130,7 +130,7 @@ export async function push(
 async function pull(session: Session, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
-  const base = project.base();
+  const base = project.base(session.target);
   const local = await project.readManifest();
   const theirs = differences(base?.manifest ?? EMPTY, server.manifest, true);
   const mine = differences(base?.manifest ?? server.manifest, local, false);
@@ -163,7 +163,7 @@ async function pull(session: Session, { force = false }: { force?: boolean }): P
   });
   for (const { kind, name, change } of theirs)
     if (change === "removed" && taken(kind, name)) project.remove(kind, name);
-  project.saveBase(server);
+  project.saveBase(session.target, server);
   const found = summary(theirs);
   for (const { kind, name, change } of found) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
   session.output.line(found.length === 0 ? "Nothing changed on the server" : "Pulled", "green");
@@ -194,7 +194,7 @@ async function status(session: Session): Promise<void> {
   const { url, app, root } = session.target;
   const server = await readServer(session);
   const local = summary(differences(server.manifest, await project.readManifest(), false));
-  const base = project.base();
+  const base = project.base(session.target);
   const isBehind = base !== null && base.tag !== server.tag;
   session.output.line(`app ${app} at ${url}`);
   session.output.line(`folder ${root}`);

@@ -1,3 +1,18 @@
+import { defineAction } from "svc";
+
+export const config = defineAction({
+  description: "Three hours before the curtain rises, writes to everybody who comes.",
+  active: true,
+  environment: "server",
+  triggers: [
+    {
+      trigger: "schedule",
+    },
+  ],
+  frequency: "0 17 * * *",
+  dependencies: ["svc-datasources", "svc-communicate"],
+});
+
 /** Each afternoon: one reminder for each seat that is sold for tonight. */
 async function execute() {
   const seats = await Svc.DataSources.connectByName("bookings-seats");

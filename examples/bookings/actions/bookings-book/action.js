@@ -1,3 +1,17 @@
+import { defineAction } from "svc";
+
+export const config = defineAction({
+  description: "Sells a seat to whoever is signed in to the page, and to nobody else.",
+  active: true,
+  environment: "server",
+  triggers: [
+    {
+      trigger: "manual",
+    },
+  ],
+  dependencies: ["svc-datasources", "svc-session", "svc-communicate"],
+});
+
 /**
  * Sells one seat to whoever is signed in to the page. Who that is the service says, never the payload; and the mail goes to the
  * address of that guest's own entry.

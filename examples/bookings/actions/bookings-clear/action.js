@@ -1,3 +1,18 @@
+import { defineAction } from "svc";
+
+export const config = defineAction({
+  description: "Frees the seats at night, for the next evening.",
+  active: true,
+  environment: "server",
+  triggers: [
+    {
+      trigger: "schedule",
+    },
+  ],
+  frequency: "0 3 * * *",
+  dependencies: ["svc-datasources"],
+});
+
 /** At night, after the show: every seat is free again, and who sat there is forgotten. */
 async function execute() {
   const seats = await Svc.DataSources.connectByName("bookings-seats");

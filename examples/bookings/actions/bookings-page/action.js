@@ -1,3 +1,20 @@
+import { defineAction } from "svc";
+
+export const config = defineAction({
+  description: "Draws the theatre's page and follows the seats.",
+  active: true,
+  environment: "client",
+  triggers: [
+    {
+      trigger: "analytics",
+      where: {
+        type: "analytics.pageView",
+      },
+    },
+  ],
+  dependencies: ["svc-datasources", "svc-session"],
+});
+
 /** Draws the theatre's page in the place of the empty app's. It sees the seats as far as their access rules show them to a visitor. */
 async function execute() {
   if (document.querySelector("#bookings")) return;
