@@ -2,14 +2,9 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
-import pino from "pino";
-import type { Protocol } from "puppeteer";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { startChromium } from "../../src/engine/browser/processes/chromium.js";
 import { MODES } from "../../src/engine/browser/run.js";
-import { watchBrowser } from "../../src/engine/browser/watch/browser-watch.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
-import { chromePath } from "../harness/remote-chromium.js";
 
 const MB = 1024 * 1024;
 /** The limit for a browser's own processes, and what a busy machine lets through before it is looked at. */
@@ -54,29 +49,6 @@ const SINKS: Record<string, string> = {
       const file = await (await folder.getFileHandle("x" + i, { create: true })).createWritable();
       await file.write(new Uint8Array(1e7).fill(i)); await file.close() }`,
 };
-
-describe("a browser without a run", () => {
-  it("has a page that goes on working ended, and says so", async () => {
-    const lines: string[] = [];
-    const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
-    const chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
-    const watch = watchBrowser(chromium, () => false, log);
-    try {
-      const { connection } = chromium;
-      const { targetId } = await connection.send("Target.createTarget", { url: "about:blank" });
-      const session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
-      const crashed = new Promise((resolve) => connection.on("Target.targetCrashed", resolve));
-      await session.send("Runtime.evaluate", {
-        expression: "setInterval(() => { for (const end = performance.now() + 50; performance.now() < end;); }, 1)",
-      });
-      await crashed;
-      expect(lines.join()).to.include("went on working after the last run");
-    } finally {
-      watch.stop();
-      await chromium.stop();
-    }
-  });
-});
 
 describe("the browser's own processes", () => {
   let browsers: Browsers;

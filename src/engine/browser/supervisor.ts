@@ -74,7 +74,7 @@ export class Supervisor {
 
   private follow(chromium: Chromium): Generation {
     const { openLane, openings = AT_ONCE, spares = 2, warmPages = 48 } = this.options;
-    const watch = watchBrowser(chromium, () => generation.active > 0, this.options.log);
+    const watch = watchBrowser(chromium, () => generation.active > 0);
     const pool = new Pool({ chromium, blame: watch.blame, openLane, openings, spares, warmPages });
     const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };

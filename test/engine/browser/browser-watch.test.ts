@@ -1,6 +1,6 @@
 /** When a browser's processes are looked at. */
 import { expect } from "chai";
-import { lasts, lookAt } from "../../../src/engine/browser/watch/browser-watch.js";
+import { lasts } from "../../../src/engine/browser/watch/browser-watch.js";
 
 /** Answers what it is to say, one after the other, and how often it was asked. */
 function said(...answers: readonly boolean[]) {
@@ -22,20 +22,4 @@ describe("runs under way, as a look at the browser has them", () => {
     expect(await lasts(active)).to.equal(false);
     expect(asked()).to.equal(1);
   });
-});
-
-describe("A look at a browser", () => {
-  for (const [what, answers, expected] of [
-    ["counts what its processes do where no run is under way", [false], ["idle"]],
-    ["counts nothing of it where a run is, were it over at once", [true, true, false], ["forgotten"]],
-    ["measures them where one lasts", [true, true, true], ["forgotten", "measured"]],
-  ] as const) {
-    it(what, async () => {
-      const did: string[] = [];
-      const does = (word: string) => async () => void did.push(word);
-      const idleness = { look: does("idle"), forget: () => void did.push("forgotten") };
-      await lookAt(said(...answers).active, idleness, does("measured"));
-      expect(did).to.deep.equal(expected);
-    });
-  }
 });

@@ -1,40 +1,34 @@
-/**
- * Watches the processes of one browser from outside while runs are under way, and between them: what they hold, whether they still
- * answer, how much they compute, whether they go on without a run. Knows pids, not pages.
- */
+/** Watches the processes of one browser from outside while runs are active: their memory, processor time, and whether the browser answers. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Logger } from "pino";
-import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import { watchFloods } from "./floods.js";
-import { type Idleness, watchIdleness } from "./idleness.js";
 import { boundMemory } from "./memory.js";
 import { createPriorities } from "./priorities.js";
-import { askProcesses, type BrowserProcess, measure, signal } from "./processes.js";
+import { measure } from "./processes.js";
 
-/** How often it is asked whether the browser answers, and how often its processes are measured. */
+/** Interval of the checks that the browser answers, and of the measurements of its processes. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
-/** How often it is looked at who computes much: until then its threads are in everybody's way. */
+/** Interval at which renderers are ranked by processor time. Until then a busy one delays the others. */
 const PRIORITY_INTERVAL_MS = 50;
-/** Not asked of a run that is over sooner: it fell between two looks as a rule, and is held up by one for as long as it computes. */
+/** Shorter runs are not measured: a measurement would delay their end. */
 const LASTING_MS = 10;
-/** How long after a kill a crash is put down to it. */
+/** Crashes within this time after a kill are attributed to it. */
 const BLAME_MS = 5_000;
 
 export interface BrowserWatch {
-  /** What a crash that is reported now comes from: memory, by this watch's kill or V8 at its limit; a flood; or neither. */
+  /** Cause of a crash that is reported now: memory (a kill by this watch, or V8 at its limit), a flood, or neither. */
   blame(): "memory" | "flood" | null;
-  /** Whether the browser's own processes, which serve all runs, have grown so large that it should be replaced. */
+  /** True if the browser's own processes, which serve all runs, hold so much memory that the browser should be replaced. */
   overgrown(): boolean;
   stop(): void;
 }
 
-/** Of somebody else's browser, whose process ids may be other processes here. */
+/** For a remote browser: its process ids mean nothing here. */
 const BLIND: BrowserWatch = { blame: () => null, overgrown: () => false, stop: () => {} };
 
-/** Never twice at once. What fails is forgotten: a process went by itself, or the browser is going. */
+/** Repeats `look`, never twice at once. Ignores failures: a process ended by itself, or the browser is ending. */
 function every(ms: number, look: () => Promise<void>): NodeJS.Timeout {
   let looking = false;
   return setInterval(() => {
@@ -48,39 +42,24 @@ function every(ms: number, look: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** Whether a run is under way, and so a moment later, too: the same, or one of many. */
+/** True if a run is active now and after a short time, the same one or another. */
 export async function lasts(active: () => boolean): Promise<boolean> {
   if (!active()) return false;
   await delay(LASTING_MS);
   return active();
 }
 
-/** One look: what goes on between runs is never what a run does, however short, and nothing is measured in a short one's way. */
-export async function lookAt(active: () => boolean, idleness: Idleness, measured: () => Promise<void>): Promise<void> {
-  if (!active()) return idleness.look();
-  idleness.forget();
-  if (await lasts(active)) await measured();
-}
-
-/** `active`: a run is under way. Sees nothing where there is no /proc. */
-export function watchBrowser(chromium: Chromium, active: () => boolean, log: Logger): BrowserWatch {
-  const { pid: group, connection } = chromium;
+/** `active`: true while a run is active. Measures nothing where there is no /proc. */
+export function watchBrowser(chromium: Chromium, active: () => boolean): BrowserWatch {
+  const { pid: group } = chromium;
   if (group === null) return BLIND;
   const floods = watchFloods(chromium, group);
   const memory = boundMemory(group, () => chromium.stop());
   const priorities = createPriorities();
-  const idleness = watchIdleness(async () => measure(await askProcesses(connection), group), endLeftover);
 
-  function endLeftover({ pid, renderer }: BrowserProcess): void {
-    log.warn(
-      { browser: group, browserPid: pid, renderer },
-      "a process of the browser went on working after the last run; it is ended",
-    );
-    if (renderer) signal(pid, "SIGKILL");
-    else runInBackground(chromium.stop());
+  async function weigh(): Promise<void> {
+    if (await lasts(active)) await memory.look(await measure(floods.processes(), group!));
   }
-
-  const measured = async () => memory.look(await measure(floods.processes(), group));
 
   async function rank(): Promise<void> {
     if (!(await lasts(active))) return;
@@ -90,7 +69,7 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
 
   const timers = [
     every(ANSWER_INTERVAL_MS, async () => floods.look(await lasts(active))),
-    every(MEASURE_INTERVAL_MS, () => lookAt(active, idleness, measured)),
+    every(MEASURE_INTERVAL_MS, weigh),
     every(PRIORITY_INTERVAL_MS, rank),
   ];
 
