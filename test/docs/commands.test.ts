@@ -7,9 +7,10 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { type Block, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
 import { pastedShell } from "./pasted-shell.js";
+import { differences, lastJson } from "./response.js";
 
 const RUN = ["sh", "graphql"];
-const isDone = ({ language, file }: Block) => RUN.includes(language) || file !== null;
+const isDone = ({ language, file, isResponse }: Block) => RUN.includes(language) || file !== null || isResponse;
 
 /** What the reader of a page does, first what the page says to have done before. */
 function steps(page: string): Block[] {
@@ -90,17 +91,24 @@ describe("The documents' commands", () => {
       const local = (text: string) =>
         text
           .replaceAll("http://127.0.0.1:4000", service.url)
+          .replaceAll("SVC_APP=1 ", `SVC_APP=${appId} `)
+          .replaceAll('SVC_TOKEN="your token"', `SVC_TOKEN=${credentials.tokens.editor}`)
           .replaceAll(/\bapps\/1\b/g, `apps/${appId}`)
           .replaceAll(/--app 1\b/g, `--app ${appId}`)
           .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);
       try {
-        for (const { text, language, file, line } of steps(page)) {
+        let printed = "";
+        for (const { text, language, file, line, isResponse } of steps(page)) {
           const done = async () => {
-            if (file !== null) {
+            if (isResponse) {
+              const wrong = differences(JSON.parse(text), lastJson(printed));
+              if (wrong.length > 0)
+                throw new Error(`the response differs: ${wrong.join(", ")} in ${printed.slice(-1_000)}`);
+            } else if (file !== null) {
               mkdirSync(dirname(join(folder, file)), { recursive: true });
               writeFileSync(join(folder, file), text);
             } else if (language === "graphql") await ask(local(text), appId);
-            else await shell.paste(local(text));
+            else printed = await shell.paste(local(text));
           };
           await done().catch((error: Error) => expect.fail(`line ${line}: ${error.message}`));
         }
@@ -122,7 +130,7 @@ describe("The documents' commands", () => {
     // A language of a shell by another name would be run by nobody.
     const languages = new Set(PAGES.flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language)));
     expect(
-      [...languages].filter((one) => !["sh", "graphql", "js", "json", "yaml", "text", "html"].includes(one)),
+      [...languages].filter((one) => !["sh", "graphql", "js", "jsx", "json", "yaml", "text", "html"].includes(one)),
     ).to.deep.equal([]);
   });
 });

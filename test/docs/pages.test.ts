@@ -37,6 +37,20 @@ describe("The documents", () => {
     expect(missing).to.deep.equal([]);
   });
 
+  it("answer at least 40 questions on the first page, each by a link to a page", () => {
+    const index = readPage("docs/README.md");
+    const questions = [...index.matchAll(/^\| [^|]+\? \| (.+) \|$/gm)];
+    expect(questions.length).to.be.above(39);
+    expect(questions.filter(([, answer]) => !/\]\([^)]+\.md(?:#[\w-]+)?\)/.test(answer!))).to.deep.equal([]);
+  });
+
+  it("of tasks fit on one screen: at most 100 lines", () => {
+    const long = PAGES.filter((page) => page.startsWith("docs/guides/")).filter(
+      (page) => readPage(page).split("\n").length > 100,
+    );
+    expect(long).to.deep.equal([]);
+  });
+
   it("have names that no other page has, because addresses without a section lead to them", () => {
     const names = PAGES.map((page) => page.split("/").at(-1)!).filter((name) => name !== "README.md");
     expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);
@@ -58,6 +72,7 @@ describe("The documents", () => {
       section: "b-c",
       notRun: "because",
       file: null,
+      isResponse: false,
     });
     expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
   });

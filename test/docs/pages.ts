@@ -24,6 +24,8 @@ export interface Block {
   notRun: string | null;
   /** The name of the file that a reader would make of it. */
   file: string | null;
+  /** True if the commands before it print this JSON, by `<!-- response -->`. */
+  isResponse: boolean;
 }
 
 /** As the heading's address is on the pages that show Markdown. */
@@ -48,7 +50,15 @@ export function blocksOf(text: string): Block[] {
     } else if (line.startsWith("```")) {
       const of = (word: string) => new RegExp(`^<!-- ${word}: (.+) -->$`).exec(mark)?.[1] ?? null;
       const language = line.slice(3).trim();
-      open = { line: at + 1, language, text: "", section, notRun: of("not run"), file: of("file") };
+      open = {
+        line: at + 1,
+        language,
+        text: "",
+        section,
+        notRun: of("not run"),
+        file: of("file"),
+        isResponse: mark === "<!-- response -->",
+      };
     } else if (/^##? /.test(line)) {
       section = line.startsWith("## ") ? anchorOf(line.slice(3)) : section;
     }

@@ -2,6 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { build, stop } from "esbuild";
 import type { Browser, Page } from "puppeteer";
 import { VISITORS_PER_ADDRESS } from "../../src/limits.js";
 import { visitorBlock } from "../../src/operations/client/visitors.js";
@@ -208,6 +209,84 @@ describe("pages on other origins", () => {
         undefined,
       );
     });
+  });
+
+  describe("the guide for front ends", () => {
+    const GUIDE = "docs/guides/front-end.md";
+    let browser: Browser;
+    let site: Server;
+    let url: string;
+
+    /** The React program of the guide, built as a project would build it, with the library that the service serves. */
+    async function built(source: string): Promise<string> {
+      const library = await (await fetch(`${service.url}/client/svc.mjs`)).text();
+      const { outputFiles } = await build({
+        stdin: { contents: source, loader: "jsx", resolveDir: process.cwd() },
+        plugins: [
+          {
+            name: "svc",
+            setup(plugin) {
+              plugin.onResolve({ filter: /^\.\/svc\.mjs$/ }, () => ({ path: "svc.mjs", namespace: "svc" }));
+              plugin.onLoad({ filter: /./, namespace: "svc" }, () => ({ contents: library, loader: "js" }));
+            },
+          },
+        ],
+        ...{ bundle: true, write: false, format: "esm", logLevel: "silent" },
+      });
+      await stop();
+      return outputFiles[0]!.text;
+    }
+
+    before(async () => {
+      const of = (name: string) =>
+        blocksOf(readPage(GUIDE))
+          .find(({ file }) => file === name)!
+          .text.replaceAll("http://127.0.0.1:4000", service.url)
+          .replaceAll("app: 1", `app: ${service.appId}`);
+      const react = await built(of("app.jsx"));
+      const pages: Record<string, [type: string, text: string]> = {
+        "/": ["text/html", of("index.html")],
+        "/react": ["text/html", '<!doctype html><div id="root"></div><script type="module" src="/app.js"></script>'],
+        "/app.js": ["text/javascript", react],
+      };
+      site = createServer(({ url: path }, response) => {
+        const [type, text] = pages[path ?? ""] ?? ["text/plain", ""];
+        response.setHeader("content-type", type).end(text);
+      });
+      await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
+      url = `http://localhost:${(site.address() as AddressInfo).port}`;
+      await setOrigins([url]);
+      const rules = [{ type: ["select"], allow: "all" }];
+      await service.rest("POST", `${app}/data-sources`, { body: { name: "Talks", accessRules: rules } });
+      const greet = "async function execute({ payload }) { return `Hello ${payload.name}`; }";
+      const body = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: greet };
+      const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
+      await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`);
+      browser = await launchChromium();
+    });
+    after(async () => {
+      await browser?.close();
+      site?.close();
+    });
+
+    const subscriptions = async (): Promise<number> => {
+      const metrics = (await service.rest("GET", "/metrics")).body as string;
+      return Number(/svc_sockets\{what="subscriptions"\} (\d+)/.exec(metrics)![1]);
+    };
+
+    for (const path of ["/", "/react"]) {
+      it(`calls an action and follows the data live at ${path}`, async () => {
+        const before = await subscriptions();
+        const page = await (await browser.createBrowserContext()).newPage();
+        await page.goto(`${url}${path}`);
+        await page.waitForFunction('document.querySelector("#greeting")?.textContent === "Hello Ann"');
+        await until(async () => (await subscriptions()) > before);
+        const Title = `Live at ${path}`;
+        const shows = page.waitForFunction(`document.querySelector("#talks").textContent.includes("${Title}")`);
+        await service.rest("POST", `${app}/data-sources/Talks/entries`, { body: { data: { Title } } });
+        await shows;
+      });
+    }
   });
 
   describe("the page of the documents", () => {

@@ -1,0 +1,43 @@
+/** Compares the JSON that a page shows as a response with what its commands printed. */
+
+/** Parses the last JSON document of a text: what the last command printed. @throws Error if there is none */
+export function lastJson(printed: string): unknown {
+  const text = printed.trim();
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] !== "{" && text[at] !== "[" && at > 0) continue;
+    try {
+      return JSON.parse(text.slice(at));
+    } catch {
+      // A later document begins behind this place.
+    }
+  }
+  throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);
+}
+
+/** Numbers that depend on what ran before, by their names. */
+const isId = (name: string): boolean => /^(?:id|\w+Id)$/.test(name);
+
+/**
+ * Paths at which the response differs from what the page shows. An object on the page may leave fields out. `…` in a text stands for any
+ * text, and an id for any id.
+ */
+export function differences(shown: unknown, real: unknown, path = ""): string[] {
+  if (typeof shown === "string" && shown.includes("…")) {
+    const [start = "", end = ""] = shown.split("…");
+    const fits = typeof real === "string" && real.startsWith(start) && real.endsWith(end);
+    return fits ? [] : [`${path}: ${JSON.stringify(real)}`];
+  }
+  if (typeof shown !== "object" || shown === null) {
+    const name = path.split(".").at(-1)!;
+    const fits = shown === real || (typeof shown === "number" && typeof real === "number" && isId(name));
+    return fits ? [] : [`${path}: ${JSON.stringify(real)}`];
+  }
+  if (typeof real !== "object" || real === null || Array.isArray(shown) !== Array.isArray(real)) {
+    return [`${path}: ${JSON.stringify(real)}`];
+  }
+  const lengths = Array.isArray(shown) && shown.length !== (real as unknown[]).length ? [`${path}: its length`] : [];
+  const inside = Object.entries(shown).flatMap(([name, value]) =>
+    differences(value, (real as Record<string, unknown>)[name], path === "" ? name : `${path}.${name}`),
+  );
+  return [...lengths, ...inside];
+}
