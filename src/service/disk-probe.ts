@@ -1,6 +1,7 @@
 /** Finds out when PostgreSQL's disk has room again after it was full. Read it when a process stays not ready with "its disk is full". */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { SPILL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
@@ -8,18 +9,13 @@ const EVERY_MS = 2_000;
 /** After a refusal, the disk counts as full at least this long. */
 const HOLD_MS = 5_000;
 
-/* Sorts some megabytes with little memory, which PostgreSQL writes to its disk. */
-const SPILL = `
-  SELECT count(*) FROM (SELECT repeat(md5(n::text), 32) AS text FROM generate_series(1, 8000) AS n ORDER BY 1 OFFSET 1) AS sorted`;
-
 /** Probes while the disk is full, and only then. */
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
   async function probe(): Promise<number> {
     const next = Date.now() + EVERY_MS;
     if ((diskFullFor() ?? 0) < HOLD_MS) return next;
     await db.transaction(async (manager) => {
-      await manager.query("SET LOCAL work_mem = '64kB'");
-      await manager.query(SPILL);
+      for (const statement of SPILL) await manager.query(statement);
     });
     reportDiskFree();
     log.info("PostgreSQL's disk has room again");

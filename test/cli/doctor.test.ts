@@ -62,6 +62,7 @@ describe("npm run doctor", function () {
       "database",
       "rights",
       "clock",
+      "database disk",
       "schema",
       "connections",
     ]) {

@@ -6,6 +6,7 @@ import type { Client } from "pg";
 import type { Config, Role } from "../../config.js";
 import { isFull, MIGRATIONS } from "../../data/database.js";
 import { readSchema, schemaFault } from "../../data/schema-guard.js";
+import { SPILL } from "../../data/spill.js";
 import { bucketIdentity } from "../../engine/blob-store/blob.js";
 import { identityFile } from "../../engine/blob-store/folder.js";
 import { fingerprint } from "../../engine/cipher.js";
@@ -18,7 +19,7 @@ import {
   tooFewConnections,
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
-import { createClient } from "../../postgres.js";
+import { createClient, isDiskFull } from "../../postgres.js";
 import { type Finding, ill, well } from "./finding.js";
 
 const VERSION_MIN = 140_000;
@@ -69,6 +70,20 @@ function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Findi
     says,
     "run a time service on both machines: schedules follow the database's clock, certificates and tokens this machine's",
   );
+}
+
+/** Lets PostgreSQL write to its disk, where this machine cannot look itself. */
+async function ofDisk(client: Client): Promise<Finding> {
+  try {
+    await client.query("BEGIN");
+    for (const statement of SPILL) await client.query(statement);
+    return well("database disk", "can be written");
+  } catch (error) {
+    if (!isDiskFull()) throw error;
+    return ill("database disk", `is full (${(error as Error).message})`, "make room on the disk of PostgreSQL");
+  } finally {
+    await client.query("ROLLBACK");
+  }
 }
 
 async function ofSchema(client: Client): Promise<Finding> {
@@ -196,7 +211,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
   const askedAt = Date.now();
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
-  const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now())];
+  const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now()), await ofDisk(client)];
   if (!facts.isMigrated) return [...found, well("schema", "is made at the first start")];
   const users = (await hasColumn(client, "data_source", "is_users")) ? [await ofAppUsers(client)] : [];
   return [

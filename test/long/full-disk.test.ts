@@ -1,0 +1,135 @@
+/** PostgreSQL on a disk that is really full: a small file system that holds the service's database. Mounts it, as root or by sudo. */
+import { execFile, execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { Client } from "pg";
+import { pino } from "pino";
+import { migrate } from "../../src/data/database.js";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { firstCredentials } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const DOCTOR = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
+const SIZE = "96m";
+/** So that a test of the service's own limits of free space is not met first. */
+const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
+
+const privileged = (command: string, ...args: string[]) =>
+  process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
+
+/** Fills the file system but for less than a page; returns what frees it again. */
+function fill(folder: string): () => void {
+  const file = join(folder, "filler");
+  const handle = openSync(file, "w");
+  const part = Buffer.alloc(4_096, 1);
+  try {
+    for (;;) writeSync(handle, part);
+  } catch (error) {
+    expect((error as NodeJS.ErrnoException).code).to.equal("ENOSPC");
+  } finally {
+    closeSync(handle);
+  }
+  return () => rmSync(file);
+}
+
+describe("PostgreSQL's disk when it is full", function () {
+  this.timeout(180_000);
+  let folder: string;
+  let disk: string;
+  let postgres: EmbeddedPostgres;
+  let service: ServiceProcess;
+  let url: string;
+  let databaseUrl: string;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "svc-full-"));
+    chmodSync(folder, 0o755);
+    disk = join(folder, "disk");
+    mkdirSync(disk);
+    privileged("mount", "-t", "tmpfs", "-o", `size=${SIZE},mode=777`, "tmpfs", disk);
+    const log = pino({ level: "silent" });
+    postgres = await startEmbeddedPostgres({ dataDir: join(folder, "postgres"), log });
+    const location = join(disk, "space");
+    mkdirSync(location);
+    const { uid, gid } = statSync(join(folder, "postgres/postgres"));
+    chownSync(location, uid, gid);
+    const admin = new Client({ connectionString: postgres.url });
+    await admin.connect();
+    await admin.query(`CREATE TABLESPACE small LOCATION '${location}'`);
+    await admin.query("CREATE DATABASE on_small TABLESPACE small");
+    await admin.end();
+    databaseUrl = Object.assign(new URL(postgres.url), { pathname: "/on_small" }).href;
+    await migrate(databaseUrl);
+    const dataDir = join(folder, "service");
+    mkdirSync(dataDir);
+    await firstCredentials(databaseUrl, dataDir);
+    service = startProcess({ ...ENVIRONMENT, DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
+    url = await service.ready();
+  });
+  after(async () => {
+    await service?.clean();
+    await postgres?.stop();
+    privileged("umount", disk);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const ready = async () => {
+    const response = await fetch(`${url}/health/ready`);
+    return { status: response.status, text: await response.text() };
+  };
+  const doctor = () =>
+    new Promise<string>((resolve) => {
+      const { PATH, PUPPETEER_CACHE_DIR = "" } = process.env;
+      const env = { ...ENVIRONMENT, PATH, PUPPETEER_CACHE_DIR, DATABASE_URL: databaseUrl, DATA_DIR: service.dataDir };
+      execFile(process.execPath, ["--no-node-snapshot", DOCTOR], { env }, (_error, stdout) => resolve(stdout));
+    });
+
+  it("is named by /health/ready, by answers, metrics and the doctor, and all are well once there is room", async () => {
+    const { appId, tokens } = service.credentials();
+    const save = (name: string) =>
+      fetch(`${url}/v1/apps/${appId}/settings`, {
+        method: "POST",
+        headers: { "auth-token": tokens.editor, "content-type": "application/json" },
+        body: JSON.stringify({ [name]: "x".repeat(30_000) }),
+      });
+    const metric = async () => /^svc_database_disk_full (\d)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
+
+    expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
+    const free = fill(disk);
+    let number = 0;
+    // Tables have some free pages left, which are used up first.
+    const refused = await until(async () => {
+      number += 1;
+      const response = await save(`filler${number}`);
+      return response.status === 503 ? response : null;
+    }, 60_000);
+    expect(refused.headers.get("retry-after")).to.match(/^\d+$/);
+    expect(await refused.text()).to.contain("the database's disk is full");
+    expect(await ready()).to.deep.include({ status: 503 });
+    expect((await ready()).text).to.contain("its disk is full");
+    expect(await metric()).to.equal("1");
+    expect(await doctor()).to.match(
+      /^WRONG {2}database disk: is full \(.*No space left on device\)\n {7}-> make room on the disk of PostgreSQL$/m,
+    );
+
+    free();
+    await until(async () => (await ready()).status === 200, 60_000);
+    expect((await save("after")).status).to.equal(200);
+    expect(await metric()).to.equal("0");
+    expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
+  });
+});
