@@ -70,6 +70,7 @@ export const STATUS = {
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
   RESOURCE_CHANGED: { http: 409, message: "the resource was changed after the state that this change started from" },
   LAST_OWNER: { http: 409, message: "an organization keeps at least one owner" },
+  LAST_ADMINISTRATOR: { http: 409, message: "the service keeps at least one administrator who can sign in" },
   EMAIL_IN_USE: { http: 409, message: "another person has this e-mail address" },
   MESSAGE_DECIDED: { http: 409, message: "the message's status is known" },
   LINK_EXPIRED: { http: 410, message: "the link is unknown, used, revoked or too old" },

@@ -215,6 +215,8 @@ export const KEPT_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
 export const TOKENS_PER_APP = 1_000;
 /** Members of an organization, and of an app. */
 export const MEMBERS_MAX = 1_000;
+/** Administrators of the service. */
+export const ADMINISTRATORS_MAX = 100;
 /** Pending invitations of an organization. */
 export const INVITATIONS_MAX = 500;
 /** Longest lifetime of an invitation in hours, and the usual one. */

@@ -2,6 +2,7 @@
 import type { Operations } from "../operations/operations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
 import { ActionWarningResolver } from "./graphql/action-warning-resolver.js";
+import { AdministratorResolver } from "./graphql/administrator-resolver.js";
 import { AiResolver } from "./graphql/ai-resolver.js";
 import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
@@ -63,6 +64,7 @@ export function createResolvers(operations: Operations): Resolvers {
     logs: new LogResolver(gate, logs),
     manifests: new ManifestResolver(gate, operations.manifests),
     media: new MediaResolver(gate, operations.media),
+    administrators: new AdministratorResolver(gate, operations.administrators),
     members: new MemberResolver(gate, {
       members: operations.members,
       invitations: operations.invitations,

@@ -29,6 +29,7 @@ import { createProofs } from "./http/proofs.js";
 import { createRefusals } from "./http/refusals.js";
 import { createManifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
+import { createAdministrators } from "./members/administrators.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
 import { createMessaging, outletOf } from "./messaging.js";
@@ -146,6 +147,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
     tokens: createAppTokens({ db, credentials, people, log }),
     accounts,
     members,
+    administrators: createAdministrators({ db, credentials }),
     invitations: createInvitations({
       db,
       credentials,

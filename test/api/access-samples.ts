@@ -79,6 +79,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   administrate: rest("PUT", "/v1/admin/apps/:app", {}),
   listApps: rest("GET", "/v1/apps"),
   createOrganization: rest("POST", "/v1/organizations", {}),
+  manageAdministrators: rest("GET", "/v1/admin/administrators"),
   listOrganizations: rest("GET", "/v1/organizations"),
   readOrganization: rest("GET", "/v1/organizations/:organization/members"),
   manageOrganization: rest("PUT", `/v1/organizations/:organization/members/${NOTHING}`, {}),

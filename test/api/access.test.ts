@@ -19,7 +19,13 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { SAMPLES } from "./access-samples.js";
 
 /** Operations of no single app. */
-const OF_NO_APP: readonly Operation[] = ["listApps", "ownAccount", "listOrganizations", "createOrganization"];
+const OF_NO_APP: readonly Operation[] = [
+  "listApps",
+  "ownAccount",
+  "listOrganizations",
+  "createOrganization",
+  "manageAdministrators",
+];
 /** Operations of an organization: a role on one of its apps is none in it. */
 const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrganization"];
 

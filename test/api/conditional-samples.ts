@@ -342,6 +342,8 @@ export const STATELESS_MUTATIONS = [
   ...["setAppOrigins", "addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
+  // A flag of a person: a repeat changes nothing.
+  ...["addAdministrator", "removeAdministrator"],
   // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // Never changed, only revoked, cancelled or decided, once.

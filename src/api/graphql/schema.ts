@@ -11,6 +11,7 @@ import { buildSchema, type NonEmptyArray } from "type-graphql";
 import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
 import { ActionWarningResolver } from "./action-warning-resolver.js";
+import { AdministratorResolver } from "./administrator-resolver.js";
 import { AiResolver } from "./ai-resolver.js";
 import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
@@ -61,6 +62,7 @@ const CLASSES = {
   logs: LogResolver,
   manifests: ManifestResolver,
   media: MediaResolver,
+  administrators: AdministratorResolver,
   members: MemberResolver,
   messages: MessageResolver,
   notifications: NotificationResolver,

@@ -24,6 +24,27 @@ export const peopleRoutes: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/admin/administrators",
+    answer: async ({ administrators }, q) => ({ administrators: await administrators.administrators(q.context) }),
+  },
+  {
+    method: "PUT",
+    path: "/v1/admin/administrators/:userId",
+    stateless: true,
+    answer: async ({ administrators }, q) => ({
+      administrators: await administrators.addAdministrator(q.context, q.id("userId")),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: "/v1/admin/administrators/:userId",
+    stateless: true,
+    answer: async ({ administrators }, q) => ({
+      administrators: await administrators.removeAdministrator(q.context, q.id("userId")),
+    }),
+  },
+  {
+    method: "GET",
     path: `${APP}/editors`,
     answer: async ({ apps }, q) => editorsOf(q, await apps.editors(q.context, q.id("appId"))),
   },

@@ -90,7 +90,7 @@ const END_TOKENS = `
    WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
      AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL`;
 /* Sessions and tokens of a person who has no role anywhere any longer. */
-const END_SESSIONS = `
+export const END_SESSIONS = `
   UPDATE credential SET revoked_at = now()
    WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE person_id = $1)

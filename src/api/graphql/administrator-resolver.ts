@@ -1,0 +1,43 @@
+/** Administrators of the service over GraphQL. */
+import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { User } from "../../operations/access/people.js";
+import type { Administrators } from "../../operations/members/administrators.js";
+import type { Caller } from "../../rules/access.js";
+import type { RequestContext } from "../context.js";
+import { UserType } from "./app-types.js";
+
+const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
+
+@Resolver()
+export class AdministratorResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Administrators,
+  ) {}
+
+  private enter(context: RequestContext): Caller {
+    const caller = this.gate.enterService(context, "manageAdministrators");
+    return context.address === undefined ? caller : { ...caller, address: context.address };
+  }
+
+  @Query(() => [UserType], { description: "Lists the administrators of the service; for administrators." })
+  async administrators(@Ctx() context: RequestContext): Promise<User[]> {
+    this.enter(context);
+    return this.service.list();
+  }
+
+  @Mutation(() => [UserType], {
+    description: "Makes a person with an account an administrator of the service; returns all administrators.",
+  })
+  async addAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<User[]> {
+    return this.service.add(this.enter(context), userId);
+  }
+
+  @Mutation(() => [UserType], {
+    description: "Ends a person's right to administer the service; returns the other administrators.",
+  })
+  async removeAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<User[]> {
+    return this.service.remove(this.enter(context), userId);
+  }
+}

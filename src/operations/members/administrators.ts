@@ -1,0 +1,86 @@
+/** Administrators of the service: listed, added and removed by each other. One who can sign in always remains. */
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { ADMINISTRATORS_MAX } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import type { Credentials } from "../access/credentials.js";
+import type { User } from "../access/people.js";
+import { recordAccess } from "../accounts/access-events.js";
+import { END_SESSIONS } from "./members.js";
+
+/* True for a person with a passphrase, a passkey or an identity at a provider. */
+const CAN_SIGN_IN = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
+  OR EXISTS (SELECT FROM person_identity WHERE person_identity.person_id = person.id))`;
+const LIST = `
+  SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email
+    FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
+/* Changes happen one after the other. */
+const LOCK = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
+const OTHERS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
+const SET = "UPDATE person SET is_administrator = $2 WHERE id = $1";
+const FIND = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
+
+interface Found {
+  isAdministrator: boolean;
+  canSignIn: boolean;
+}
+
+export type Administrators = ReturnType<typeof createAdministrators>;
+
+export function createAdministrators({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+  const list = (): Promise<User[]> => rows<User>(db, LIST);
+
+  /** The caller's right as the database has it: the one of the request may be some seconds old. */
+  async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
+    if (session === undefined) return;
+    const [own] = await rows<Found>(manager, FIND, [personId]);
+    if (!own?.isAdministrator) throw new ActionError("FORBIDDEN");
+  }
+
+  async function change(caller: Caller, personId: number, isAdministrator: boolean): Promise<User[]> {
+    await db.transaction(async (manager) => {
+      await manager.query(LOCK);
+      await mustAdministrate(manager, caller);
+      const [person] = await rows<Found>(manager, FIND, [personId]);
+      if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
+      if (person.isAdministrator === isAdministrator) return;
+      if (isAdministrator) await mustBeAllowed(manager, person);
+      else {
+        const [others] = await rows<{ count: number }>(manager, OTHERS, [personId]);
+        if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
+      }
+      await manager.query(SET, [personId, isAdministrator]);
+      if (!isAdministrator) await manager.query(END_SESSIONS, [personId]);
+      const type = isAdministrator ? "administrator.create" : "administrator.delete";
+      const { address } = caller;
+      await recordAccess(manager, { type, personId: caller.personId, subjectId: personId, address });
+      await credentials.announce(manager);
+    });
+    await credentials.announce();
+    return list();
+  }
+
+  async function mustBeAllowed(manager: EntityManager, { canSignIn }: Found): Promise<void> {
+    if (!canSignIn) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        "userId must name a person with an account (got one who cannot sign in)",
+      );
+    }
+    const all = await rows(manager, LIST);
+    if (all.length < ADMINISTRATORS_MAX) return;
+    throw new ActionError("REQUEST_INVALID", `the service has at most ${ADMINISTRATORS_MAX} administrators`);
+  }
+
+  return {
+    list,
+    /** Makes a person an administrator; returns all. @throws NOT_FOUND, REQUEST_INVALID for a person without an account */
+    add: (caller: Caller, personId: number): Promise<User[]> => change(caller, personId, true),
+    /**
+     * Takes the right from a person, and ends the sessions of a person without another role; returns the others.
+     * @throws NOT_FOUND, LAST_ADMINISTRATOR
+     */
+    remove: (caller: Caller, personId: number): Promise<User[]> => change(caller, personId, false),
+  };
+}

@@ -1,0 +1,135 @@
+/** Administrators of the service, and changes of roles while a person works: in both of two processes at once. */
+import { expect } from "chai";
+import { readConfig } from "../../src/config.js";
+import { type Service, startService } from "../../src/service.js";
+import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const PATH = "/v1/admin/administrators";
+const stated = ({ http, body }: Answer) => [http, body.status];
+
+describe("administrators and roles over two processes", () => {
+  let service: TestService;
+  let second: Service;
+  let administrator: { id: number; token: string };
+  before(async () => {
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    const config = { PORT: "0", DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir, ROLES: "api" };
+    second = await startService(
+      readConfig({ ...config, LOG_LEVEL: "silent", RATE_LIMIT_MANAGE: "0", NPM_PACKAGES: "off" }),
+    );
+    const { user, token } = await signedInPerson(service);
+    administrator = { id: user.id, token };
+  });
+  after(async () => {
+    await second.stop();
+    await service.stop();
+  });
+
+  const as = (token: string, method: string, path: string, body?: object) =>
+    service.rest(method, path, { as: token, ...(body && { body }) });
+  /** The status of the same request to the second process. */
+  const atSecond = async (token: string, path: string) =>
+    (await fetch(second.url + path, { headers: { "auth-token": token } })).status;
+
+  let made = 0;
+  async function person(role: string): Promise<{ id: number; token: string }> {
+    made += 1;
+    const invitations = `/v1/organizations/${service.organizationId}/invitations`;
+    const email = `colleague${made}@example.com`;
+    const invited = await as(administrator.token, "POST", invitations, { email, role });
+    const accepted = await service.rest("POST", "/v1/auth/invitations/accept", {
+      as: null,
+      body: {
+        ...{ token: String(invited.body.link).split("#token=")[1], firstName: "Grace", lastName: "Hopper" },
+        passphrase: PASSPHRASE,
+      },
+    });
+    expect(accepted.http, JSON.stringify(accepted.body)).to.equal(200);
+    const token = /auth_token=([^;]*)/.exec(accepted.headers.get("set-cookie")!)![1]!;
+    return { id: accepted.body.user.id, token };
+  }
+  const idsOf = ({ body }: Answer): number[] => body.administrators.map(({ id }: { id: number }) => id);
+
+  it("an administrator adds another, who administers at once in both processes, and removes one", async () => {
+    const other = await person("reader");
+    expect(stated(await as(other.token, "GET", PATH))).to.deep.equal([403, "FORBIDDEN"]);
+    const added = await as(administrator.token, "PUT", `${PATH}/${other.id}`);
+    expect(idsOf(added)).to.deep.equal([administrator.id, other.id]);
+    expect(await atSecond(other.token, PATH)).to.equal(200);
+    const again = await as(administrator.token, "PUT", `${PATH}/${other.id}`);
+    expect(idsOf(again)).to.deep.equal([administrator.id, other.id]);
+    expect(idsOf(await as(other.token, "DELETE", `${PATH}/${other.id}`))).to.deep.equal([administrator.id]);
+    expect(await atSecond(other.token, PATH)).to.equal(403);
+    const { body } = await as(administrator.token, "GET", `/v1/organizations/${service.organizationId}/audit`);
+    const entries = body.entries
+      .filter(({ subjectId }: { subjectId: number }) => subjectId === other.id)
+      .map(({ type, userId }: { type: string; userId: number }) => [type, userId]);
+    expect(entries).to.deep.include.members([
+      ["administrator.create", administrator.id],
+      ["administrator.delete", other.id],
+    ]);
+    expect(entries.filter(([type]: [string]) => type === "administrator.create")).to.have.length(1);
+  });
+
+  it("the last administrator who can sign in stays, also when two remove each other at once", async () => {
+    const alone = await as(administrator.token, "DELETE", `${PATH}/${administrator.id}`);
+    expect(stated(alone)).to.deep.equal([409, "LAST_ADMINISTRATOR"]);
+    const other = await person("admin");
+    await as(administrator.token, "PUT", `${PATH}/${other.id}`);
+    const both = await Promise.all([
+      as(administrator.token, "DELETE", `${PATH}/${other.id}`),
+      as(other.token, "DELETE", `${PATH}/${administrator.id}`),
+    ]);
+    expect(both.map(({ http }) => http).sort()).to.deep.equal([200, 403]);
+    const left = await service.db.query("SELECT id FROM person WHERE is_administrator");
+    expect(left).to.have.length(1);
+    if (left[0].id !== administrator.id) await as(other.token, "PUT", `${PATH}/${administrator.id}`);
+  });
+
+  it("only a person with an account becomes one; faulty ids are 404", async () => {
+    const { body } = await as(administrator.token, "POST", "/v1/admin/users", {
+      ...{ firstName: "No", lastName: "Account", email: "none@example.com" },
+    });
+    const answer = await as(administrator.token, "PUT", `${PATH}/${body.user.id}`);
+    expect(stated(answer)).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(answer.body.error).to.contain("userId must name a person with an account");
+    for (const id of ["0", "x", "2000000000"]) {
+      expect(stated(await as(administrator.token, "PUT", `${PATH}/${id}`)), id).to.deep.equal([404, "NOT_FOUND"]);
+    }
+  });
+
+  it("a removal ends sessions and tokens in both processes before it answers", async () => {
+    const someone = await person("editor");
+    const scope = `/v1/apps/${service.appId}`;
+    const made = await as(administrator.token, "POST", `${scope}/tokens`, { kind: "viewer", userId: someone.id });
+    expect(await atSecond(someone.token, "/v1/auth/session")).to.equal(200);
+    expect(await atSecond(made.body.token, `${scope}/env.js`)).to.equal(200);
+    const members = `/v1/organizations/${service.organizationId}/members`;
+    expect((await as(administrator.token, "DELETE", `${members}/${someone.id}`)).http).to.equal(200);
+    // The notice takes a moment to the other process.
+    await until(async () => (await atSecond(someone.token, "/v1/auth/session")) === 401);
+    await until(async () => (await atSecond(made.body.token, `${scope}/env.js`)) === 401);
+    expect((await as(someone.token, "GET", "/v1/auth/session")).http).to.equal(401);
+  });
+
+  it("a run that an editor started ends when the editor becomes a reader, who reads its result but starts no other", async () => {
+    const someone = await person("editor");
+    const actions = `/v3/apps/${service.appId}/actions`;
+    await as(administrator.token, "POST", actions, {
+      ...{ name: "long", active: true, triggers: [{ trigger: "manual" }] },
+      code: "async function execute() { await new Promise((resolve) => setTimeout(resolve, 3000)); return 'done'; }",
+    });
+    const { body } = await as(someone.token, "POST", `${actions}/long/run`, {});
+    const run = async () => (await as(someone.token, "GET", `/v3/apps/${service.appId}/runs/${body.runId}`)).body.run;
+    await until(async () => (await run()).state === "running");
+    const members = `/v1/organizations/${service.organizationId}/members`;
+    await as(administrator.token, "PUT", `${members}/${someone.id}`, { role: "reader" });
+    expect(stated(await as(someone.token, "POST", `${actions}/long/run`, {}))).to.deep.equal([403, "FORBIDDEN"]);
+    const cancelled = await as(someone.token, "POST", `/v3/apps/${service.appId}/runs/${body.runId}/cancel`);
+    expect(stated(cancelled)).to.deep.equal([403, "FORBIDDEN"]);
+    await until(async () => (await run()).state !== "running");
+    expect((await run()).state).to.equal("completed");
+  });
+});
