@@ -15,5 +15,6 @@ export const FIGURES: Record<string, () => Promise<Figure>> = {
   "run-start": () => import("./figures/run-start.js"),
   "settings-get": () => import("./figures/settings-get.js"),
   "log-fanout": () => import("./figures/log-fanout.js"),
+  capacity: () => import("./figures/capacity.js"),
   "memory-hog": () => import("./figures/memory-hog.js"),
 };

@@ -3,7 +3,7 @@
  * are medians of three rounds. `--into FILE` gathers them in a file, `--next` measures the first that it has not, and `--report` makes
  * BENCHMARKS.md of it. Measures nothing itself.
  */
-import { availableParallelism } from "node:os";
+import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { FIGURES } from "./figures.js";
 import type { Row } from "./harness/figure.js";
@@ -59,9 +59,10 @@ say(`Node ${machine.node}, ${machine.cores} cores`);
 for (const figure of asked.length > 0 ? asked : Object.keys(FIGURES)) {
   const { title, run } = await FIGURES[figure]!();
   say(`\n${figure}: ${title}`);
+  const load = loadavg()[0]!;
   const rows = await run(rounds);
   const day = new Date().toISOString().slice(0, 10);
-  if (into) keepResult(into, figure, { title, day, ...machine, rows });
+  if (into) keepResult(into, figure, { title, day, ...machine, load, rows });
   for (const row of rows) {
     say(line(row));
     measured.push({ figure, ...row, ...(row.floor && { ratio: row.value / row.floor.value }) });

@@ -9,6 +9,8 @@ export interface Row {
   floor?: { name: string; value: number };
   /** Of a row that stands beside others of its figure, which differ in this alone; `line` names those that belong together. */
   size?: { line: string; of: string; value: number };
+  /** Of a row that is one cell of a table. */
+  cell?: { line: string; column: string };
 }
 
 /** It starts what it measures, stops it again, and answers its rows in the order to print: medians of `rounds`, where there are rounds. */

@@ -43,7 +43,7 @@ export async function startBenchService(environment: Record<string, string> = {}
 
   return {
     url,
-    databaseUrl: service.databaseUrl(),
+    databaseUrl: environment["DATABASE_URL"] ?? service.databaseUrl(),
     pid: service.pid,
     first,
     call,

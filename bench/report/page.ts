@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Row } from "../harness/figure.js";
+import { CAPACITY_PAGE, capacityPage } from "./capacity.js";
 import { type Line, svgOf } from "./plot.js";
 import { type Measured, type Results, readResults } from "./results.js";
 import { ABOUT, BY_HAND, INTRODUCTION } from "./words.js";
@@ -52,6 +53,10 @@ export function reportOf(results: Results, order: readonly string[]): Record<str
     .filter((figure) => results[figure])
     .map((figure) => {
       const measured = results[figure]!;
+      if (figure === "capacity") {
+        files[CAPACITY_PAGE] = capacityPage(measured);
+        return `## ${figure}\n\n${ABOUT[figure]}\n`;
+      }
       const found = linesOf(measured.rows);
       if (found) {
         const { lines, of, unit } = found;

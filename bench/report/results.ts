@@ -9,6 +9,8 @@ export interface Measured {
   node: string;
   cores: number;
   rounds: number;
+  /** Load average of the machine before the figure was measured. */
+  load?: number;
   rows: Row[];
 }
 

@@ -52,6 +52,8 @@ export const ABOUT: Record<string, string> = {
     "A read of an app's settings by fifty callers, with and without sealed values. The floor reads the same rows in a bare Fastify handler; callers who ask at once share a statement of the service, and have one each of the floor.",
   "log-fanout":
     "One app's log followed over a thousand websockets. The floor is graphql-ws with the same events and no service around it.",
+  capacity:
+    "The costs of a run in processor time, statements, WAL and rows have a page of their own: [capacity](docs/capacity.md).",
   "memory-hog":
     "What others feel of an action that fills its memory again and again: the same calls in quiet are the floor.",
 };

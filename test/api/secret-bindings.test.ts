@@ -22,7 +22,11 @@ describe("secret bindings", () => {
 
   const server = tlsServer((request, response) => {
     received.push(request);
-    request.resume().once("end", () => answer(request, response));
+    let text = "";
+    request.setEncoding("utf8").on("data", (part: string) => {
+      text += part;
+    });
+    request.once("end", () => answer(Object.assign(request, { text }), response));
   });
 
   before(async () => {
@@ -248,6 +252,56 @@ describe("secret bindings", () => {
       const { result } = await run(call, { options });
       expect(result.code).to.equal("TRANSPORT");
       expect(result.message).to.include("400").and.not.include(SECRET);
+    });
+
+    it("replace an OAuth 2 token once that the origin rejects, for every method", async () => {
+      let tokens = 0;
+      let accepted = 2;
+      const bodies: string[] = [];
+      answer = (request, response) => {
+        if (request.url === "/token") {
+          tokens += 1;
+          return response.end(JSON.stringify({ access_token: `replaced-${tokens}-${"b".repeat(20)}` }));
+        }
+        bodies.push(request.method!);
+        const isAccepted = request.headers.authorization?.startsWith(`Bearer replaced-${accepted}-`);
+        response.writeHead(isAccepted ? 200 : 401).end("done");
+      };
+      await set({ __rejected: SECRET });
+      const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "client_credentials" };
+      await bind([{ key: "__rejected", origin, in: "oauth2", ...oauth }]);
+      const options = { auth: "__rejected", method: "POST", json: { amount: 1 } };
+      expect((await run(call, { options })).result).to.deep.include({ status: 200 });
+      expect([tokens, bodies]).to.deep.equal([2, ["POST", "POST"]]);
+      // An origin that rejects every token costs no further tokens for a while.
+      accepted = 0;
+      for (let turn = 0; turn < 3; turn += 1) {
+        expect((await run(call, { options })).result).to.deep.include({ status: 401 });
+      }
+      expect(tokens).to.equal(2);
+      // Without a token to replace, a 401 is the answer.
+      await bind([{ key: "__rejected", origin, in: "header" }]);
+      const before = bodies.length;
+      expect((await run(call, { options })).result).to.deep.include({ status: 401 });
+      expect(bodies).to.have.length(before + 1);
+    });
+
+    it("send the refresh token that the endpoint gave last", async () => {
+      const refreshed: (string | null)[] = [];
+      const tokenOf = (number: number) => `refresh-${number}-${"d".repeat(20)}`;
+      answer = (request, response) => {
+        if (request.url !== "/token") return response.end("done");
+        const { text } = request as typeof request & { text: string };
+        refreshed.push(new URLSearchParams(text).get("refresh_token"));
+        const access = `access-${refreshed.length}-${"c".repeat(20)}`;
+        const token = { access_token: access, refresh_token: tokenOf(refreshed.length), expires_in: 20 };
+        response.end(JSON.stringify(token));
+      };
+      await set({ __refresh: tokenOf(0) });
+      const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "refresh_token" };
+      await bind([{ key: "__refresh", origin, in: "oauth2", ...oauth }]);
+      for (let turn = 0; turn < 3; turn += 1) await run(call, { options: { auth: "__refresh" } });
+      expect(refreshed).to.deep.equal([0, 1, 2].map(tokenOf));
     });
 
     it("are refused for other keys and origins, and where the setting is not set", async () => {

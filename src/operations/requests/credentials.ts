@@ -103,9 +103,20 @@ async function signed(hop: OutgoingHop, binding: SecretBinding, value: unknown):
   return { ...hop, headers: Object.fromEntries(lower) };
 }
 
-/** @param token gives the access token of an `oauth2` binding */
-export function createCredential(binding: SecretBinding, value: unknown, token: () => Promise<string>): Credential {
+/** @param token gives the access token of an `oauth2` binding, another one than the argument if it can */
+export function createCredential(
+  binding: SecretBinding,
+  value: unknown,
+  token: (rejected: string | null) => Promise<string>,
+): Credential {
+  let used: string | null = null;
   return {
+    async replace() {
+      if (used === null) return false;
+      const rejected = used;
+      return (await token(rejected)) !== rejected;
+    },
+
     async authorize(hop) {
       switch (binding.in) {
         case "header":
@@ -117,7 +128,8 @@ export function createCredential(binding: SecretBinding, value: unknown, token: 
         case "aws-sigv4":
           return signed(hop, binding, value);
         case "oauth2":
-          return withHeader(hop, binding, "authorization", `Bearer ${await token()}`);
+          used = await token(null);
+          return withHeader(hop, binding, "authorization", `Bearer ${used}`);
       }
     },
   };

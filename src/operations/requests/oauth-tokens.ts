@@ -20,6 +20,8 @@ const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_LIMIT_MS = 10_000;
 /** Each holds a connection to the database while it waits for its endpoint. */
 const FETCHES_AT_ONCE = 2;
+/** A token that replaced a rejected one is not replaced again within this time: an origin may reject every token. */
+const REPLACED_EVERY_MS = 10_000;
 const KNOWN_MAX = 10_000;
 
 interface Token {
@@ -105,8 +107,8 @@ export function createOauthTokens(options: {
   now?: () => number;
 }) {
   const { db, settings, sender, now = Date.now } = options;
-  /** Valid tokens that this process has used, by binding. */
-  const known = new Map<string, Token & { appId: number; key: string; basis: string }>();
+  /** Valid tokens that this process has used, by binding. `replacedAt` is set if the token replaced a rejected one. */
+  const known = new Map<string, Token & { appId: number; key: string; basis: string; replacedAt: number | null }>();
   const fetching = new Map<string, Promise<string>>();
   const line = createFairLine(FETCHES_AT_ONCE, 1);
   let generation = 0;
@@ -164,11 +166,16 @@ export function createOauthTokens(options: {
   }
 
   /** The row's lock lets one process fetch; the others read what it stored. */
-  async function renew(appId: number, binding: SecretBinding, value: unknown, basis: string): Promise<Token> {
+  async function renew(
+    appId: number,
+    binding: SecretBinding,
+    value: unknown,
+    { basis, rejected }: { basis: string; rejected: string | null },
+  ): Promise<Token> {
     const secrets = secretsOf(binding, value);
     return db.transaction(async (manager) => {
       const before = await stored(manager, appId, binding, basis);
-      if (before && isFresh(before)) return before;
+      if (before && isFresh(before) && before.accessToken !== rejected) return before;
       const refreshToken = binding.grant === "refresh_token" ? (before?.refreshToken ?? secrets.refreshToken) : null;
       const fetched = await request(appId, binding, secrets, refreshToken);
       const token = { ...fetched, refreshToken: fetched.refreshToken ?? refreshToken };
@@ -179,20 +186,26 @@ export function createOauthTokens(options: {
   }
 
   return {
-    /** A valid access token. @throws OutgoingError */
-    async of(appId: number, binding: SecretBinding, value: unknown): Promise<string> {
+    /**
+     * A valid access token; another one than `rejected`, unless that has just been replaced.
+     * @throws OutgoingError
+     */
+    async of(appId: number, binding: SecretBinding, value: unknown, rejected: string | null = null): Promise<string> {
       const id = `${appId} ${nameOf(binding)}`;
       const basis = basisOf(binding, value);
       const hit = known.get(id);
-      if (hit && hit.basis === basis && isFresh(hit)) return hit.accessToken;
+      const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACED_EVERY_MS < now();
+      if (hit && hit.basis === basis && isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) {
+        return hit.accessToken;
+      }
       const under = fetching.get(id);
       if (under) return under;
       const fetched = (async () => {
         const free = await line.enter(appId);
         try {
-          const token = await renew(appId, binding, value, basis);
+          const token = await renew(appId, binding, value, { basis, rejected });
           if (known.size >= KNOWN_MAX) known.clear();
-          known.set(id, { ...token, appId, key: binding.key, basis });
+          known.set(id, { ...token, appId, key: binding.key, basis, replacedAt: rejected === null ? null : now() });
           generation += 1;
           return token.accessToken;
         } finally {

@@ -25,6 +25,8 @@ export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
 /** A credential for one origin, and the values that no response may carry back. */
 export interface Credential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
+  /** Replaces a token that the origin has rejected; false if there is no other one. */
+  replace(): Promise<boolean>;
 }
 
 /** What the requests of a run need of it. */
@@ -47,6 +49,7 @@ export interface SecretBindings {
   scanFor(appId: number): Promise<ResponseScan | null>;
 }
 
+const UNAUTHORIZED = 401;
 const HTTPS_PORT = "443";
 const HTTP_PORT = "80";
 
@@ -103,18 +106,22 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     }
     await refuseSecretsInUrl(run, url, origin);
     const credential = auth === null ? null : await bindings.credentialFor(run.appId, auth, origin);
-    const response = await sender.send(
-      { ...request, url, headers },
-      {
-        ...scope,
-        pool: String(run.appId),
-        mayUse: (one) => run.origins.includes(one),
-        originOf: normalOrigin,
-        judgeRedirect: (next) => refuseSecretsInUrl(run, next, origin),
-        ...(credential && { authorize: credential.authorize }),
-        hasCredential: credential !== null || headers["authorization"] !== undefined,
-      },
-    );
+    const send = () =>
+      sender.send(
+        { ...request, url, headers },
+        {
+          ...scope,
+          pool: String(run.appId),
+          mayUse: (one) => run.origins.includes(one),
+          originOf: normalOrigin,
+          judgeRedirect: (next) => refuseSecretsInUrl(run, next, origin),
+          ...(credential && { authorize: credential.authorize }),
+          hasCredential: credential !== null || headers["authorization"] !== undefined,
+        },
+      );
+    let response = await send();
+    // A server that rejects the credential has not handled the request, so every method may be repeated.
+    if (response.status === UNAUTHORIZED && (await credential?.replace())) response = await send();
     return shown(run, response, responseType);
   }
 

@@ -124,7 +124,7 @@ export function createSecretBindings(options: {
       if (!binding) throw refuse(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
       if (value === undefined) throw refuse(`the setting ${key}, which is bound to ${origin}, is not set`);
-      return createCredential(binding, value, () => tokens.of(appId, binding, value));
+      return createCredential(binding, value, (rejected) => tokens.of(appId, binding, value, rejected));
     },
     async scanFor(appId) {
       const state = await current(appId);
