@@ -68,6 +68,7 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   ENTRY_CHANGED: ["Apply the change to the `entry` of the error.", "after a new read"],
   RESOURCE_CHANGED: ["Apply the change to the `resource` of the error.", "after a new read"],
   LAST_OWNER: ["Name another owner first.", "no"],
+  LAST_ADMINISTRATOR: ["Add another administrator first.", "no"],
   EMAIL_IN_USE: ["Use another address.", "no"],
   MESSAGE_DECIDED: ["Nothing to do: the status of the message is final.", "no"],
   LINK_EXPIRED: ["Ask for a new link.", "no"],

@@ -117,6 +117,7 @@ export const LIMITS: Readonly<Record<string, Readonly<Record<string, LimitRow>>>
     TOKENS_PER_APP: ["valid tokens", "app", INVALID],
     PAGE_ORIGINS_MAX: ["origins of pages", "app", INVALID],
     ALERT_RULES_PER_APP: ["alert rules", "app", INVALID],
+    ADMINISTRATORS_MAX: ["administrators", "service", INVALID],
     MEMBERS_MAX: ["members", "organization, and app", INVALID],
     INVITATIONS_MAX: ["pending invitations", "organization", INVALID],
   },
