@@ -53,7 +53,7 @@ export const ABOUT: Record<string, string> = {
   "log-fanout":
     "One app's log followed over a thousand websockets. The floor is graphql-ws with the same events and no service around it.",
   capacity:
-    "The costs of a run in processor time, statements, WAL and rows have a page of their own: [capacity](docs/capacity.md).",
+    "The costs of a run in processor time, statements, WAL and rows have a page of their own: [capacity](docs/operate/capacity.md).",
   "memory-hog":
     "What others feel of an action that fills its memory again and again: the same calls in quiet are the floor.",
 };

@@ -29,7 +29,7 @@ describe("The report of the benchmarks", () => {
   it("is what the gathered figures make", () => {
     const made = reportOf(readResults(join(ROOT, "bench/results.json")), Object.keys(FIGURES));
     const drawn = globSync("docs/pictures/bench/*.svg", { cwd: ROOT });
-    expect(["BENCHMARKS.md", "docs/capacity.md", ...drawn]).to.have.members(Object.keys(made));
+    expect(["BENCHMARKS.md", "docs/operate/capacity.md", ...drawn]).to.have.members(Object.keys(made));
     for (const [path, text] of Object.entries(made)) {
       expect(existsSync(join(ROOT, path)), path).to.equal(true);
       expect(readFileSync(join(ROOT, path), "utf8"), path).to.equal(text);
