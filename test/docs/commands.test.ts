@@ -3,6 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import { actionOf } from "../../src/cli/reference/svc-calls.js";
+import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { type Block, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
@@ -117,6 +119,32 @@ describe("The documents' commands", () => {
       }
     });
   }
+
+  for (const { path, package: name, example } of NAMESPACES.filter((one) => one.example !== null)) {
+    it(`give the result that the reference shows for ${path}`, async () => {
+      const action = `reference-${path.replaceAll(".", "-")}`;
+      const dependencies = name === null ? [] : [name];
+      const body = {
+        name: action,
+        active: true,
+        triggers: [{ trigger: "manual" }],
+        dependencies,
+        code: actionOf(example!.code),
+      };
+      expect((await service.rest("POST", "/v3/apps/1/actions", { body })).body.error).to.equal(undefined);
+      const run = await service.rest("POST", `/v3/apps/1/actions/${action}/runWithResult`, { body: {} });
+      expect(run.body.error).to.equal(undefined);
+      expect(run.body.result).to.deep.equal(example!.result);
+    });
+  }
+
+  it("have every metric that the service shows on the page of metrics", async () => {
+    const shown = (await service.rest("GET", "/metrics")).body as string;
+    const names = [...shown.matchAll(/^# HELP (svc_\w+)/gm)].map(([, name]) => name!);
+    const page = readPage("docs/reference/metrics.md");
+    expect(names.filter((name) => !page.includes(`\`${name}\``))).to.deep.equal([]);
+    expect(names.length).to.be.above(20);
+  });
 
   it("that are not run say why, by a mark before the block that names what stands in their place", () => {
     const marked = PAGES.flatMap((page) =>

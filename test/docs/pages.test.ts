@@ -3,6 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
+import { nextRuns } from "../../src/rules/schedule.js";
+import { localTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
 
 /** A page's text without its blocks of code and code in a line. */
@@ -49,6 +51,21 @@ describe("The documents", () => {
       (page) => readPage(page).split("\n").length > 100,
     );
     expect(long).to.deep.equal([]);
+  });
+
+  it("say what a schedule does in the two nights when the clock changes", () => {
+    const at = (frequency: string, from: string, count: number) =>
+      nextRuns(frequency, "Europe/Berlin", new Date(from), count).map((tick) =>
+        localTime(tick, "Europe/Berlin").slice(8, 16),
+      );
+    const [march, october] = ["2027-03-28T00:00:00Z", "2027-10-31T00:00:00Z"];
+    expect(at("30 2 * * *", march, 2)).to.deep.equal(["28T03:00", "29T02:30"]);
+    expect(at("30 2 * * *", october, 2)).to.deep.equal(["31T02:30", "01T02:30"]);
+    expect(at("30 * * * *", march, 2)).to.deep.equal(["28T01:30", "28T03:30"]);
+    expect(at("30 * * * *", october, 3)).to.deep.equal(["31T02:30", "31T02:30", "31T03:30"]);
+    const page = readPage("docs/guides/schedules.md");
+    expect(page).to.contain("| `30 2 * * *`, one time of day | runs once, at 3:00 summer time");
+    expect(page).to.contain("| `30 * * * *`, every hour | runs at 1:30 and 3:30");
   });
 
   it("have names that no other page has, because addresses without a section lead to them", () => {

@@ -154,6 +154,7 @@ describe("The documentation's pages", () => {
   it("name every page of the index in llms.txt, and hold all of them in llms-full.txt", async () => {
     const [short, full] = [await get(site, "/llms.txt"), await get(site, "/llms-full.txt")];
     expect(short.body).to.match(/^# Svc App Actions\n\n> /);
+    expect(full.body).to.contain("## How do I …");
     for (const page of PAGES.filter((name) => name.startsWith("docs/") && name !== "docs/README.md")) {
       expect(short.body).to.contain(`(http://docs.example:8080/${page}): `);
       expect(full.body).to.contain(`<!-- http://docs.example:8080/${page.slice(0, -".md".length)} -->`);

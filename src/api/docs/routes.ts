@@ -88,8 +88,9 @@ function llmsText({ library }: Docs, base: string): string {
 }
 
 function llmsFullText(docs: Docs, base: string): string {
+  const index = docs.library.page("");
   const listed = navigationOf(docs.library).flatMap(({ pages }) => pages);
-  return listed
+  return [...(index ? [index] : []), ...listed]
     .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdown(page, base).trim()}\n`)
     .join("\n\n");
 }

@@ -31,7 +31,7 @@ export const NAMESPACES: readonly Namespace[] = [
     },
     about: "The client library itself. Actions on the server are configured already; pages call `init` or `configure`.",
     errors: ["FORBIDDEN"],
-    example: { code: "const session = await Svc.session();\nreturn session.environment;", result: "production" },
+    example: null,
   },
   {
     ...{
@@ -53,8 +53,8 @@ export const NAMESPACES: readonly Namespace[] = [
     otherErrors:
       "`request` rejects with a `code`: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
     example: {
-      code: "const { actions } = await Svc.App.V3.Actions.get({ limit: 10 });\nreturn Array.isArray(actions);",
-      result: true,
+      code: "const made = Svc.App.V3.Actions.response({ status: 201, body: { ok: true } });\nreturn typeof made;",
+      result: "object",
     },
   },
   {
@@ -89,7 +89,7 @@ export const NAMESPACES: readonly Namespace[] = [
     },
     about: "The session that the code runs for, and signing app users in.",
     errors: ["SIGN_IN_FAILED", "DATA_SOURCE_NOT_FOUND"],
-    example: { code: "const { user } = await Svc.Session.get();\nreturn user === null;", result: true },
+    example: { code: "const { appId } = await Svc.Session.get();\nreturn typeof appId;", result: "number" },
   },
   {
     ...{
