@@ -59,4 +59,26 @@ describe("retention", () => {
     const known = await db.query("SELECT secrets_forgotten AS forgotten FROM app WHERE id > 1 ORDER BY id");
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
   });
+
+  it("drops tokens and secrets of programs that ended, then grants without any, and keeps those that hold", async () => {
+    await db.query(`
+      INSERT INTO person (organization_id, first_name, last_name, email) VALUES (1, 'a', 'b', 'a@example.com');
+      INSERT INTO oauth_client (id, name, redirect_uris, grant_types) VALUES ('c', 'c', '[]', '[]');
+      INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, created_at)
+        SELECT 'c', (SELECT max(id) FROM person), 1, '{read}', now() - (CASE WHEN n = 4 THEN 1 ELSE 90 END) * interval '1 day'
+          FROM generate_series(1, 4) n ORDER BY n;
+      INSERT INTO oauth_secret (hash, kind, grant_id, expires_at) VALUES
+        ('\\x01', 'refresh', 1, now() - interval '31 days'), ('\\x02', 'refresh', 2, now() - interval '29 days'),
+        ('\\x03', 'refresh', 3, now() + interval '1 day');
+      INSERT INTO credential (kind, hash, app_id, grant_id, expires_at) VALUES
+        ('api', '\\x11', 1, 1, now() - interval '31 days'), ('api', '\\x12', 1, 2, now() - interval '29 days'),
+        ('api', '\\x13', 1, 3, now() + interval '1 hour')`);
+    await createRetention({ db, days: 30 }).clean();
+    const idsOf = async (sql: string) =>
+      (await db.query(`${sql} ORDER BY 1`)).map(({ id }: { id: number }) => Number(id));
+    // Grant 4 is new and its program has not come for its token yet.
+    expect(await idsOf("SELECT id FROM oauth_grant")).to.deep.equal([2, 3, 4]);
+    expect(await idsOf("SELECT grant_id AS id FROM oauth_secret")).to.deep.equal([2, 3]);
+    expect(await idsOf("SELECT grant_id AS id FROM credential WHERE grant_id IS NOT NULL")).to.deep.equal([2, 3]);
+  });
 });
