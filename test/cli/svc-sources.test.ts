@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { load } from "js-yaml";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
 import { REAL_ACTIONS } from "../source/real-world.js";
@@ -174,5 +175,79 @@ export async function execute() { return 1; }
     expect(after).to.contain("Changed in Studio.");
     expect(after.slice(after.indexOf("export async"))).to.equal(before.slice(before.indexOf("export async")));
     expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
+  });
+
+  it("checks types against the app's settings, columns and packages, and names file, line and column", async () => {
+    const { folder } = await newProject();
+    write(folder, "data/guests.json", '{"columns": ["Name", "Stars"]}');
+    write(folder, "settings.json", '[{"key": "_region"}, {"key": "title", "value": "Hotel"}]');
+    await json(folder, ["check"]);
+    await json(folder, ["push"]);
+    const types = readFileSync(join(folder, "svc.d.ts"), "utf8");
+    expect(types).to.include('"_region": any').and.include('"title": string').and.include('"Name": any; "Stars": any;');
+    const head = `import { type ActionContext, defineAction } from "svc";
+import dayjs from "dayjs";
+
+export const config = defineAction({ dependencies: ["dayjs"] });
+
+export async function execute({ payload, settings }: ActionContext<{ n: number }>) {
+  const guests = await Svc.DataSources.connectByName("guests");
+  const [first] = await guests.find({ limit: 1 });
+`;
+    const tail =
+      "  return [payload.n + 1, settings._region, first?.data.Name, dayjs(), window.ENV?.appSettings?.title.length];\n}\n";
+    write(folder, "actions/typed/action.ts", head + tail);
+    await json(folder, ["check"]);
+    const faults: [line: string, column: number, message: RegExp][] = [
+      ["  settings._zone;", 12, /'_zone' does not exist on type 'SvcSettings'/],
+      ["  first?.data.Nme;", 15, /'Nme' does not exist/],
+      ["  await guests.insert({ Star: 1 });", 25, /'Star' does not exist/],
+      ['  await Svc.DataSources.connectByName("rooms");', 39, /'"rooms"' is not assignable/],
+      ["  payload.n.length;", 13, /'length' does not exist on type 'number'/],
+      ["  Svc.Nothing;", 7, /'Nothing' does not exist/],
+      ["  window.ENV!.appSettings!.subtitle;", 28, /'subtitle' does not exist/],
+    ];
+    write(folder, "actions/typed/action.ts", head + faults.map(([line]) => `${line}\n`).join("") + tail);
+    const { code, out } = await svc(folder, ["check", "--json"]);
+    const { errors } = JSON.parse(out);
+    expect([code, errors.length], out).to.deep.equal([1, faults.length]);
+    for (const [at, [, column, message]] of faults.entries()) {
+      expect(errors[at]).to.include({ file: "actions/typed/action.ts", line: 9 + at, column });
+      expect(errors[at].message).to.match(message);
+    }
+    const plain = await svc(folder, ["check"]);
+    expect(plain.err).to.match(/7 errors of types\nactions\/typed\/action\.ts:9:12: Property '_zone'/);
+  });
+
+  it("finds no error of types in real-world actions", async () => {
+    const { folder } = await newProject();
+    for (const [at, { files, dependencies = [] }] of REAL_ACTIONS.entries()) {
+      if ("tsconfig.json" in files) continue;
+      const config = `import { defineAction } from "svc";\nexport const config = defineAction({ dependencies: ${JSON.stringify(dependencies)} });\n`;
+      for (const [file, text] of Object.entries(files)) {
+        const hasConfig = file !== "action.ts" || text.includes("defineAction");
+        write(folder, `actions/real-${at}/${file}`, hasConfig ? text : config + text);
+      }
+    }
+    await json(folder, ["check"]);
+  });
+
+  it("publishes by the commands of the templates for GitHub and GitLab", async () => {
+    const template = (file: string) => readFileSync(new URL(`../../../examples/ci/${file}`, import.meta.url), "utf8");
+    // biome-ignore lint/suspicious/noExplicitAny: the documents have the form of their services
+    const [github, gitlab] = ["github-workflow.yml", "gitlab-ci.yml"].map((file) => load(template(file)) as any);
+    const steps: string[] = github.jobs.svc.steps.flatMap(({ run = "" }) => run.split("\n"));
+    const commands = steps.filter((line) => line.startsWith("svc "));
+    expect([...gitlab.check.script, ...gitlab.publish.script]).to.deep.equal(commands);
+    const { folder, app } = await newProject();
+    const body = { name: "hello", code: "async function execute() {}", description: "Changed in Studio." };
+    await service.rest("POST", `/v3/apps/${app}/actions`, { body });
+    for (const command of commands) {
+      const { code, err } = await svc(folder, command.split(" ").slice(1));
+      expect(code, `${command}: ${err}`).to.equal(0);
+    }
+    expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hello world" });
+    const { actions, published } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body;
+    expect([actions.length, published?.length ?? 1]).to.deep.equal([1, 1]);
   });
 });

@@ -1,5 +1,6 @@
 /** The commands of `svc`, their options, and how a result or failure becomes output and an exit code. */
 import { Command, CommanderError } from "commander";
+import { addCheck } from "./commands/check.js";
 import { addData } from "./commands/data.js";
 import { addDevelop } from "./commands/develop.js";
 import { addInit } from "./commands/init.js";
@@ -36,7 +37,18 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
     const code = await work(session);
     if (typeof code === "number") onExit(code);
   };
-  for (const add of [addSignIn, addInit, addDevelop, addSync, addRun, addPublish, addSettings, addData, addStages]) {
+  for (const add of [
+    addSignIn,
+    addInit,
+    addDevelop,
+    addCheck,
+    addSync,
+    addRun,
+    addPublish,
+    addSettings,
+    addData,
+    addStages,
+  ]) {
     add(program, run);
   }
   program

@@ -23,6 +23,7 @@ import { differences, type Item, type Manifest, type Source, sourceOf } from "./
 
 const MANIFEST_VERSION = 1;
 const ENTRIES = Object.values(ENTRY_FILES).flat();
+const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
 /** An app's manifest at the last pull or push, from which both sides' changes are found. */
@@ -145,6 +146,11 @@ export class Project {
   async readManifest(): Promise<Manifest> {
     const actions: Item[] = [];
     for (const folder of this.actionFolders()) actions.push(await this.readAction(folder));
+    return { ...this.readDefinitions(), actions };
+  }
+
+  /** The manifest without actions. */
+  readDefinitions(): Manifest {
     const sources = this.#list("data").filter((file) => file.endsWith(".json"));
     const app = this.#readJson<Item>("app.json");
     return {
@@ -155,7 +161,6 @@ export class Project {
         name: nameOfFile(file.slice(0, -".json".length)),
         ...this.#readJson<Item>("data", file),
       })),
-      actions,
       alerts: this.#readJson<Item[]>("alerts.json") ?? [],
     };
   }
@@ -204,6 +209,19 @@ export class Project {
     this.#writeIfChanged(pretty(manifest.settings ?? []), "settings.json");
     this.#writeIfChanged(pretty(manifest.alerts ?? []), "alerts.json");
     if (manifest.app && Object.keys(manifest.app).length > 0) this.#writeIfChanged(pretty(manifest.app), "app.json");
+  }
+
+  /** Configs of all actions that can be read. */
+  async readConfigs(): Promise<Item[]> {
+    return Promise.all(this.actionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
+  }
+
+  hasFile(path: string): boolean {
+    return this.#read(path) !== null;
+  }
+
+  writeTypes(text: string): void {
+    this.#writeIfChanged(text, TYPES_FILE);
   }
 
   /** Removes what the server no longer has. */

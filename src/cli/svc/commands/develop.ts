@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { CliError } from "../failure.js";
 import type { Run, Session } from "../session.js";
 import { runTests } from "../tests.js";
+import { checkTypes } from "./check.js";
 import { push } from "./sync.js";
 
 const SETTLED_MS = 60;
@@ -34,11 +35,14 @@ async function onChanges(session: Session, work: () => Promise<unknown>): Promis
 export function addDevelop(program: Command, run: Run): void {
   program
     .command("dev")
-    .description("save drafts on the server whenever a file is saved")
+    .description("save drafts on the server whenever a file is saved, and check types")
     .action(() =>
       run(async (session) => {
         session.output.note(`Watching ${session.target.root}; end with Ctrl C`);
-        await onChanges(session, () => push(session, {}, async () => undefined));
+        await onChanges(session, async () => {
+          await push(session, {}, async () => undefined);
+          await checkTypes(session);
+        });
       }),
     );
   program

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { checkedApp, checkedUrl, PROJECT_FILE } from "../config.js";
 import { wrongUse } from "../failure.js";
 import type { Run } from "../session.js";
+import { projectTypes } from "../types.js";
 
 const ACTION = `import { defineAction } from "svc";
 import { greeting } from "../../lib/greeting";
@@ -35,35 +36,6 @@ test("greets by name", async () => {
 });
 `;
 
-const TYPES = `/** Types of a Svc project. The service checks the fields; editors show them. */
-declare module "svc" {
-  export interface ActionConfig {
-    description?: string | null;
-    active?: boolean;
-    environment?: "server" | "client" | "any";
-    triggers?: { trigger: "manual" | "schedule" | "log" | "analytics" | "http"; where?: object | null }[];
-    dependencies?: string[];
-    frequency?: string | null;
-    timezone?: string | null;
-    [field: string]: unknown;
-  }
-  export function defineAction(config: ActionConfig): ActionConfig;
-}
-
-declare module "svc/test" {
-  export function test(name: string, run: () => unknown): void;
-  export function equal(actual: unknown, expected: unknown): void;
-  export function ok(value: unknown, message?: string): void;
-  export function rejects(promise: Promise<unknown>, message?: string): Promise<void>;
-  export const mock: {
-    fetch(answer: (request: Request) => Response | object | Promise<Response | object>): void;
-    time(date: Date | string | number): void;
-  };
-}
-
-declare const Svc: any;
-`;
-
 const AGENTS = `# Instructions for coding agents
 
 This folder is an app of Svc App Actions: JavaScript and TypeScript functions that run on a server.
@@ -77,7 +49,7 @@ This folder is an app of Svc App Actions: JavaScript and TypeScript functions th
 Work in this order:
 
 1. \`npx svc diff\` shows what differs from the server.
-2. Edit, then \`npx svc test\`.
+2. Edit, then \`npx svc check\` for types, and \`npx svc test\`.
 3. \`npx svc push --yes\` saves drafts. It changes nothing that users see.
 4. \`npx svc run <action> --draft --payload '{}' --json\` runs a draft; \`npx svc logs\` shows the log.
 5. Ask your user before \`npx svc publish\`.
@@ -117,7 +89,7 @@ export function addInit(program: Command, run: Run): void {
           "actions/hello/action.ts": ACTION,
           "actions/hello/action.test.ts": TEST,
           "lib/greeting.ts": HELPER,
-          "svc.d.ts": TYPES,
+          "svc.d.ts": projectTypes({ version: 1 }, { version: 1 }, [], ""),
           "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
           "AGENTS.md": AGENTS,
           ".gitignore": ".svc/\nnode_modules/\n",

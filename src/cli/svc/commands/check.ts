@@ -1,0 +1,90 @@
+/** svc check: the project's files against types of the app, by the TypeScript compiler. */
+import { execFile } from "node:child_process";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { CliError } from "../failure.js";
+import { Project } from "../project.js";
+import type { Run, Session } from "../session.js";
+import { projectTypes } from "../types.js";
+
+const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
+/** `actions/hello/action.ts(13,5): error TS2322: …`; further lines of one message begin with a space. */
+const LOCATED = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
+
+export interface TypeFault {
+  file: string;
+  line: number;
+  column: number;
+  code: string;
+  message: string;
+}
+
+function faultsIn(text: string): TypeFault[] {
+  const faults: TypeFault[] = [];
+  for (const line of text.split("\n")) {
+    const [head, file, row, column, code] = LOCATED.exec(line) ?? [];
+    const last = faults.at(-1);
+    if (head !== undefined)
+      faults.push({
+        file: file!,
+        line: Number(row),
+        column: Number(column),
+        code: code!,
+        message: line.slice(head.length).trimEnd(),
+      });
+    else if (last && line.startsWith(" ")) last.message += `\n${line.trimEnd()}`;
+  }
+  return faults;
+}
+
+/** Runs the compiler of this package, never the project's: a pulled project brings no program to run. */
+function compile(root: string): Promise<{ code: number; text: string }> {
+  const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
+  const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, "tsconfig.json")];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: root, maxBuffer: OUTPUT_MAX_BYTES }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code ?? 1) : 0, text: stdout + stderr }),
+    );
+  });
+}
+
+/** Writes svc.d.ts for the app and checks the project. @throws CliError if a file has an error of types */
+export async function checkTypes(session: Session): Promise<void> {
+  const project = new Project(session.target.root);
+  if (!project.hasFile("tsconfig.json")) return;
+  await writeTypes(session, project);
+  const { code, text } = await compile(session.target.root);
+  if (code === 0) return;
+  const faults = faultsIn(text);
+  if (faults.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
+  const lines = faults.map(
+    ({ file, line, column, code: id, message }) => `${file}:${line}:${column}: ${message} (${id})`,
+  );
+  throw new CliError(`${faults.length} errors of types\n${lines.join("\n")}`, 1, { errors: faults });
+}
+
+/** Types of the app as it will be after a push: the server's definitions and those of the folder. */
+export async function writeTypes({ client }: Session, project: Project): Promise<void> {
+  const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
+  const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
+  const configs = [...(server.actions ?? []), ...(await project.readConfigs())];
+  const packages = new Set(
+    configs.flatMap(({ dependencies }) => (Array.isArray(dependencies) ? dependencies.map(String) : [])),
+  );
+  const imported = [...packages].filter((name) => !URL.canParse(name)).sort();
+  project.writeTypes(projectTypes(server, project.readDefinitions(), imported, String(declarations)));
+}
+
+export function addCheck(program: Command, run: Run): void {
+  program
+    .command("check")
+    .description("check the types of the folder's files against this app")
+    .action(() =>
+      run(async (session) => {
+        await checkTypes(session);
+        session.output.line("No errors of types", "green");
+        session.output.json({ errors: [] });
+      }),
+    );
+}

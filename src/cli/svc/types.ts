@@ -1,0 +1,139 @@
+/** Types of a project, generated from the app: keys of settings, columns of data sources, and what `Svc` offers. */
+import type { Item, Manifest } from "./manifest.js";
+
+const HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
+
+const MODULES = `declare module "svc" {
+  import type { LimitData, Trigger } from "svc/client";
+
+  export interface ActionConfig extends LimitData {
+    description?: string | null;
+    active?: boolean;
+    environment?: "server" | "client" | "any";
+    triggers?: (Trigger | { trigger: "log"; where: { type: string; dataSource?: SvcDataSourceName | null } })[];
+    dependencies?: string[];
+    integrationOrigins?: string[];
+    access?: "everyone" | "signedIn" | "editors" | { user: object };
+    frequency?: string | null;
+    timezone?: string | null;
+  }
+  export function defineAction(config: ActionConfig): ActionConfig;
+
+  /** The parameter of \`execute\`. */
+  export interface ActionContext<Payload = Record<string, any>> {
+    payload: Payload;
+    /** Private and protected settings, in server actions. */
+    settings: SvcSettings;
+  }
+}
+
+declare module "svc/test" {
+  export function test(name: string, run: () => unknown): void;
+  export function equal(actual: unknown, expected: unknown): void;
+  export function ok(value: unknown, message?: string): void;
+  export function rejects(promise: Promise<unknown>, message?: string): Promise<void>;
+  export const mock: {
+    fetch(answer: (request: Request) => Response | object | Promise<Response | object>): void;
+    time(date: Date | string | number): void;
+  };
+}
+`;
+
+const GLOBALS = `type SvcDataSourceName = keyof SvcDataSources & string;
+
+/** A data source whose columns are known. */
+type SvcConnection<Row> = Omit<import("svc/client").DataSourceConnection, "find" | "findOne" | "findById" | "insert" | "update" | "append" | "replaceWith"> & {
+  find(query: import("svc/client").EntryQuery & { includePagination: true }): Promise<{
+    entries: import("svc/client").Entry<Row>[];
+    pagination: { total: number; limit: number; offset: number };
+  }>;
+  find(query?: import("svc/client").EntryQuery): Promise<import("svc/client").Entry<Row>[]>;
+  findOne(query?: import("svc/client").EntryQuery): Promise<import("svc/client").Entry<Row> | undefined>;
+  findById(id: number): Promise<import("svc/client").Entry<Row>>;
+  insert(data: Partial<Row>): Promise<import("svc/client").Entry<Row>>;
+  update(id: number, data: Partial<Row>, options?: { ifUpdatedAt?: string }): Promise<import("svc/client").Entry<Row>>;
+  append(rows: Partial<Row>[]): Promise<{ inserted: number }>;
+  replaceWith(rows: Partial<Row>[]): Promise<{ inserted: number }>;
+};
+
+type SvcTypedDataSources = Omit<import("svc/client").DataSources, "connectByName"> & {
+  connectByName<Name extends SvcDataSourceName>(name: Name): Promise<SvcConnection<SvcDataSources[Name]>>;
+};
+`;
+
+const NAMESPACE_NAMES = [
+  "Session",
+  "Media",
+  "Communicate",
+  "Notifications",
+  "AI",
+  "CSV",
+  "Encryption",
+  "Barcode",
+  "Audio",
+];
+
+/** Until a server is asked: everything is allowed. */
+const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
+export type Trigger = any;
+export type Client = any;
+export type EntryQuery = any;
+export type Entry<Row> = any;
+export type DataSources = any;
+export type DataSourceConnection = any;`;
+
+/** Files that are imported as text. */
+const TEXTS = ["html", "txt", "md", "csv", "sql", "css", "svg"]
+  .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
+  .join("\n");
+
+const property = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
+
+const settingType = ({ value }: Item): string =>
+  value !== undefined && value !== null && typeof value !== "object" ? typeof value : "any";
+
+function block(head: string, lines: readonly string[]): string {
+  return `${head} {\n${lines.join("\n")}\n}\n`;
+}
+
+/** Items of both lists by key; those of the folder replace the server's. */
+const merged = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
+  ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
+];
+
+/** @param local definitions of the folder @param packages that actions import @param client text of /client/svc.d.ts */
+export function projectTypes(server: Manifest, local: Manifest, packages: readonly string[], client: string): string {
+  const settings = merged(server.settings, local.settings, "key");
+  const dataSources = merged(server.dataSources, local.dataSources, "name");
+  const hidden = settings.filter(({ key }) => String(key).startsWith("_"));
+  const shown = settings.filter(({ key }) => !String(key).startsWith("_"));
+  const sources = dataSources.map(({ name, columns }) => {
+    const rows = ((columns as string[] | undefined) ?? []).map((column) => `${JSON.stringify(column)}: any;`);
+    return property(name, rows.length === 0 ? "Record<string, any>" : `{ ${rows.join(" ")} }`);
+  });
+  const api =
+    client === ""
+      ? UNKNOWN_CLIENT
+      : client.replace("appSettings?: Record<string, unknown>", "appSettings?: SvcPublicSettings");
+  const offered = NAMESPACE_NAMES.filter((name) => api.includes(`export interface ${name} {`));
+  return [
+    HEAD,
+    block(
+      "interface SvcSettings",
+      hidden.map(({ key }) => property(key, "any")),
+    ),
+    block(
+      "interface SvcPublicSettings",
+      shown.map((one) => property(one["key"], settingType(one))),
+    ),
+    block("interface SvcDataSources", sources),
+    GLOBALS,
+    `declare const Svc: import("svc/client").Client & {\n  DataSources: SvcTypedDataSources;\n${offered
+      .map((name) => `  ${name}: import("svc/client").${name};`)
+      .join("\n")}\n};\n`,
+    MODULES,
+    TEXTS,
+    ...packages.map((name) => `declare module ${JSON.stringify(name)};`),
+    block('declare module "svc/client"', [api.replaceAll("export declare const ", "export const ")]),
+  ].join("\n");
+}
