@@ -27,7 +27,7 @@ const PAGES = {
     title: "Studio · App Actions",
     asks: { all: ["/v1/session"], signedIn: ["/v1/apps"] },
     core: "src/web/studio/shell/studio.tsx",
-    next: "src/web/studio/actions/actions-page.tsx",
+    next: "src/web/studio/home/home-page.tsx",
   },
 };
 

@@ -55,7 +55,7 @@ import { LARGE_CHARACTERS, sliced } from "./sliced.js";
 import { registerTraces } from "./traces.js";
 import type { Turns } from "./turns.js";
 import { dropRest } from "./unread-body.js";
-import { registerWebAssets } from "./web-assets.js";
+import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /** More than a request's first line may hold: whether a parameter is an id is the rules' to say. */
 const PARAM_MAX_CHARACTERS = 16_384;
@@ -229,6 +229,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
+  // Studio shows a page with a way back.
+  app.get("/studio/*", (request, reply) =>
+    wantsPage(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
+  );
   registerManifestSchema(app, baseUrl);
   const stopGraphql = await registerGraphql(app, {
     schema,

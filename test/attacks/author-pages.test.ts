@@ -24,6 +24,7 @@ const RUNS_NONE = [
   "/studio/setup",
   "/studio/reset",
   "/studio/invitation",
+  "/studio/*",
   "/docs",
   "/docs/search",
   "/oauth/authorize",

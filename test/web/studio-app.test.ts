@@ -39,7 +39,7 @@ describe("Studio's pages of an app", () => {
 
   const app = (path: string) => `/v1/apps/${service.appId}${path}`;
   const part = async (name: string) => {
-    await studio.button(name, '//nav[@aria-label="Parts of the app"]');
+    await studio.follow(name);
     await page.waitForSelector(studio.withText("h2", name));
   };
 

@@ -60,7 +60,7 @@ describe("The frame of Studio", () => {
     await studio.open(`${service.appId}/settings`);
     await page.waitForSelector(".settings");
     await studio.open(`${service.appId}/app/audit`);
-    await page.waitForSelector('.app-page [aria-current="page"]');
+    await title("Audit log · First app · Studio");
     await page.goBack();
     await page.waitForSelector(".settings");
     await page.goBack();
@@ -158,7 +158,7 @@ describe("The frame of Studio", () => {
     await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
     await studio.press("k");
     const names = await page.$$eval(".palette [role=option] .grow", (all) => all.map((one) => one.textContent));
-    expect(names).to.include.members(["Cancel the run", "Format", "Delete this action", "Go to App: Tokens"]);
+    expect(names).to.include.members(["Cancel the run", "Format", "Delete this action", "Go to Tokens"]);
     expect(new Set(names).size).to.equal(names.length);
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog", { hidden: true });
@@ -201,11 +201,12 @@ describe("The frame of Studio", () => {
 
   it("begins an action by Alt+N on every page", async () => {
     await studio.open(`${service.appId}/app/tokens`);
-    await title("App · First app · Studio");
+    await title("Tokens · First app · Studio");
     await page.keyboard.down("Alt");
     await page.keyboard.press("KeyN");
     await page.keyboard.up("Alt");
     await page.waitForSelector(studio.withText("h2", "New action"));
+    await focused('[data-field="name"] input');
   });
 
   it("formats the code, and says where it cannot", async () => {

@@ -56,7 +56,7 @@ describe("Studio's pages while other people change the app", () => {
   for (const name of ["versions", "tokens", "people"])
     it(`the page of ${name} is read again when the connection is back, and its fault is gone`, async () => {
       await studio.open(`${service.appId}/app/${name}`);
-      await page.waitForSelector(`.app-page [aria-current="page"]`);
+      await page.waitForSelector(".app-page h2");
       await page.waitForNetworkIdle();
       await studio.open(`${service.appId}/settings`);
       await page.waitForSelector(".settings");

@@ -80,12 +80,31 @@ export function studioPage(page: Page) {
       await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
     },
 
+    /** By the menu of the account, at the foot of the sidebar. */
+    async signOut(): Promise<void> {
+      await (await page.waitForSelector('button[aria-label="Account menu"]'))!.click();
+      await (await page.waitForSelector(withText("*[@role='menuitem']", "Sign out")))!.click();
+    },
+
+    /** A link of the sidebar; on a narrow window the sidebar is a drawer. */
+    async follow(name: string): Promise<void> {
+      const opener = await page.$('button[aria-label="Open the navigation"]');
+      if (opener) {
+        await opener.click();
+        await page.waitForSelector(".sidebar.drawer");
+      }
+      await (await page.waitForSelector(withText("a", name, '//nav[@aria-label="Views"]')))!.click();
+      if (opener) await page.waitForSelector(".sidebar.drawer", { hidden: true });
+    },
+
+    /** Leads to the actions where the address names no page. */
     async signIn(token: string): Promise<void> {
       await page.waitForSelector('form[aria-busy="false"]');
       if (!(await page.$('input[name="token"]'))) await button("Use a token");
       await replace('input[name="token"]', token);
       await button("Sign in");
       await page.waitForSelector(".top-bar");
+      await page.evaluate('if (location.hash === "") location.hash = "#/actions"');
     },
   };
 }

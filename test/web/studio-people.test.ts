@@ -55,7 +55,7 @@ describe("Studio's pages of people", () => {
     const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select)`);
     await found!.select(value);
   };
-  const READER = ["Actions", "Runs", "Schedule", "Data", "Media", "Settings"];
+  const READER = ["Home", "Actions", "Data", "Media", "Runs", "Schedules", "Settings"];
 
   it("an owner invites a person, who makes an account by the link and reads what the role reads", async () => {
     const { page, studio } = admin;
@@ -79,7 +79,7 @@ describe("Studio's pages of people", () => {
     await guest.page.waitForSelector(guest.studio.withText("b", "shown"));
     expect(await guest.page.evaluate("document.body.textContent")).to.not.contain("_hidden");
     await guest.studio.open(`${service.appId}/actions`);
-    await guest.page.click(".action-list .action");
+    await (await guest.page.waitForSelector(".action-list .action"))!.click();
     await guest.page.waitForSelector(".code-editor .view-line");
     await guest.page.waitForSelector("fieldset.read-only:disabled");
     for (const name of ["Save", "Run", "Publish", "New", "Delete this action", "Duplicate"]) {
@@ -89,7 +89,7 @@ describe("Studio's pages of people", () => {
 
   it("a changed role shows while the other person works: an operator runs what it may not read", async () => {
     await choose(admin.page, "Role of Grace Hopper", "operator");
-    await hasTabs(guest.page, ["Actions", "Runs", "Schedule"]);
+    await hasTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);
     await guest.page.waitForSelector(".operated");
     expect(await guest.page.$(".code-editor")).to.equal(null);
     await guest.studio.button("Run", '//section[@aria-label="nightly"]');
@@ -117,16 +117,23 @@ describe("Studio's pages of people", () => {
   it("an editor's page has all controls, and a removal ends the session at once", async () => {
     await choose(admin.page, "Role of Grace Hopper", "editor");
     await hasTabs(guest.page, [
+      "Home",
       "Actions",
-      "Runs",
-      "Schedule",
       "Data",
       "Media",
+      "Runs",
+      "Schedules",
       "Outbox",
       "Notifications",
       "Alerts",
+      "Audit log",
       "Settings",
-      "App",
+      "Connections",
+      "People",
+      "Tokens",
+      "Versions",
+      "Import and export",
+      "General",
     ]);
     await guest.page.waitForSelector(guest.studio.withText("button", "New"));
     await admin.page.click('[aria-label="Remove Grace Hopper"]');

@@ -41,7 +41,7 @@ for (const width of [390, 640]) {
     /** What stands out to the right, where nothing that scrolls holds it. */
     const wider = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
-        if (element.closest(".code-editor, .console, .top-bar nav, .app-page nav, .tabs, .diff, .result, .unseen, .figures-box")) return false;
+        if (element.closest(".code-editor, .console, .tabs, .diff, .result, .unseen, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${width} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
@@ -90,41 +90,37 @@ for (const width of [390, 640]) {
     });
 
     it("shows the runs, one of them, the week of schedules and the settings within the width", async () => {
-      await studio.button("Runs", "//nav");
+      await studio.follow("Runs");
       await page.waitForSelector(".runs-box .run-line");
       await page.waitForSelector(".runs-chart canvas");
       await fits();
       await page.click(".runs-box .run-line");
       await page.waitForSelector(".run-page .timeline");
       await fits();
-      await studio.button("Schedule", "//nav");
+      await studio.follow("Schedules");
       await page.waitForSelector(".schedule-page h2");
       await fits();
-      await studio.button("Settings", "//nav");
+      await studio.follow("Settings");
       await page.waitForSelector(".setting");
       await fits();
     });
 
-    it("has the open page's name in sight in the bar, and the way out beside the app", async () => {
-      await studio.open(`${service.appId}/settings`);
-      await page.waitForSelector(".setting");
-      await page.waitForFunction(`(() => {
-        const { left, right } = document.querySelector(".top-bar nav [aria-current]").getBoundingClientRect();
-        return left >= -1 && right <= ${width + 1};
-      })()`);
-      const tops = await page.$$eval(".top-bar > :is(.app-chooser, button)", (all) =>
-        all.map((one) => {
-          const { top, bottom } = one.getBoundingClientRect();
-          return (top + bottom) / 2;
-        }),
-      );
-      expect(Math.max(...tops) - Math.min(...tops)).to.be.below(4);
-      await studio.open(`${service.appId}/app/transfer`);
-      await page.waitForSelector(".app-page nav [aria-current]");
-      await page.waitForFunction(`(() => {
-        const { left, right } = document.querySelector(".app-page nav [aria-current]").getBoundingClientRect();
-        return left >= -1 && right <= ${width + 1};
-      })()`);
+    it("names the open page in the bar, and has all pages and the account in the navigation", async () => {
+      await studio.follow("Import and export");
+      await page.waitForFunction(`document.querySelector(".top-bar h1").textContent === "Import and export"`);
+      const open = `[...document.querySelectorAll('nav[aria-label="Views"] a[aria-current]')].map((link) => link.textContent)`;
+      if (width <= 800) {
+        await page.click('button[aria-label="Open the navigation"]');
+        await page.waitForSelector(".sidebar.drawer");
+      }
+      expect(await page.evaluate(open)).to.deep.equal(["Import and export"]);
+      await page.waitForSelector('.sidebar button[aria-label="Account menu"]');
+      if (width <= 800) {
+        await page.keyboard.press("Escape");
+        await page.waitForSelector(".sidebar.drawer", { hidden: true });
+        await page.waitForFunction('document.activeElement.matches(".drawer-button")');
+      }
+      await fits();
     });
 
     it("has the names of tokens in one piece beside what else is said of them", async () => {

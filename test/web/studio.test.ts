@@ -52,6 +52,17 @@ describe("Studio at GET /studio", () => {
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 
+  it("answers an address that leads nowhere with a page and a way back", async () => {
+    const answer = await page.goto(`${service.url}/studio/nowhere`);
+    expect(answer?.status()).to.equal(404);
+    await page.waitForSelector(studio.withText("h1", "This page does not exist"));
+    await studio.button("Go to Studio");
+    await page.waitForSelector('form[aria-busy="false"]');
+    expect((await service.rest("GET", "/studio/nowhere", { as: null })).body.status).to.equal("NOT_FOUND");
+    // The browser reports the status of the page.
+    expect(watch.errors.splice(0)).to.have.length(1);
+  });
+
   it("signs in by a cookie that no script can read, which outlives F5 and not the browser", async () => {
     await studio.signIn(service.tokens.editor);
     await page.reload();
@@ -62,7 +73,7 @@ describe("Studio at GET /studio", () => {
     expect(cookies.map(({ session, httpOnly }) => ({ session, httpOnly }))).to.deep.equal([
       { session: true, httpOnly: true },
     ]);
-    await studio.button("Sign out");
+    await studio.signOut();
     await page.waitForSelector('input[name="email"]');
     expect(await page.browserContext().cookies()).to.deep.equal([]);
   });
@@ -194,7 +205,7 @@ describe("Studio at GET /studio", () => {
   });
 
   it("asks before signing out would lose what is unsaved", async () => {
-    await studio.button("Sign out");
+    await studio.signOut();
     await page.waitForSelector("dialog[open]");
     await studio.button("Discard changes", "//dialog");
     await page.waitForSelector('input[name="email"]');

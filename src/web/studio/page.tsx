@@ -1,5 +1,7 @@
 /** The Studio page: signed out, signed in, or the page of a one-time link. */
+import "./style/tokens.css";
 import "./style/base.css";
+import "./style/shell.css";
 import "./style/layout.css";
 import "./style/panels.css";
 import "./style/media.css";
@@ -7,6 +9,7 @@ import "./style/records.css";
 import "./style/data.css";
 import "./style/app.css";
 import "./style/runs.css";
+import "./style/home.css";
 import "./style/phone.css";
 import "./style/mailbox.css";
 import "./style/accounts.css";
@@ -14,6 +17,7 @@ import { useCallback, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, linkPageOf } from "./accounts/link-pages.js";
 import { watchSession } from "./accounts/renewal.js";
+import { isUnknown, NotFound } from "./shell/not-found.js";
 import { placeOf } from "./shell/place.js";
 import { ROUTES } from "./shell/routes.js";
 import type { Session } from "./shell/session.js";
@@ -33,9 +37,11 @@ function Page() {
 
 const linkPage = linkPageOf(location.pathname);
 
+const isLost = !linkPage && isUnknown(location.pathname);
+
 // While the service says who works here. What does not come is asked for again, and told of, when the page is shown.
-if (!linkPage) ROUTES[placeOf(location.hash).view]().catch(() => undefined);
+if (!linkPage && !isLost) ROUTES[placeOf(location.hash).view]().catch(() => undefined);
 
 const root = document.getElementById("studio");
 if (!root) throw new Error("the page has no #studio element");
-createRoot(root).render(linkPage ? <LinkPage name={linkPage} /> : <Page />);
+createRoot(root).render(linkPage ? <LinkPage name={linkPage} /> : isLost ? <NotFound /> : <Page />);

@@ -6,10 +6,8 @@ import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
 import { ConnectionsPage } from "../settings/connections-page.js";
 import { refusalText } from "../shared/api.js";
-import { useInSight } from "../shared/use-in-sight.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
-import { APP_PARTS, type AppPart } from "../shell/views.js";
+import { APP_PARTS, type AppPart, isAppPart } from "../shell/views.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { TokensPage } from "./tokens-page.js";
@@ -78,27 +76,12 @@ const PARTS: Record<AppPart, ComponentType<PageProps>> = {
   transfer: TransferPage,
 };
 
-const isPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(PARTS, item);
-
 export function AppPage(props: PageProps) {
-  const { appId, place } = props;
-  const open = isPart(place.item) ? place.item : "general";
+  const { item } = props.place;
+  const open = isAppPart(item) ? item : "general";
   const Part = PARTS[open];
-  const names = useInSight(open);
   return (
     <div className="app-page">
-      <nav ref={names} aria-label="Parts of the app">
-        {Object.entries(APP_PARTS).map(([item, label]) => (
-          <a
-            key={item}
-            className="tab"
-            aria-current={item === open ? "page" : undefined}
-            href={hrefOf({ appId, view: "app", item })}
-          >
-            {label}
-          </a>
-        ))}
-      </nav>
       <section className="app-part" aria-labelledby="app-part">
         <h2 id="app-part">{APP_PARTS[open]}</h2>
         <Part key={open} {...props} />

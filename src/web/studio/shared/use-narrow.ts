@@ -1,12 +1,18 @@
-/** Whether the window is as narrow as phone.css takes for a phone's, also once it has been turned. Knows no list. */
-import { useSyncExternalStore } from "react";
+/** Media queries of the window as state, also after the window was resized or turned. */
+import { useCallback, useSyncExternalStore } from "react";
 
-const narrow = matchMedia("(max-width: 700px)");
-
-function subscribe(changed: () => void): () => void {
-  narrow.addEventListener("change", changed);
-  return () => narrow.removeEventListener("change", changed);
+/** @param query keeps its text while the component is there */
+export function useMedia(query: string): boolean {
+  const subscribe = useCallback(
+    (changed: () => void) => {
+      const media = matchMedia(query);
+      media.addEventListener("change", changed);
+      return () => media.removeEventListener("change", changed);
+    },
+    [query],
+  );
+  return useSyncExternalStore(subscribe, () => matchMedia(query).matches);
 }
 
-/** To be asked once for a whole list: the browser takes its time to answer. */
-export const useNarrow = (): boolean => useSyncExternalStore(subscribe, () => narrow.matches);
+/** True if the window is as narrow as phone.css takes for a phone's. */
+export const useNarrow = (): boolean => useMedia("(max-width: 700px)");

@@ -22,7 +22,7 @@ export function placeOf(fragment: string): Place {
   const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
     appId: idOf(app),
-    view: isView(view) ? view : (FORMER_VIEWS[view] ?? "actions"),
+    view: isView(view) ? view : (FORMER_VIEWS[view] ?? "home"),
     item: item === "" ? null : item,
     query: Object.fromEntries(new URLSearchParams(query)),
   };

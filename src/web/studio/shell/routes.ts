@@ -4,6 +4,7 @@ import type { PageProps } from "./page-props.js";
 import type { View } from "./views.js";
 
 export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
+  home: async () => (await import("../home/home-page.js")).HomePage,
   actions: async () => (await import("../actions/actions-page.js")).ActionsPage,
   runs: async () => (await import("../runs/runs-page.js")).RunsPage,
   schedule: async () => (await import("../schedules/schedule-page.js")).SchedulePage,

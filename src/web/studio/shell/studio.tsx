@@ -7,18 +7,21 @@ import { Apps } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { useConfirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
+import { useMedia } from "../shared/use-narrow.js";
 import { ConnectionBanner } from "./connection-banner.js";
 import { loading, PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
-import { idOf, type Place, usePlace } from "./place.js";
+import { type Place, usePlace } from "./place.js";
 import { RoleProvider } from "./role.js";
 import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
-import { isFor, TopBar } from "./top-bar.js";
+import { isFor, SidebarContent } from "./sidebar.js";
+import { itemName, TopBar } from "./top-bar.js";
+import { useCollapsed } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
 import { useRoles } from "./use-roles.js";
-import { VIEWS, type View } from "./views.js";
+import { APP_PARTS, isAppPart, VIEWS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
   asked: number | null;
@@ -73,9 +76,10 @@ function useApps(api: Api, given: App[]) {
   return { apps, reloadApps };
 }
 
-/** What the window is called: the page, what is open in it, the app. */
-function useTitle(app: App | undefined, { view, item }: Place, actions: Actions): void {
-  const open = view === "actions" ? actions.list?.actions.find(({ id }) => id === idOf(item))?.name : undefined;
+/** Title of the window: the open item or the page, and the app. */
+function useTitle(app: App | undefined, place: Place, actions: Actions): void {
+  const { view, item } = place;
+  const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : itemName(place, actions);
   const title = [open ?? VIEWS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;
@@ -96,6 +100,8 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openPalette, palette } = usePalette();
+  const { isCollapsed, toggle } = useCollapsed();
+  const isNarrow = useMedia("(max-width: 800px)");
   useTitle(app, place, actions);
   const leave = useCallback(async () => {
     if (await mayGo()) signOut();
@@ -107,29 +113,37 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
     return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
   }
   const role = roles.apps.find(({ id }) => id === app.id)?.role ?? (isAdmin ? "owner" : "reader");
-  // An address of a page that is not for this role leads to the actions.
-  const view = isFor(place.view, role) ? place.view : "actions";
+  // The address of a page that is not for this role opens Home.
+  const view = isFor(place.view, role) ? place.view : "home";
   const Page = PAGES[view];
   const rights = { role, reloadRoles, organizations: roles.organizations };
+  const sidebar = { role, apps, app, email, place: { ...place, view }, go, openPalette, signOut: onSignOut };
   return (
     <RoleProvider value={role}>
-      <div className="studio">
+      <div className={isCollapsed ? "studio collapsed" : "studio"}>
         <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
           Skip to the content
         </button>
-        <TopBar {...{ api, role, apps, app, view, go, openPalette }} tail={actions.tail} signOut={onSignOut} />
-        <ConnectionBanner api={api} />
-        <main id="content" className="content" tabIndex={-1}>
-          <PageBoundary key={`${app.id}/${view}`}>
-            <Suspense fallback={<p className="welcome">Loading…</p>}>
-              <Page
-                appId={app.id}
-                {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }}
-                {...rights}
-              />
-            </Suspense>
-          </PageBoundary>
-        </main>
+        {!isNarrow && (
+          <aside className="sidebar" aria-label="Navigation">
+            <SidebarContent {...sidebar} {...{ toggle, isCollapsed }} />
+          </aside>
+        )}
+        <div className="studio-main">
+          <TopBar {...{ api, actions }} {...sidebar} />
+          <ConnectionBanner api={api} />
+          <main id="content" className="content" tabIndex={-1}>
+            <PageBoundary key={`${app.id}/${view}`}>
+              <Suspense fallback={<p className="welcome">Loading…</p>}>
+                <Page
+                  appId={app.id}
+                  {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }}
+                  {...rights}
+                />
+              </Suspense>
+            </PageBoundary>
+          </main>
+        </div>
         {dialog}
         {palette}
         <SessionDialog email={email} />

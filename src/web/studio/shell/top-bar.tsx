@@ -1,84 +1,77 @@
-/** The bar on top: the app, the views, the way out. */
-import type { Role } from "../../../rules/roles.js";
-import { serviceAddress } from "../../service-address.js";
-import type { Tail } from "../actions/use-actions.js";
+/** Bar above a page: where the page is, whether the app is published, and what runs. On a narrow window also the way to the sidebar. */
+import ChevronRight from "lucide-react/icons/chevron-right";
+import { Fragment, lazy, Suspense } from "react";
+import type { Actions } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
-import type { App } from "../shared/model.js";
-import { useInSight } from "../shared/use-in-sight.js";
-import { hrefOf, type Navigation } from "./place.js";
-import { mayEdit } from "./role.js";
+import { useMedia } from "../shared/use-narrow.js";
+import { hrefOf, idOf, type Place } from "./place.js";
 import { RunningChip } from "./running-chip.js";
-import { VIEW_NAMES, VIEWS, type View } from "./views.js";
+import { SidebarContent, type SidebarProps } from "./sidebar.js";
+import { APP_PARTS, isAppPart, VIEWS } from "./views.js";
 
-const ALL_APPS = "all";
+const Drawer = lazy(async () => ({ default: (await import("./menus.js")).Drawer }));
 
-/** True if the page is for people with this role. */
-export const isFor = (view: View, role: Role): boolean => mayEdit(role) || (VIEWS[view].also ?? []).includes(role);
-
-interface TopBarProps {
-  role: Role;
-  api: Api;
-  apps: App[];
-  app: App;
-  view: View;
-  go: Navigation["go"];
-  tail: Tail;
-  signOut: () => void;
-  openPalette: () => void;
+/** Name of what is open on a page; null for the page itself. */
+export function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
+  if (view === "actions" && item === "new") return "New action";
+  if (view === "actions") return actions.list?.actions.find(({ id }) => id === idOf(item))?.name ?? null;
+  if (view === "runs") return idOf(item) === null ? null : `Run ${item}`;
+  return null;
 }
 
-export function TopBar({ api, role, apps, app, view, go, tail, signOut, openPalette }: TopBarProps) {
-  const names = useInSight(view);
+interface TopBarProps extends SidebarProps {
+  api: Api;
+  actions: Actions;
+  place: Place;
+}
+
+function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
+  const { view, item } = place;
+  const name = itemName(place, actions);
+  const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEWS[view].label;
+  const above = [
+    { label: app.name, href: hrefOf({ appId: app.id, view: "home" }) },
+    ...(name === null ? [] : [{ label: page, href: hrefOf({ appId: app.id, view }) }]),
+  ];
+  return (
+    <nav className="breadcrumbs" aria-label="Breadcrumbs">
+      {above.map(({ label, href }) => (
+        <Fragment key={href}>
+          <a href={href}>{label}</a>
+          <ChevronRight size={14} aria-hidden />
+        </Fragment>
+      ))}
+      <h1>{name ?? page}</h1>
+    </nav>
+  );
+}
+
+export function TopBar({ api, actions, ...props }: TopBarProps) {
+  const { app, place } = props;
+  const isNarrow = useMedia("(max-width: 800px)");
   return (
     <header className="top-bar">
-      <h1>
-        <span className="mark" aria-hidden="true" /> <span className="wide-only">App Actions</span> <em>Studio</em>
-      </h1>
-      <label className="app-chooser">
-        <span className="unseen">App</span>
-        <select
-          value={app.id}
-          onChange={({ target: { value } }) => {
-            if (value === ALL_APPS) go({ view: "apps", appId: null });
-            else go({ appId: Number(value), ...(view === "apps" && { view: "actions" }) });
-          }}
-        >
-          {apps.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name} · {id}
-            </option>
-          ))}
-          <option value={ALL_APPS}>All apps…</option>
-        </select>
-      </label>
+      {isNarrow && (
+        <Suspense fallback={<span className="drawer-button" />}>
+          <Drawer openPage={`${app.id}/${place.view}/${place.item}`}>
+            {(close) => (
+              <SidebarContent
+                {...props}
+                openPalette={() => {
+                  close();
+                  // The palette takes the focus after the drawer has returned it.
+                  setTimeout(props.openPalette);
+                }}
+              />
+            )}
+          </Drawer>
+        </Suspense>
+      )}
+      <Breadcrumbs {...{ app, place, actions }} />
+      <RunningChip key={app.id} api={api} appId={app.id} tail={actions.tail} />
       <span className={app.isPublished ? "chip live app-state" : "chip app-state"}>
         {app.isPublished ? "published" : "not published"}
       </span>
-      <RunningChip key={app.id} api={api} appId={app.id} tail={tail} />
-      <nav ref={names} aria-label="Views">
-        {VIEW_NAMES.filter((name) => !VIEWS[name].hidden && isFor(name, role)).map((name) => (
-          <a
-            key={name}
-            className="tab"
-            aria-current={view === name ? "page" : undefined}
-            href={hrefOf({ appId: app.id, view: name })}
-          >
-            {VIEWS[name].label}
-          </a>
-        ))}
-      </nav>
-      <button type="button" className="quiet" title="Ctrl+K" onClick={openPalette}>
-        Commands
-      </button>
-      <a className="quiet docs-link wide-only" href={serviceAddress("/docs/").href} target="_blank" rel="noreferrer">
-        Docs
-      </a>
-      <a className="quiet docs-link" href={hrefOf({ appId: app.id, view: "account" })}>
-        Account
-      </a>
-      <button type="button" className="quiet" onClick={signOut}>
-        Sign out
-      </button>
     </header>
   );
 }

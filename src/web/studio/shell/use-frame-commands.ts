@@ -28,9 +28,12 @@ export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands):
   const commands = useMemo<Command[]>(() => {
     return [
       { name: "New action", keys: "Alt N", run: begin },
-      ...VIEW_NAMES.map((view) => ({ name: `Go to ${VIEWS[view].label}`, run: () => go({ view, item: null }) })),
+      ...VIEW_NAMES.filter((view) => view !== "app" && view !== "people").map((view) => ({
+        name: `Go to ${VIEWS[view].label}`,
+        run: () => go({ view, item: null }),
+      })),
       ...Object.entries(APP_PARTS).map(([item, label]) => ({
-        name: `Go to ${VIEWS.app.label}: ${label}`,
+        name: `Go to ${label}`,
         run: () => go({ view: "app", item }),
       })),
       ...(list?.actions ?? []).map(({ id, name }) => ({

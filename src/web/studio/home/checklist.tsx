@@ -1,0 +1,88 @@
+/** Getting-started checklist of an app. Each step is done when the service has what it asks for; nothing is ticked by hand. */
+import Circle from "lucide-react/icons/circle";
+import CircleCheck from "lucide-react/icons/circle-check";
+import type { ActionList, App } from "../shared/model.js";
+import { hrefOf, type Place } from "../shell/place.js";
+import type { HomeData } from "./use-home.js";
+
+interface Step {
+  label: string;
+  text: string;
+  isDone: boolean;
+  to: Pick<Place, "view"> & Partial<Place>;
+}
+
+const STARTS_BY_ITSELF = ["schedule", "http", "log", "analytics"];
+
+/** Steps in the order in which a new user takes them. */
+function stepsOf(app: App, list: ActionList, { anyRun, watch }: HomeData): Step[] {
+  const startsByItself = list.actions.some(({ triggers }) =>
+    triggers.some(({ trigger }) => STARTS_BY_ITSELF.includes(trigger)),
+  );
+  return [
+    {
+      label: "Write an action",
+      text: "A JavaScript function that runs on the server or in the browser.",
+      isDone: list.total > 0,
+      to: { view: "actions", item: "new" },
+    },
+    {
+      label: "Run it",
+      text: "Open the action and press Run. The result and the console appear below the code.",
+      isDone: anyRun.runs.length > 0,
+      to: { view: "actions" },
+    },
+    {
+      label: "Publish it",
+      text: "Live pages, schedules and HTTP requests run the live version.",
+      isDone: app.isPublished && list.published.length > 0,
+      to: { view: "actions" },
+    },
+    {
+      label: "Start it without a click",
+      text: "Add a schedule, an HTTP trigger or an event to the action.",
+      isDone: startsByItself,
+      to: { view: "actions" },
+    },
+    {
+      label: "Get an alert when it fails",
+      text: "By e-mail, SMS or webhook.",
+      isDone: (watch?.alerts.length ?? 0) > 0,
+      to: { view: "alerts" },
+    },
+    {
+      label: "Invite a person",
+      text: "As an editor, an operator or a reader.",
+      isDone: (watch?.members.length ?? 0) > 1,
+      to: { view: "app", item: "people" },
+    },
+  ];
+}
+
+export function Checklist({ app, list, home }: { app: App; list: ActionList; home: HomeData }) {
+  const steps = stepsOf(app, list, home);
+  const done = steps.filter(({ isDone }) => isDone).length;
+  if (done === steps.length) return null;
+  return (
+    <section className="card checklist" aria-labelledby="getting-started">
+      <div className="card-head">
+        <h2 id="getting-started">Getting started</h2>
+        <span className="hint">
+          {done} of {steps.length} done
+        </span>
+      </div>
+      <ol>
+        {steps.map(({ label, text, isDone, to }) => (
+          <li key={label} className={isDone ? "done" : ""}>
+            {isDone ? <CircleCheck size={18} aria-hidden /> : <Circle size={18} aria-hidden />}
+            <div>
+              <a href={hrefOf({ appId: app.id, ...to })}>{label}</a>
+              <span className="unseen">{isDone ? "done" : "to do"}</span>
+              {!isDone && <p className="hint">{text}</p>}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,192 @@
+/** Home of an app: what failed, what runs, what runs next, firing alerts and usage of the last 24 hours. */
+import MailWarning from "lucide-react/icons/mail-warning";
+import Siren from "lucide-react/icons/siren";
+import type { ReactNode } from "react";
+import { RunLine } from "../runs/runs-list.js";
+import { counted, lasted, moment } from "../shared/format.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { mayEdit } from "../shell/role.js";
+import { Checklist } from "./checklist.js";
+import { Sparkline } from "./sparkline.js";
+import { DAY_MS, type HomeData, useHome } from "./use-home.js";
+
+const NEXT_SHOWN = 5;
+const HOUR_MS = 60 * 60 * 1000;
+
+interface CardProps {
+  id: string;
+  title: string;
+  more?: { label: string; href: string };
+  children: ReactNode;
+}
+
+function Card({ id, title, more, children }: CardProps) {
+  return (
+    <section className="card" aria-labelledby={id}>
+      <div className="card-head">
+        <h2 id={id}>{title}</h2>
+        {more && <a href={more.href}>{more.label}</a>}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** Values of each of the last 24 hours, oldest first; hours without runs are 0. */
+function hourly(periods: HomeData["statistics"]["periods"]) {
+  const now = Date.now();
+  const hours = Array.from({ length: DAY_MS / HOUR_MS }, () => ({ runs: 0, failed: 0, p95: 0 }));
+  for (const { start, runs, failed, p95 } of periods) {
+    const hour = hours[hours.length - 1 - Math.floor((now - Date.parse(start)) / HOUR_MS)];
+    if (hour) Object.assign(hour, { runs, failed, p95: p95 ?? 0 });
+  }
+  return hours;
+}
+
+function Usage({ statistics: { periods } }: HomeData) {
+  const hours = hourly(periods);
+  const total = (key: "runs" | "failed") => periods.reduce((sum, period) => sum + period[key], 0);
+  const slowest = Math.max(0, ...periods.map(({ p95 }) => p95 ?? 0));
+  const figures = [
+    { label: "Runs", value: total("runs").toLocaleString("en"), key: "runs", tone: "accent" },
+    { label: "Failed", value: total("failed").toLocaleString("en"), key: "failed", tone: "bad" },
+    { label: "Duration, p95", value: slowest === 0 ? "–" : lasted(slowest), key: "p95", tone: "soft" },
+  ] as const;
+  return (
+    <section className="usage" aria-label="Usage in the last 24 hours">
+      {figures.map(({ label, value, key, tone }) => (
+        <div key={key} className="card figure">
+          <p className="hint">{label}</p>
+          <p className="figure-value">{value}</p>
+          <Sparkline values={hours.map((hour) => hour[key])} tone={tone} />
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Notices({ home: { watch }, appId }: { home: HomeData; appId: number }) {
+  const firing = (watch?.alerts ?? []).filter((alert) => alert.firing.length > 0);
+  const isKept = (watch?.kept.messages.length ?? 0) > 0;
+  return (
+    <>
+      {firing.map(({ id, name, firing: reasons }) => (
+        <p key={id} className="home-notice bad">
+          <Siren size={16} aria-hidden />
+          <span className="grow">
+            <b>{name}</b> is firing: {reasons[0]!.reason}
+          </span>
+          <a href={hrefOf({ appId, view: "alerts" })}>Open alerts</a>
+        </p>
+      ))}
+      {isKept && (
+        <p className="home-notice">
+          <MailWarning size={16} aria-hidden />
+          <span className="grow">
+            Messages are kept, not sent: no server or provider is configured for them. Set <code>__smtp</code> for
+            e-mail.
+          </span>
+          <a href={hrefOf({ appId, view: "outbox" })}>Open the outbox</a>
+          <a href={hrefOf({ appId, view: "settings" })}>Open settings</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function nextRuns({ week }: HomeData) {
+  return week.scheduled
+    .flatMap(({ ticks, ...action }) => ticks.slice(0, NEXT_SHOWN).map((tick) => ({ ...action, tick })))
+    .filter(({ tick }) => Date.parse(tick) > Date.now())
+    .sort((a, b) => a.tick.localeCompare(b.tick))
+    .slice(0, NEXT_SHOWN);
+}
+
+function Runs({ home, appId }: { home: HomeData; appId: number }) {
+  const { failed, unfinished } = home;
+  const next = nextRuns(home);
+  const { total, totalIsExact } = failed.pagination;
+  const rows = (runs: HomeData["failed"]["runs"]) => (
+    <ul className="home-runs">
+      {runs.map((run) => (
+        <li key={run.id} className={`run-row ${run.state}`}>
+          <RunLine run={run} appId={appId} />
+        </li>
+      ))}
+    </ul>
+  );
+  const failures = { view: "runs", query: { state: "failed", range: "24h" } } as const;
+  return (
+    <>
+      <Card
+        id="home-failed"
+        title="Failed in the last 24 hours"
+        {...(total > 0 && {
+          more: {
+            label: `All ${counted(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
+            href: hrefOf({ appId, ...failures }),
+          },
+        })}
+      >
+        {failed.runs.length === 0 ? <p className="hint">No run has failed.</p> : rows(failed.runs)}
+      </Card>
+      <Card id="home-running" title="Running now" more={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}>
+        {unfinished.runs.length === 0 ? (
+          <p className="hint">No run is running or queued.</p>
+        ) : (
+          rows(unfinished.runs.slice(0, NEXT_SHOWN))
+        )}
+      </Card>
+      <Card
+        id="home-next"
+        title="Next runs"
+        more={{ label: "All schedules", href: hrefOf({ appId, view: "schedule" }) }}
+      >
+        {next.length === 0 ? (
+          <p className="hint">No published action has a schedule.</p>
+        ) : (
+          <ul className="home-next">
+            {next.map(({ actionId, masterId, name, tick, description, timezone }) => (
+              <li key={`${actionId} ${tick}`}>
+                <time dateTime={tick}>{moment(tick)}</time>
+                <a
+                  href={hrefOf({ appId, view: "actions", item: String(masterId) })}
+                  title={`${description}, ${timezone}`}
+                >
+                  {name}
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Card>
+    </>
+  );
+}
+
+export function HomePage({ api, app, appId, actions, role }: PageProps) {
+  const { value: home, fault } = useHome(api, appId, mayEdit(role), actions.tail);
+  return (
+    <div className="home">
+      {fault && (
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+      )}
+      {!home && !fault && <p className="hint">Loading…</p>}
+      {home && (
+        <>
+          <Notices {...{ home, appId }} />
+          <Usage {...home} />
+          <div className="home-columns">
+            <div className="home-column">
+              <Runs {...{ home, appId }} />
+            </div>
+            {actions.list && mayEdit(role) && <Checklist {...{ app, home }} list={actions.list} />}
+          </div>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,140 @@
+/** Menus of the sidebar: the switcher between apps with its search, the account, and the drawer of a narrow window. */
+import * as Dialog from "@radix-ui/react-dialog";
+import * as Dropdown from "@radix-ui/react-dropdown-menu";
+import * as Popover from "@radix-ui/react-popover";
+import { Command } from "cmdk";
+import ChevronsUpDown from "lucide-react/icons/chevrons-up-down";
+import CircleUser from "lucide-react/icons/circle-user";
+import LayoutGrid from "lucide-react/icons/layout-grid";
+import LogOut from "lucide-react/icons/log-out";
+import Menu from "lucide-react/icons/menu";
+import { type ReactNode, useEffect, useState } from "react";
+import type { App } from "../shared/model.js";
+import { hrefOf, type Navigation } from "./place.js";
+
+const ICON_PIXELS = 16;
+
+interface AppMenuProps {
+  apps: App[];
+  app: App;
+  go: Navigation["go"];
+}
+
+/** Square with the first letter of an app. */
+const Letter = ({ name }: { name: string }) => (
+  <span className="app-letter" aria-hidden="true">
+    {name.trim().slice(0, 1).toUpperCase()}
+  </span>
+);
+
+export function AppMenu({ apps, app, go }: AppMenuProps) {
+  const [isOpen, setOpen] = useState(false);
+  const choose = (change: Parameters<typeof go>[0]) => {
+    setOpen(false);
+    go(change);
+  };
+  return (
+    <Popover.Root open={isOpen} onOpenChange={setOpen}>
+      <Popover.Trigger asChild>
+        <button type="button" className="app-button" aria-label={`App ${app.name}: switch`} title={app.name}>
+          <Letter name={app.name} />
+          <b className="nav-label grow">{app.name}</b>
+          <ChevronsUpDown className="nav-label" size={14} aria-hidden />
+        </button>
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content className="menu app-menu" align="start" sideOffset={6} aria-label="Apps">
+          <Command label="Apps">
+            <Command.Input placeholder="Find an app" />
+            <Command.List>
+              <Command.Empty>No app has this name.</Command.Empty>
+              {apps.map(({ id, name, isPublished }) => (
+                <Command.Item
+                  key={id}
+                  value={`${name} ${id}`}
+                  onSelect={() => choose({ appId: id, view: "home", item: null, query: {} })}
+                >
+                  <Letter name={name} />
+                  <span className="grow">{name}</span>
+                  {id === app.id && <span className="hint">open</span>}
+                  <span className={isPublished ? "dot on" : "dot"} aria-hidden="true" />
+                </Command.Item>
+              ))}
+              <Command.Item
+                value="All apps"
+                keywords={apps.map(({ name }) => name)}
+                onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
+              >
+                <LayoutGrid size={ICON_PIXELS} aria-hidden />
+                <span className="grow">All apps and organizations</span>
+              </Command.Item>
+            </Command.List>
+          </Command>
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}
+
+interface AccountMenuProps {
+  app: App;
+  email: string;
+  signOut: () => void;
+}
+
+export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
+  return (
+    <Dropdown.Root>
+      <Dropdown.Trigger asChild>
+        <button type="button" className="nav-link account-button" aria-label="Account menu" title={email || "Account"}>
+          <CircleUser size={ICON_PIXELS} aria-hidden />
+          <span className="nav-label grow">{email || "Account"}</span>
+          <ChevronsUpDown className="nav-label" size={14} aria-hidden />
+        </button>
+      </Dropdown.Trigger>
+      <Dropdown.Portal>
+        <Dropdown.Content className="menu" align="start" side="top" sideOffset={6}>
+          <Dropdown.Item asChild>
+            <a href={hrefOf({ appId: app.id, view: "account" })}>
+              <CircleUser size={ICON_PIXELS} aria-hidden /> Account
+            </a>
+          </Dropdown.Item>
+          <Dropdown.Separator className="menu-line" />
+          <Dropdown.Item onSelect={signOut}>
+            <LogOut size={ICON_PIXELS} aria-hidden /> Sign out
+          </Dropdown.Item>
+        </Dropdown.Content>
+      </Dropdown.Portal>
+    </Dropdown.Root>
+  );
+}
+
+interface DrawerProps {
+  /** The open page: the drawer closes when it changes. */
+  openPage: string;
+  /** @param close closes the drawer and returns the focus to its button */
+  children: (close: () => void) => ReactNode;
+}
+
+/** Drawer with the button that opens it. */
+export function Drawer({ openPage, children }: DrawerProps) {
+  const [isOpen, setOpen] = useState(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes when another page opens
+  useEffect(() => setOpen(false), [openPage]);
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={setOpen}>
+      <Dialog.Trigger asChild>
+        <button type="button" className="quiet drawer-button" aria-label="Open the navigation">
+          <Menu size={18} aria-hidden />
+        </button>
+      </Dialog.Trigger>
+      <Dialog.Portal>
+        <Dialog.Overlay className="drawer-shade" />
+        <Dialog.Content className="sidebar drawer" aria-describedby={undefined}>
+          <Dialog.Title className="unseen">Navigation</Dialog.Title>
+          {children(() => setOpen(false))}
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}

@@ -1,0 +1,156 @@
+/** Sidebar: the app switcher, the commands, links to all pages in groups, and the account. On a narrow window it is a drawer. */
+import ArrowLeftRight from "lucide-react/icons/arrow-left-right";
+import Bell from "lucide-react/icons/bell";
+import BookOpen from "lucide-react/icons/book-open";
+import CalendarClock from "lucide-react/icons/calendar-clock";
+import Database from "lucide-react/icons/database";
+import History from "lucide-react/icons/history";
+import House from "lucide-react/icons/house";
+import Image from "lucide-react/icons/image";
+import KeyRound from "lucide-react/icons/key-round";
+import PanelLeft from "lucide-react/icons/panel-left";
+import Play from "lucide-react/icons/play";
+import Plug from "lucide-react/icons/plug";
+import ScrollText from "lucide-react/icons/scroll-text";
+import Search from "lucide-react/icons/search";
+import Send from "lucide-react/icons/send";
+import Settings from "lucide-react/icons/settings";
+import Siren from "lucide-react/icons/siren";
+import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
+import Users from "lucide-react/icons/users";
+import Zap from "lucide-react/icons/zap";
+import { type ComponentType, lazy, Suspense } from "react";
+import type { Role } from "../../../rules/roles.js";
+import { serviceAddress } from "../../service-address.js";
+import type { App } from "../shared/model.js";
+import { hrefOf, type Navigation, type Place } from "./place.js";
+import { mayEdit } from "./role.js";
+import { APP_PARTS, isAppPart, SIDEBAR, type SidebarLink, VIEWS, type View } from "./views.js";
+
+const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
+  home: House,
+  actions: Zap,
+  data: Database,
+  media: Image,
+  runs: Play,
+  schedule: CalendarClock,
+  outbox: Send,
+  notifications: Bell,
+  alerts: Siren,
+  "app/audit": ScrollText,
+  settings: SlidersHorizontal,
+  "app/connections": Plug,
+  "app/people": Users,
+  "app/tokens": KeyRound,
+  "app/versions": History,
+  "app/transfer": ArrowLeftRight,
+  "app/general": Settings,
+};
+
+const ICON_PIXELS = 16;
+
+/** Libraries of menus are a file of their own. Each name is on the screen before it arrives. */
+const AppMenu = lazy(async () => ({ default: (await import("./menus.js")).AppMenu }));
+const AccountMenu = lazy(async () => ({ default: (await import("./menus.js")).AccountMenu }));
+
+/** True if the page is for people with this role. */
+export const isFor = (view: View, role: Role): boolean => mayEdit(role) || (VIEWS[view].also ?? []).includes(role);
+
+function splitLink(link: SidebarLink): { view: View; item: string | null } {
+  const [view, item = null] = link.split("/") as [View, string?];
+  return { view, item };
+}
+
+const labelOf = ({ view, item }: { view: View; item: string | null }) =>
+  isAppPart(item) && view === "app" ? APP_PARTS[item] : VIEWS[view].label;
+
+export interface SidebarProps {
+  role: Role;
+  apps: App[];
+  app: App;
+  email: string;
+  /** The open page, with its item. */
+  place: Pick<Place, "view" | "item">;
+  go: Navigation["go"];
+  signOut: () => void;
+  openPalette: () => void;
+  /** Switches between the whole sidebar and its icons; absent in the drawer. */
+  toggle?: (() => void) | undefined;
+  isCollapsed?: boolean;
+}
+
+function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "role" | "place" | "isCollapsed">) {
+  const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
+  return (
+    <nav aria-label="Views">
+      {SIDEBAR.map(({ label, links }) => {
+        const shown = links.map((link) => ({ link, ...splitLink(link) })).filter(({ view }) => isFor(view, role));
+        if (shown.length === 0) return null;
+        return (
+          <section key={label ?? "first"} className="nav-group" aria-label={label ?? "Start"}>
+            {label && (
+              <p className="nav-head" aria-hidden="true">
+                {label}
+              </p>
+            )}
+            {shown.map((one) => {
+              const Icon = ICONS[one.link];
+              const isOpen = one.view === place.view && (one.view !== "app" || one.item === item);
+              return (
+                <a
+                  key={one.link}
+                  className="nav-link"
+                  title={isCollapsed ? labelOf(one) : undefined}
+                  aria-current={isOpen ? "page" : undefined}
+                  href={hrefOf({ appId: app.id, view: one.view, item: one.item })}
+                >
+                  <Icon size={ICON_PIXELS} aria-hidden />
+                  <span className="nav-label">{labelOf(one)}</span>
+                </a>
+              );
+            })}
+          </section>
+        );
+      })}
+    </nav>
+  );
+}
+
+/** Sidebar without its box: the same in the column and in the drawer. */
+export function SidebarContent(props: SidebarProps) {
+  const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
+  return (
+    <>
+      <Suspense fallback={<span className="app-button">{app.name}</span>}>
+        <AppMenu {...{ apps, app, go }} />
+      </Suspense>
+      <button type="button" className="commands-button" title="Ctrl+K" aria-label="Commands" onClick={openPalette}>
+        <Search size={ICON_PIXELS} aria-hidden />
+        <span className="nav-label grow">Search</span>
+        <kbd className="nav-label">Ctrl K</kbd>
+      </button>
+      <Links {...props} />
+      <div className="sidebar-foot">
+        <a className="nav-link" href={serviceAddress("/docs/").href} target="_blank" rel="noreferrer" title="Docs">
+          <BookOpen size={ICON_PIXELS} aria-hidden />
+          <span className="nav-label">Docs</span>
+        </a>
+        <Suspense fallback={<span className="nav-link">Account</span>}>
+          <AccountMenu {...{ app, email, signOut }} />
+        </Suspense>
+        {toggle && (
+          <button
+            type="button"
+            className="nav-link"
+            aria-label={isCollapsed ? "Show the names of pages" : "Collapse the sidebar"}
+            aria-expanded={!isCollapsed}
+            onClick={toggle}
+          >
+            <PanelLeft size={ICON_PIXELS} aria-hidden />
+            <span className="nav-label">Collapse</span>
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
