@@ -1,6 +1,7 @@
 /** Below the code: run, call, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
 import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
+import type { CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/role.js";
 import { CallPanel } from "./call-panel.js";
@@ -9,7 +10,7 @@ import { parsedPayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
 import { RunPanel } from "./run-panel.js";
 import type { Editor } from "./use-editor.js";
-import { useRun } from "./use-run.js";
+import { type Run, useRun } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
@@ -75,16 +76,35 @@ function Tabs({
 
 const DOCK = "dock";
 
-/** Goes to the run: on a phone all fields are between it and the code. */
-export function goToRun(): void {
-  const tab = document.getElementById("tab-Run");
+/** Shows a panel of the dock, brings it into view and focuses its tab. @param press presses its main button */
+export function goToPanel(name: Tab, press = false): void {
+  const tab = document.getElementById(`tab-${name}`);
   tab?.click();
   tab?.focus({ preventScroll: true });
-  // When the panel is there: the one before it may be shorter.
-  requestAnimationFrame(() => document.getElementById(DOCK)?.scrollIntoView({ block: "start" }));
+  // The panel is there with the next frame: the panel before it may be shorter.
+  requestAnimationFrame(() => {
+    const dock = document.getElementById(DOCK);
+    dock?.scrollIntoView({ block: "start" });
+    if (press) dock?.querySelector<HTMLElement>(".panel button.primary")?.click();
+  });
 }
 
-export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
+/** Place of a run's error in the action's code, as a mark of the editor; null if the stack names none. */
+function markOf(error: Run["error"], name: string | undefined): CodeProblem | null {
+  if (!error || !("stack" in error) || name === undefined) return null;
+  const place = error.stack.split(`${name}.js:`)[1];
+  const [line = 0, column = 1] = place?.split(/[^0-9]/, 2).map(Number) ?? [];
+  return line > 0 ? { message: `${error.name}: ${error.message}`, line, column, dependency: null } : null;
+}
+
+interface DockProps extends WorkspaceProps {
+  editor: Editor;
+  draft: Draft;
+  /** Receives the place where the shown run failed, null if it did not or the code has changed since. */
+  onFailure: (mark: CodeProblem | null) => void;
+}
+
+export function Dock(props: DockProps) {
   const { api, appId, actions, ask, editor, draft } = props;
   const { saved, dirty, save, reload } = editor;
   const tabs = mayEdit(props.role) ? TABS : READ_TABS;
@@ -96,6 +116,11 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const [ran, setRan] = useState<string | null>(null);
   const runner = useRun(api, appId);
   const running = runner.run?.state === "running";
+
+  const isOld = ran !== null && ran !== `${draft.code}\n${payload}`;
+  const { onFailure } = props;
+  const error = runner.run?.error;
+  useEffect(() => onFailure(isOld ? null : markOf(error, saved?.name)), [onFailure, isOld, error, saved?.name]);
 
   const { start } = runner;
   const saveAndRun = useCallback(async () => {
@@ -126,8 +151,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const panels = {
     Run: () => (
       <RunPanel
-        {...{ api, appId, saved, draft, dirty, runner, payload, payloadFault }}
-        isOld={ran !== null && ran !== `${draft.code}\n${payload}`}
+        {...{ api, appId, saved, draft, dirty, runner, payload, payloadFault, isOld }}
         setPayload={(text) => {
           setPayload(text);
           setPayloadFault(null);

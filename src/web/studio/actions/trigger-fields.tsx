@@ -1,4 +1,5 @@
 /** What starts an action: one row a trigger, with the filter that its kind needs. */
+import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
 import { Field } from "../shared/field.js";
@@ -77,7 +78,26 @@ function AnalyticsWhere({ row, change }: WhereProps) {
   );
 }
 
+/** Shows what was added, wherever the panel has been scrolled to. A schedule is set in a field of its own. */
+function useAddedInSight(triggers: readonly TriggerDraft[]) {
+  const rows = useRef<HTMLDivElement>(null);
+  const count = useRef(triggers.length);
+  const kind = triggers.at(-1)?.trigger;
+  useEffect(() => {
+    const isAdded = triggers.length > count.current;
+    count.current = triggers.length;
+    if (!isAdded) return;
+    const added =
+      kind === "schedule"
+        ? document.querySelector('.fields [data-field="frequency"]')
+        : [...(rows.current?.querySelectorAll(".trigger") ?? [])].at(-1);
+    added?.scrollIntoView({ block: "nearest" });
+  }, [triggers.length, kind]);
+  return rows;
+}
+
 export function TriggerFields({ draft: { triggers, access }, fault, change }: FieldsProps) {
+  const box = useAddedInSight(triggers);
   const set = (rows: TriggerDraft[]) => change({ triggers: rows });
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
     set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
@@ -85,7 +105,7 @@ export function TriggerFields({ draft: { triggers, access }, fault, change }: Fi
   return (
     <Field name="triggers" label="Triggers" fault={fault}>
       {(tied) => (
-        <div className="rows">
+        <div ref={box} className="rows">
           {triggers.map((row) => (
             <div key={row.key} className="trigger">
               <div className="row">

@@ -1,19 +1,20 @@
 /** One action's place of work: code, fields, and below them what can be done with it. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
-import type { Action } from "../shared/model.js";
+import type { Action, CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { Changes, mayEdit, ReadOnly, useRole } from "../shell/role.js";
 import { CodePane } from "./code-pane.js";
-import { Dock, goToRun } from "./dock.js";
+import { Dock } from "./dock.js";
 import type { Source } from "./draft.js";
 import { Fields } from "./fields.js";
 import { OthersBanner } from "./others-banner.js";
 import { SourcePane } from "./source-pane.js";
 import { useCodeTypes } from "./use-code-types.js";
-import { type Editor, useEditor } from "./use-editor.js";
+import { useEditor } from "./use-editor.js";
 import { usePlaceInCode } from "./use-place-in-code.js";
 import { useProblems } from "./use-problems.js";
+import { WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Ctrl+S, for whatever has the focus: Monaco and the browser have meanings of their own for it. */
@@ -28,51 +29,6 @@ function useSaveKey(save: () => void): void {
     addEventListener("keydown", onKey, true);
     return () => removeEventListener("keydown", onKey, true);
   }, [save]);
-}
-
-function Heading({ editor, back }: { editor: Editor; back: () => void }) {
-  const { draft, saved, dirty, busy, fault, save } = editor;
-  const { theirs } = editor.others;
-  const isEditor = mayEdit(useRole());
-  return (
-    <div className="workspace-head">
-      <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
-        ‹
-      </button>
-      <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
-      <span className="hint" role="status">
-        {!isEditor
-          ? "read only"
-          : busy
-            ? "saving…"
-            : theirs
-              ? "changed elsewhere"
-              : dirty || !saved
-                ? "not saved"
-                : "saved"}
-      </span>
-      {fault && fault.field === null && (
-        <span className="fault" role="alert">
-          {fault.message} <code>{fault.status}</code>
-        </span>
-      )}
-      <span className="grow" />
-      <Changes>
-        <button type="button" className="narrow-only" title="Go down to the run" onClick={goToRun}>
-          Run ↓
-        </button>
-        <button
-          type="button"
-          className="primary"
-          title="Ctrl+S"
-          disabled={busy || theirs !== null || (saved !== null && !dirty)}
-          onClick={() => void save()}
-        >
-          {saved ? "Save" : "Create"}
-        </button>
-      </Changes>
-    </div>
-  );
 }
 
 /** An action that is not there, or not any longer: on a phone the list is not beside it. */
@@ -113,8 +69,14 @@ export function Workspace(props: WorkspaceProps) {
     saved?.assets ?? NOTHING_INSTALLED,
   );
   const at = usePlaceInCode(props.place, go);
+  const [showsFields, setShowsFields] = useState(true);
+  const [failure, setFailure] = useState<CodeProblem | null>(null);
+  const marks = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
+  useEffect(() => {
+    if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });
+  }, [id]);
   const saveNow = useCallback(() => void (isEditor && save()), [isEditor, save]);
   useSaveKey(saveNow);
   const onSource = useCallback((source: Source) => change({ source }), [change]);
@@ -149,9 +111,12 @@ export function Workspace(props: WorkspaceProps) {
   }
   const codeFault = fault?.field === "code" ? fault : null;
   return (
-    <div className="workspace">
+    <div className={showsFields ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
-        <Heading editor={editor} back={back} />
+        <WorkspaceHead
+          {...{ editor, copy: copy ?? undefined, back, showsFields }}
+          toggleFields={() => setShowsFields(!showsFields)}
+        />
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
@@ -160,30 +125,30 @@ export function Workspace(props: WorkspaceProps) {
             <SourcePane source={draft.source} onChange={onSource} fault={codeFault} />
           </ReadOnly>
         ) : (
-          <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, types, at }} />
+          <CodePane code={draft.code} onChange={onCode} fault={codeFault} problems={marks} {...{ types, at }} />
         )}
-        <section className="fields" aria-label="Fields">
-          <ReadOnly>
-            <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
-          </ReadOnly>
-          {saved && (
-            <Changes>
-              <p className="row">
-                <button type="button" onClick={duplicate}>
-                  Duplicate
-                </button>
-                <button type="button" className="quiet danger-text" onClick={() => void remove()}>
-                  Delete this action
-                </button>
-              </p>
-            </Changes>
-          )}
-          <p className="fault" role="alert">
-            {removeFault}
-          </p>
-        </section>
       </div>
-      <Dock {...props} editor={editor} draft={draft} />
+      <section className="fields" aria-label="Fields" hidden={!showsFields}>
+        <ReadOnly>
+          <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
+        </ReadOnly>
+        {saved && (
+          <Changes>
+            <p className="row">
+              <button type="button" onClick={duplicate}>
+                Duplicate
+              </button>
+              <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+                Delete this action
+              </button>
+            </p>
+          </Changes>
+        )}
+        <p className="fault" role="alert">
+          {removeFault}
+        </p>
+      </section>
+      <Dock {...props} editor={editor} draft={draft} onFailure={setFailure} />
     </div>
   );
 }

@@ -1,0 +1,104 @@
+/** Head of an action's workspace: name and state on the left; Run, Publish and Save on the right. */
+import CloudUpload from "lucide-react/icons/cloud-upload";
+import PanelRight from "lucide-react/icons/panel-right";
+import Play from "lucide-react/icons/play";
+import type { PublishedCopy } from "../shared/model.js";
+import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { goToPanel } from "./dock.js";
+import type { Editor } from "./use-editor.js";
+
+const ICON_PIXELS = 15;
+
+interface HeadProps {
+  editor: Editor;
+  copy: PublishedCopy | undefined;
+  back: () => void;
+  showsFields: boolean;
+  toggleFields: () => void;
+}
+
+function savedState({ busy, others, dirty, saved }: Editor, isEditor: boolean): string {
+  if (!isEditor) return "read only";
+  if (busy) return "saving…";
+  if (others.theirs) return "changed elsewhere";
+  return dirty || !saved ? "not saved" : "saved";
+}
+
+function LiveState({ editor: { saved }, copy }: Pick<HeadProps, "editor" | "copy">) {
+  if (!saved) return null;
+  if (!copy) return <span className="chip">not published</span>;
+  const isNewer = Date.parse(saved.updatedAt) > Date.parse(copy.updatedAt);
+  return isNewer ? (
+    <span className="chip behind" title="The draft was saved after the last publication.">
+      draft newer than live
+    </span>
+  ) : (
+    <span className="chip live">live</span>
+  );
+}
+
+export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }: HeadProps) {
+  const { draft, saved, dirty, busy, fault, save } = editor;
+  const isEditor = mayEdit(useRole());
+  const isBlocked = busy || editor.others.theirs !== null;
+  return (
+    <div className="workspace-head">
+      <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
+        ‹
+      </button>
+      <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
+      <span className="hint" role="status">
+        {savedState(editor, isEditor)}
+      </span>
+      <LiveState {...{ editor, copy }} />
+      {fault && fault.field === null && (
+        <span className="fault" role="alert">
+          {fault.message} <code>{fault.status}</code>
+        </span>
+      )}
+      <span className="grow" />
+      <button
+        type="button"
+        className="quiet icon-button"
+        aria-label="Fields of the action"
+        aria-pressed={showsFields}
+        title={showsFields ? "Hide the fields" : "Show the fields"}
+        onClick={toggleFields}
+      >
+        <PanelRight size={ICON_PIXELS} aria-hidden />
+      </button>
+      <Changes>
+        <button type="button" className="narrow-only" title="Go down to the run" onClick={() => goToPanel("Run")}>
+          Run ↓
+        </button>
+        <button
+          type="button"
+          className="head-run with-icon"
+          aria-label="Run the draft"
+          disabled={isBlocked}
+          onClick={() => goToPanel("Run", true)}
+        >
+          <Play size={ICON_PIXELS} aria-hidden /> Run
+        </button>
+        <button
+          type="button"
+          className="head-publish with-icon"
+          aria-label="Publish: show the changes"
+          disabled={!saved}
+          onClick={() => goToPanel("Publish")}
+        >
+          <CloudUpload size={ICON_PIXELS} aria-hidden /> Publish
+        </button>
+        <button
+          type="button"
+          className="primary"
+          title="Ctrl+S"
+          disabled={isBlocked || (saved !== null && !dirty)}
+          onClick={() => void save()}
+        >
+          {saved ? "Save" : "Create"}
+        </button>
+      </Changes>
+    </div>
+  );
+}
