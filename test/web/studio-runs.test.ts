@@ -33,10 +33,11 @@ describe("runs in Studio", () => {
     page.evaluate(`location.hash = ${JSON.stringify(`#/${service.appId}/${fragment}`)}`);
   const lines = () => page.$$eval(".runs-box .run-line", (all) => all.map((one) => one.getAttribute("href")));
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
-  /** The list has these runs and no other, in their order. */
+  /** The list has these runs and no other, in their order; a run that was cancelled before is left out. */
   const listed = (...runs: number[]) => {
     const wanted = JSON.stringify(runs.map(hrefOf));
-    const shown = '[...document.querySelectorAll(".runs-box .run-line")].map((one) => one.getAttribute("href"))';
+    const shown =
+      '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-line")].map((one) => one.getAttribute("href"))';
     return page.waitForFunction(`JSON.stringify(${shown}) === ${JSON.stringify(wanted)}`);
   };
 
@@ -72,6 +73,52 @@ describe("runs in Studio", () => {
     expect(await page.$eval(".runs-chart", (chart) => chart.getAttribute("aria-label"))).to.contain("2 runs, 1 failed");
   });
 
+  it("has a head for each column, and a chart only where it counts the runs that are listed", async () => {
+    const heads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
+    expect(heads).to.deep.equal([
+      ...["Run", "State", "Queued", "Action", "Version", "Trigger", "Duration", "Error or reason"],
+    ]);
+    expect(await studio.textOf(".runs-box .run-number")).to.equal(`#${runIds["bad"]}`);
+    await studio.replace('.runs-filters input[type="search"]', "12A");
+    await listed(runIds["good"]!);
+    expect(await page.$(".runs-chart")).to.equal(null);
+    await studio.button("Clear filters");
+    await page.waitForSelector(".runs-chart canvas");
+  });
+
+  it("shows a run that starts while the list is open, and scrolls the chart away with the list", async () => {
+    const runId = await start("busy");
+    await page.waitForSelector(`.run-row.running a[href="${hrefOf(runId)}"]`);
+    const above = await page.evaluate(`(() => {
+      const box = document.querySelector(".runs-box");
+      const last = [...box.querySelectorAll(".run-row")].at(-1).getBoundingClientRect();
+      const head = document.querySelector(".run-heads").getBoundingClientRect();
+      return box.contains(document.querySelector(".runs-chart")) && last.top >= head.bottom;
+    })()`);
+    expect(above).to.equal(true);
+    await page.click(`[aria-label="Cancel run ${runId}"]`);
+    await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
+  });
+
+  it("says on Home what failed, what runs and how many ran, and ticks the steps that are done", async () => {
+    await open("home");
+    await page.waitForSelector(".usage .figure-value");
+    const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
+    expect(Number(figures[0])).to.be.at.least(2);
+    expect(figures[1]).to.equal("1");
+    expect(await studio.textOf('[aria-labelledby="home-failed"] .gist')).to.equal("RangeError: seat 13B is taken");
+    const done = () => page.$$eval(".checklist .done a", (all) => all.map((one) => one.textContent));
+    expect(await done()).to.deep.equal(["Write an action", "Run it"]);
+    const rule = { name: "any", condition: "failed", failures: 1, of: 1, channel: "email", to: ["ann@example.com"] };
+    expect((await service.rest("POST", `/v1/apps/${service.appId}/alerts`, { body: rule })).body.error).to.equal(
+      undefined,
+    );
+    await page.evaluate('dispatchEvent(new Event("focus"))');
+    await page.waitForFunction('document.querySelectorAll(".checklist .done").length === 3');
+    await open("runs");
+    await page.waitForSelector(".runs-chart canvas");
+  });
+
   it("searches and filters by the service, keeps both in the address, and Back undoes them", async () => {
     await page.select('.choice select[name="state"]', "failed");
     await listed(runIds["bad"]!);
@@ -101,6 +148,20 @@ describe("runs in Studio", () => {
     await place!.click();
     await page.waitForSelector(".code-editor .view-line");
     await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
+  });
+
+  it("repeats the listed runs that failed, after a question", async () => {
+    await open("runs?state=failed");
+    await listed(runIds["bad"]!);
+    await studio.button("Replay this run");
+    await studio.button("Replay", "//dialog");
+    await page.waitForFunction('document.querySelectorAll(".runs-box .run-row.failed").length === 2');
+    expect(await studio.textOf(".runs-count")).to.contain("1 run queued.");
+    const { body } = await service.rest("GET", `${path()}/runs?state=failed`);
+    expect(body.runs.map(({ replayOf }: { replayOf: number | null }) => replayOf)).to.deep.equal([runIds["bad"], null]);
+    await open(`runs/${runIds["bad"]}`);
+    await (await page.waitForSelector(".stack a"))!.click();
+    await page.waitForSelector(".code-editor .view-line");
   });
 
   it("leads from an error of the log to its place in the code", async () => {

@@ -2,7 +2,7 @@
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import { lasted } from "../shared/format.js";
+import { exact, lasted } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
 
 const HOUR_S = 3_600;
@@ -122,7 +122,7 @@ const shownMs = (ms: number | null) => (ms === null ? "" : lasted(ms));
 function Figures({ statistics: { by, periods } }: { statistics: RunStatistics }) {
   const time = new Intl.DateTimeFormat(undefined, {
     dateStyle: "medium",
-    ...(by === "hour" && { timeStyle: "short" }),
+    ...(by === "hour" && { timeStyle: "short", hourCycle: "h23" }),
   });
   return (
     <details className="runs-figures">
@@ -195,9 +195,7 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
           <span className="key skipped">skipped</span> <span className="key p50">p50</span>{" "}
           <span className="key p95">p95</span>
         </span>
-        {countedFrom !== null && (
-          <span className="hint">the newest 100,000 alone, since {new Date(countedFrom).toLocaleString()}</span>
-        )}
+        {countedFrom !== null && <span className="hint">the newest 100,000 alone, since {exact(countedFrom)}</span>}
       </figcaption>
       <div className="charts" aria-hidden="true">
         <div ref={counts} />

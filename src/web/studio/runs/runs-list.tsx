@@ -1,6 +1,6 @@
 /** Runs in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useEffect, useRef } from "react";
+import { memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import { exact, stamp } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
@@ -27,6 +27,7 @@ export function RunLine({ run, appId, cancel }: RowProps) {
   return (
     <>
       <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
+        <span className="run-number">#{run.id}</span>
         <RunState state={run.state} />
         <time dateTime={at} title={exact(at)}>
           {stamp(at)}
@@ -60,14 +61,33 @@ const RunItem = memo(function RunItem({ start, size, ...row }: ItemProps) {
   );
 });
 
+/** Heads of the columns, in the order of RunLine. A row says the same in words to a screen reader. */
+const HEADS = ["Run", "State", "Queued", "Action", "Version", "Trigger", "Duration", "Error or reason"];
+
 interface RunsListProps {
   found: RunsFound;
   appId: number;
+  /** Scrolls away above the list. */
+  children: ReactNode;
 }
 
-export function RunsList({ found, appId }: RunsListProps) {
+/** Height of what is above the list: rows begin below it. */
+function useHeight(element: RefObject<HTMLElement | null>): number {
+  const [height, setHeight] = useState(0);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new ResizeObserver(([entry]) => setHeight(entry?.borderBoxSize[0]?.blockSize ?? 0));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element]);
+  return height;
+}
+
+export function RunsList({ found, appId, children }: RunsListProps) {
   const { runs, hasMore, isLoading, loadMore, cancel } = found;
   const box = useRef<HTMLElement>(null);
+  const above = useRef<HTMLDivElement>(null);
+  const scrollMargin = useHeight(above);
   const count = runs?.length ?? 0;
   const rowPixels = useNarrow() ? PHONE_ROW_PIXELS : ROW_PIXELS;
   const virtual = useVirtualizer({
@@ -76,6 +96,7 @@ export function RunsList({ found, appId }: RunsListProps) {
     estimateSize: () => rowPixels,
     getItemKey: (index) => runs![index]!.id,
     overscan: 6,
+    scrollMargin,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: what was measured of rows of another height is nothing
   useEffect(() => virtual.measure(), [virtual, rowPixels]);
@@ -92,9 +113,19 @@ export function RunsList({ found, appId }: RunsListProps) {
       // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
       tabIndex={0}
     >
+      <div ref={above}>{children}</div>
+      {count > 0 && (
+        <div className="run-heads" aria-hidden="true">
+          {HEADS.map((head) => (
+            <span key={head} className={head === "Duration" ? "took" : ""}>
+              {head}
+            </span>
+          ))}
+        </div>
+      )}
       <ul style={{ height: virtual.getTotalSize() }}>
         {rows.map(({ index, key, start, size }) => (
-          <RunItem key={key} run={runs![index]!} {...{ appId, cancel, start, size }} />
+          <RunItem key={key} run={runs![index]!} {...{ appId, cancel, size }} start={start - scrollMargin} />
         ))}
       </ul>
     </section>

@@ -3,11 +3,12 @@ import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
+import { BulkReplay } from "./bulk-replay.js";
 import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { changedQuery, filterOf, type RunsQuery, rangeOf } from "./runs-query.js";
+import { changedQuery, filterOf, isCounted, type RunsQuery, rangeOf } from "./runs-query.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
 function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
@@ -43,23 +44,32 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
       <h2 className="unseen">Runs</h2>
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, ask }} />
-      <RunsOverTime {...{ api, appId }} actionId={filter.actionId ?? null} range={rangeOf(query)} tail={actions.tail} />
-      <div className="row runs-count">
-        <span className={actions.tail.live ? "live-dot on" : "live-dot"}>
-          {actions.tail.live ? "live" : "reconnecting…"}
-        </span>
-        <Count found={found} />
-        {fault && (
-          <span className="fault" role="alert">
-            {fault.message}
-          </span>
+      <RunsList found={found} appId={appId}>
+        {isCounted(query) && (
+          <RunsOverTime
+            {...{ api, appId }}
+            actionId={filter.actionId ?? null}
+            range={rangeOf(query)}
+            tail={actions.tail}
+          />
         )}
-      </div>
-      {runs?.length === 0 && !hasMore && !isLoading ? (
-        <p className="hint empty">{isFiltered ? "No run fits these filters." : "Nothing has run yet."}</p>
-      ) : (
-        <RunsList found={found} appId={appId} />
-      )}
+        <div className="row runs-count">
+          <span className={actions.tail.live ? "live-dot on" : "live-dot"}>
+            {actions.tail.live ? "live" : "reconnecting…"}
+          </span>
+          <Count found={found} />
+          {fault && (
+            <span className="fault" role="alert">
+              {fault.message}
+            </span>
+          )}
+          <span className="grow" />
+          <BulkReplay {...{ api, appId, ask }} state={query.state} runs={runs ?? []} />
+        </div>
+        {runs?.length === 0 && !hasMore && !isLoading && (
+          <p className="hint empty">{isFiltered ? "No run fits these filters." : "Nothing has run yet."}</p>
+        )}
+      </RunsList>
     </div>
   );
 }

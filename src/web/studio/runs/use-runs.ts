@@ -8,8 +8,10 @@ import type { RunRow } from "../shared/model.js";
 const PAGE = 100;
 /** Runs that end together are asked for once. */
 const GATHER_MS = 400;
-/** While some have not ended, they are looked at this often: no notice tells of a run that starts. */
+/** Interval of reading while runs are queued or running. */
 const LOOK_MS = 3_000;
+/** Interval of reading otherwise: the service sends no notice of a run that starts. A search reads many runs, and is not repeated. */
+const IDLE_MS = 5_000;
 /** A search that finds nothing in so many pages stops, and goes on when it is asked to. */
 const EMPTY_PAGES = 10;
 
@@ -137,11 +139,12 @@ export function useRuns({
   // Again when the connection comes back: something may have been missed.
   useEffect(() => void (live && refresh()), [live, refresh]);
   const isWaiting = runs?.some(isUnfinished) ?? false;
+  const isSearch = filter.search !== null;
   useEffect(() => {
-    if (!isWaiting) return;
-    const timer = setInterval(() => document.hidden || void refresh(), LOOK_MS);
+    if (!isWaiting && isSearch) return;
+    const timer = setInterval(() => document.hidden || void refresh(), isWaiting ? LOOK_MS : IDLE_MS);
     return () => clearInterval(timer);
-  }, [isWaiting, refresh]);
+  }, [isWaiting, isSearch, refresh]);
 
   const loadMore = useCallback(() => {
     if (next !== null) void load(next, turn.current);
