@@ -53,4 +53,22 @@ describe("Studio's alerts", function () {
     const outbox = await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`);
     expect(outbox.body.messages[0].subject).to.contain("this is a test of the alert nightly");
   });
+
+  it("have an address each, and unsaved edits are left only after a question", async () => {
+    const address = "location.hash";
+    const opened = await page.evaluate(address);
+    expect(opened).to.match(/\/alerts\/[0-9]+$/);
+    await studio.replace(field("Name"), "renamed");
+    await studio.button("New");
+    await studio.button("Cancel", "//dialog");
+    expect(await page.evaluate(address)).to.equal(opened);
+    await studio.button("Home", "//nav");
+    await studio.button("Discard changes", "//dialog");
+    await page.waitForSelector(".home .usage");
+    await page.goBack();
+    await page.waitForSelector("::-p-xpath(//h2[.='nightly'])");
+    expect(await page.$eval(field("Name"), (input) => (input as unknown as { value: string }).value)).to.equal(
+      "nightly",
+    );
+  });
 });

@@ -73,6 +73,19 @@ describe("Studio's page of data sources", () => {
     expect((await cells()).sort()).to.deep.equal(["A|1", "A|2", "B|1"]);
   });
 
+  it("asks before unsaved rules are left for another tab or page", async () => {
+    await studio.button("Rules", '//*[@role="tablist"]');
+    await studio.replace("#hooks", "[1]");
+    await studio.button("Entries", '//*[@role="tablist"]');
+    await studio.button("Cancel", "//dialog");
+    expect(await page.$eval("#hooks", (text) => (text as unknown as { value: string }).value)).to.equal("[1]");
+    await studio.follow("Settings");
+    await studio.button("Cancel", "//dialog");
+    await studio.button("Entries", '//*[@role="tablist"]');
+    await studio.button("Discard changes", "//dialog");
+    await rows(6);
+  });
+
   it("sorts by a column, searches in all, and changes a cell where it stands", async () => {
     const head = await page.waitForSelector("::-p-xpath(//*[contains(@class,'grid-head')]//button[.//b='Seat'])");
     await head!.click();
@@ -204,6 +217,8 @@ describe("Studio's page of data sources", () => {
     expect(
       (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.accessRules,
     ).to.deep.equal([{ type: ["select"], allow: "all" }]);
+    await studio.button("Entries", '//*[@role="tablist"]');
+    await studio.button("Discard changes", "//dialog");
   });
 
   it("shows which index serves the queries of late, and makes the one that would", async () => {
@@ -237,6 +252,10 @@ describe("Studio's page of data sources", () => {
     await page.$eval(".grid-box", (box) => box.scrollTo(0, box.scrollHeight));
     await page.waitForFunction('/(^|\\D)99999/.test(document.querySelector(".grid-rows").textContent)');
     expect(await page.$$eval(".grid-rows .grid-row", (all) => all.length)).to.be.lessThan(80);
+    await page.$eval(".grid-box", (box) => box.scrollTo(0, 0));
+    await page.waitForFunction('!/(^|\\D)99999/.test(document.querySelector(".grid-rows").textContent)');
+    await studio.button("Add an entry");
+    await page.waitForFunction('/(^|\\D)99999/.test(document.querySelector(".grid-rows").textContent)');
   });
 
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));

@@ -160,11 +160,13 @@ interface EditorProps {
   test: () => Promise<void>;
   remove: () => Promise<void>;
   back: () => void;
+  setDirty: (isDirty: boolean) => void;
 }
 
-export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remove, back }: EditorProps) {
+export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(draftOfAlert(one));
-  const { draft, setDraft } = field;
+  const { draft, setDraft, isDirty } = field;
+  useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const [deliveries, setDeliveries] = useState<AlertDelivery[]>([]);

@@ -1,10 +1,11 @@
 /** The app's alerts: whom it has told when something is wrong, what fires now, and one of them opened. */
-import { useCallback, useState } from "react";
+import { useCallback } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
 import { useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
 import { gistOf } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 
@@ -45,17 +46,20 @@ function Line({ one, selected, open }: { one: Alert; selected: boolean; open: ()
   );
 }
 
-export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
+export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { list } }: PageProps) {
   const actions = list?.actions ?? [];
   const { alerts, fault, save, remove } = useAlerts(api, appId);
-  const [open, setOpen] = useState<number | "new" | null>(null);
+  const open = place.item === "new" ? "new" : idOf(place.item);
+  const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
+  /** After a save or a deletion nothing is unsaved. */
+  const leave = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
   const one = alerts?.find(({ id }) => id === open) ?? null;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">
         <div className="row list-head">
           <span className="grow" />
-          <button type="button" className="primary" onClick={() => setOpen("new")}>
+          <button type="button" className="primary" onClick={() => show("new")}>
             New
           </button>
         </div>
@@ -64,7 +68,7 @@ export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
         </p>
         <ul>
           {alerts?.map((alert) => (
-            <Line key={alert.id} one={alert} selected={alert.id === open} open={() => setOpen(alert.id)} />
+            <Line key={alert.id} one={alert} selected={alert.id === open} open={() => show(alert.id)} />
           ))}
         </ul>
         {alerts?.length === 0 && <p className="hint empty">No alert yet: nobody is told when something fails.</p>}
@@ -76,13 +80,14 @@ export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
           actions={actions}
           ask={ask}
           deliveriesOf={async (id) => (await api.ask(ReadAlertDeliveries, { appId, id })).deliveries}
-          save={async (input) => setOpen(await save(one, input))}
+          save={async (input) => leave(await save(one, input))}
           test={async () => void (await api.ask(TestAlert, { appId, id: one!.id }))}
           remove={async () => {
             if (one) await remove(one);
-            setOpen(null);
+            leave(null);
           }}
-          back={() => setOpen(null)}
+          back={() => show(null)}
+          setDirty={setDirty}
         />
       ) : (
         <div className="welcome">

@@ -1,5 +1,5 @@
 /** What a data source says of itself: name, access rules, hooks, indexes, each as JSON, and its snapshots. */
-import { type ReactNode, useCallback, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type Api, asApiError, isChanged } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -27,6 +27,8 @@ interface DefinitionProps {
   appId: number;
   source: DataSource;
   onChanged: (source: DataSource) => void;
+  /** The texts of a field are unsaved, or not any more. */
+  onDirty: (field: string, isDirty: boolean) => void;
 }
 
 function useChange({ api, appId, source, onChanged }: DefinitionProps) {
@@ -55,7 +57,9 @@ interface ListEditorProps extends DefinitionProps {
 function ListEditor({ field, below, ...props }: ListEditorProps) {
   const stored = JSON.stringify(props.source[field], null, 2);
   const fieldDraft = useFieldDraft(stored);
-  const { draft: text, setDraft: setText } = fieldDraft;
+  const { draft: text, setDraft: setText, isDirty } = fieldDraft;
+  const { onDirty } = props;
+  useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const change = useChange(props);
   const put = async (value: unknown) => {
@@ -160,7 +164,7 @@ export function DataVersions({
   source,
   ask,
   onRestored,
-}: Omit<DefinitionProps, "onChanged"> & { ask: Ask; onRestored: () => void }) {
+}: Omit<DefinitionProps, "onChanged" | "onDirty"> & { ask: Ask; onRestored: () => void }) {
   const { id } = source;
   const read = useCallback(async () => (await api.ask(ListEntryVersions, { appId, id })).versions, [api, appId, id]);
   const { value: versions, fault, change } = useLoaded(api, read);

@@ -1,5 +1,5 @@
 /** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "../documents.js";
 import { asApiError, refusalText } from "../shared/api.js";
 import { counted } from "../shared/format.js";
@@ -22,11 +22,31 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
   reload: () => Promise<void>;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
+  setDirty: (isDirty: boolean) => void;
 }
 
 function Source(props: SourceProps) {
   const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
+  const { setDirty } = props;
   const [tab, setTab] = useState<Tab>("Entries");
+  const unsaved = useRef(new Set<string>());
+  const onDirty = useCallback(
+    (field: string, isDirty: boolean) => {
+      unsaved.current[isDirty ? "add" : "delete"](field);
+      setDirty(unsaved.current.size > 0);
+    },
+    [setDirty],
+  );
+  const select = async (next: Tab) => {
+    if (next === tab) return;
+    if (unsaved.current.size > 0) {
+      const text = "What you changed in the rules would be lost.";
+      if (!(await ask({ title: "Leave without saving?", text, yes: "Discard changes", danger: true }))) return;
+      unsaved.current.clear();
+      setDirty(false);
+    }
+    setTab(next);
+  };
   const isEditor = mayEdit(useRole());
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
@@ -49,7 +69,7 @@ function Source(props: SourceProps) {
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
     Import: () => <DataImport action="Import" mayAppend take={take} />,
-    Rules: () => <DataDefinition {...{ api, appId, source, onChanged }} />,
+    Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirty }} />,
     Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={() => void reload()} />,
   };
   return (
@@ -67,7 +87,12 @@ function Source(props: SourceProps) {
           </button>
         </Changes>
       </div>
-      <TabList label="Parts of the data source" names={isEditor ? TABS : READ_TABS} selected={tab} select={setTab} />
+      <TabList
+        label="Parts of the data source"
+        names={isEditor ? TABS : READ_TABS}
+        selected={tab}
+        select={(next) => void select(next)}
+      />
       <div className="data-panel" role="tabpanel" aria-label={tab}>
         {panels[tab]()}
       </div>
@@ -122,7 +147,7 @@ function NewSource({
   );
 }
 
-export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
+export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PageProps) {
   const sourceId = idOf(place.item);
   const [sources, setSources] = useState<DataSource[] | null>(null);
   const [fault, setFault] = useState<string | null>(null);
@@ -175,7 +200,7 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
       {chosen ? (
         <Source
           key={chosen.id}
-          {...{ api, appId, ask }}
+          {...{ api, appId, ask, setDirty }}
           source={chosen}
           reload={load}
           onRemoved={() => void load().then(() => open(null))}

@@ -49,8 +49,12 @@ export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
     },
     [ask, remove],
   );
+  /** Entries that were added here: the grid shows its end after each. */
+  const [inserted, setInserted] = useState(0);
   const add = async () => {
-    setFault(await insert());
+    const refusal = await insert();
+    setFault(refusal);
+    if (refusal === null) setInserted((old) => old + 1);
     reload();
   };
   // A person opens a CSV in a spreadsheet, where a cell that begins with = would run.
@@ -87,7 +91,7 @@ export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
       <p className="fault" role="alert">
         {fault ?? entries.fault?.message}
       </p>
-      <EntryGrid {...{ columns, entries, order, setOrder }} remove={askAndRemove} />
+      <EntryGrid {...{ columns, entries, order, setOrder, inserted }} remove={askAndRemove} />
     </section>
   );
 }

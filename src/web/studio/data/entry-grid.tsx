@@ -1,5 +1,5 @@
 /** Entries as a grid: of a hundred thousand rows those in sight are drawn, and the one that is typed in. */
-import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
+import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useRef } from "react";
 import type { Entry } from "../shared/model.js";
 import { EntryRow } from "./entry-row.js";
@@ -17,6 +17,8 @@ interface EntryGridProps {
   order: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
   remove: (entry: Entry) => Promise<void>;
+  /** Number of entries that were added here. */
+  inserted: number;
 }
 
 const ARROWS = { ASC: " ↑", DESC: " ↓" };
@@ -49,7 +51,22 @@ function changedElsewhere({ entry, column, isSaving }: CellEdit, { data, updated
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
-export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGridProps) {
+/** Scrolls to the end after an entry was added here, also when the total arrives later. */
+function useEndInSight(inserted: number, total: number, virtual: Pick<Virtualizer<Element, Element>, "scrollToIndex">) {
+  const seen = useRef({ inserted, total });
+  useEffect(() => {
+    const isNew = inserted > seen.current.inserted;
+    if (!isNew) return;
+    virtual.scrollToIndex(total - 1, { align: "end" });
+    if (total > seen.current.total) seen.current = { inserted, total };
+  }, [inserted, total, virtual]);
+  useEffect(() => {
+    // Entries of other people move nothing.
+    if (inserted === seen.current.inserted) seen.current.total = total;
+  }, [inserted, total]);
+}
+
+export function EntryGrid({ columns, entries, order, setOrder, inserted, remove }: EntryGridProps) {
   const box = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
   const found = edit ? entries.find(edit.entry.id) : undefined;
@@ -71,6 +88,7 @@ export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGr
     overscan: 6,
     rangeExtractor,
   });
+  useEndInSight(inserted, entries.total ?? 0, virtual);
   const rows = virtual.getVirtualItems();
   const { startIndex: from, endIndex: to } = virtual.range ?? { startIndex: 0, endIndex: 0 };
   const { show } = entries;

@@ -1,5 +1,5 @@
 /** One notification: written, shown as its readers will see it, published at once or at a moment. */
-import { useId, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Ask } from "../shared/confirm.js";
@@ -17,6 +17,7 @@ interface EditorProps {
   save: (input: NotificationInput) => Promise<void>;
   remove: () => Promise<void>;
   back: () => void;
+  setDirty: (isDirty: boolean) => void;
 }
 
 interface TextFieldProps {
@@ -105,9 +106,10 @@ function Preview({ title, message, scope }: NotificationDraft) {
   );
 }
 
-export function NotificationEditor({ one, isDeleted, ask, save, remove, back }: EditorProps) {
+export function NotificationEditor({ one, isDeleted, ask, save, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(draftOf(one));
-  const { draft, setDraft } = field;
+  const { draft, setDraft, isDirty } = field;
+  useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<NotificationDraft>) => setDraft((old) => ({ ...old, ...part }));

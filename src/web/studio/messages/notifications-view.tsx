@@ -2,20 +2,15 @@
 import { useCallback, useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
 import { exact, moment } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
 import { NotificationEditor } from "./notification-editor.js";
 
 const PAGE = 50;
 const REFRESH_MS = 3_000;
-
-interface ViewProps {
-  api: Api;
-  appId: number;
-  ask: Ask;
-}
 
 function useNotifications(api: Api, appId: number) {
   const [limit, setLimit] = useState(PAGE);
@@ -62,18 +57,25 @@ function Line({ one, selected, open }: { one: Notification; selected: boolean; o
   );
 }
 
-export function NotificationsView({ api, appId, ask }: ViewProps) {
+export function NotificationsView({ api, appId, ask, place, go, setDirty }: PageProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
-  const [open, setOpen] = useState<Notification | "new" | null>(null);
-  const opened = open === "new" ? null : open;
-  const listed = entries?.find(({ id }) => id === opened?.id);
+  const open = place.item === "new" ? "new" : idOf(place.item);
+  const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
+  /** After a save or a deletion nothing is unsaved. */
+  const leave = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
+  // Deleted by another person, it stays on the screen with what was written.
+  const [shown, setShown] = useState<Notification | null>(null);
+  const opened = shown?.id === open ? shown : null;
+  const listed = entries?.find(({ id }) => id === open);
   const one = listed ?? opened;
+  if (listed && listed !== shown) setShown(listed);
+  const isThere = open === "new" || one !== null;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Notifications">
         <div className="row list-head">
           <span className="grow" />
-          <button type="button" className="primary" onClick={() => setOpen("new")}>
+          <button type="button" className="primary" onClick={() => show("new")}>
             New
           </button>
         </div>
@@ -82,7 +84,7 @@ export function NotificationsView({ api, appId, ask }: ViewProps) {
         </p>
         <ul>
           {entries?.map((entry) => (
-            <Line key={entry.id} one={entry} selected={entry.id === one?.id} open={() => setOpen(entry)} />
+            <Line key={entry.id} one={entry} selected={entry.id === one?.id} open={() => show(entry.id)} />
           ))}
         </ul>
         {entries?.length === 0 && <p className="hint empty">No notification yet.</p>}
@@ -92,18 +94,19 @@ export function NotificationsView({ api, appId, ask }: ViewProps) {
           </button>
         )}
       </section>
-      {open ? (
+      {isThere ? (
         <NotificationEditor
           key={one?.id ?? "new"}
           one={one}
           isDeleted={one !== null && entries !== null && !more && !listed}
           ask={ask}
-          save={async (input) => setOpen(await save(one, input))}
+          save={async (input) => leave((await save(one, input)).id)}
           remove={async () => {
             if (one) await remove(one);
-            setOpen(null);
+            leave(null);
           }}
-          back={() => setOpen(null)}
+          back={() => show(null)}
+          setDirty={setDirty}
         />
       ) : (
         <div className="welcome">

@@ -1,9 +1,10 @@
 /** The outbox: every message that the app was to send, what became of it, and one of them opened. */
 import { useEffect, useState } from "react";
-import { type Api, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
+import { asApiError } from "../shared/api.js";
 import { exact, moment } from "../shared/format.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
 import { MessageReader } from "./message-reader.js";
 import { useOutbox } from "./use-outbox.js";
 
@@ -45,24 +46,19 @@ function Line({ message, selected, open }: LineProps) {
   );
 }
 
-interface OutboxViewProps {
-  api: Api;
-  appId: number;
-  ask: Ask;
-}
-
-export function OutboxView({ api, appId, ask }: OutboxViewProps) {
+export function OutboxView({ api, appId, ask, place, go }: PageProps) {
   const [status, setStatus] = useState<MessageStatus | null>(null);
   const { messages, more, fault, loadMore, read, decide } = useOutbox(api, appId, status);
-  const [open, setOpen] = useState<Message | null>(null);
+  const [message, setMessage] = useState<Message | null>(null);
   const [readFault, setReadFault] = useState<string | null>(null);
-  const openId = open?.id;
+  const openId = idOf(place.item);
+  const open = message?.id === openId ? message : null;
   const listed = messages?.find(({ id }) => id === openId);
   const changed = listed?.updatedAt;
 
   const show = async (id: number) => {
     try {
-      setOpen(await read(id));
+      setMessage(await read(id));
       setReadFault(null);
     } catch (error) {
       setReadFault(asApiError(error).message);
@@ -71,11 +67,11 @@ export function OutboxView({ api, appId, ask }: OutboxViewProps) {
   // What is open goes on as the list does.
   // biome-ignore lint/correctness/useExhaustiveDependencies: again when the message has changed, and only then
   useEffect(() => {
-    if (openId !== undefined && changed !== undefined && changed !== open?.updatedAt) void show(openId);
+    if (openId !== null && (open === null || (changed !== undefined && changed !== open.updatedAt))) void show(openId);
   }, [openId, changed]);
 
   const onDecide = async (decision: MessageDecision) => {
-    if (open) setOpen(await decide(open.id, decision));
+    if (open) setMessage(await decide(open.id, decision));
   };
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
@@ -103,7 +99,7 @@ export function OutboxView({ api, appId, ask }: OutboxViewProps) {
               key={message.id}
               message={message}
               selected={message.id === openId}
-              open={() => void show(message.id)}
+              open={() => go({ item: String(message.id) })}
             />
           ))}
         </ul>
@@ -117,7 +113,7 @@ export function OutboxView({ api, appId, ask }: OutboxViewProps) {
         )}
       </section>
       {open ? (
-        <MessageReader message={open} ask={ask} decide={onDecide} back={() => setOpen(null)} />
+        <MessageReader message={open} ask={ask} decide={onDecide} back={() => go({ item: null })} />
       ) : (
         <div className="welcome">
           <h2>Choose a message</h2>

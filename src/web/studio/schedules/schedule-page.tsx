@@ -4,6 +4,7 @@ import type { Tail } from "../actions/use-actions.js";
 import { ReadWeek } from "../documents.js";
 import { RunState } from "../runs/run-words.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
@@ -48,9 +49,12 @@ function useWeek(api: Api, appId: number, { onEntry }: Tail) {
   return { week, fault };
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+const clock = new Intl.DateTimeFormat(undefined, CLOCK);
 const dayName = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "short" });
-const dayOf = (iso: string) => new Date(iso).toDateString();
+/** The date that a zone's calendar shows, such as 2026-01-31. */
+const dayIn = (date: Date, timeZone: string) => new Intl.DateTimeFormat("en-CA", { timeZone }).format(date);
 
 interface Line {
   action: Week["scheduled"][number];
@@ -62,20 +66,25 @@ function daysOf({ from, scheduled }: Week): { day: string; label: string; lines:
   return Array.from({ length: 8 }, (_, ahead) => {
     const date = new Date(from);
     date.setDate(date.getDate() + ahead);
-    const day = date.toDateString();
+    const day = dayIn(date, HERE);
     const lines = scheduled
-      .map((action) => ({ action, times: action.ticks.filter((tick) => dayOf(tick) === day) }))
+      .map((action) => ({
+        action,
+        times: action.ticks.filter((tick) => dayIn(new Date(tick), action.timezone) === day),
+      }))
       .filter(({ times }) => times.length > 0)
       .sort((a, b) => a.times[0]!.localeCompare(b.times[0]!));
     return { day, label: ahead === 0 ? "Today" : ahead === 1 ? "Tomorrow" : dayName.format(date), lines };
   });
 }
 
-const timesOf = (times: string[]) => {
-  const shown = times.slice(0, TIMES_SHOWN).map((time) => clock.format(new Date(time)));
+/** Times of an action on one day, by the clock of its zone. */
+function timesOf({ action: { timezone }, times }: Line): string {
+  const inZone = new Intl.DateTimeFormat(undefined, { ...CLOCK, timeZone: timezone });
+  const shown = times.slice(0, TIMES_SHOWN).map((time) => inZone.format(new Date(time)));
   const more = times.length - shown.length;
   return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
-};
+}
 
 function Coming({ week, appId }: { week: Week; appId: number }) {
   const endless = week.scheduled.filter(({ hasMore }) => hasMore);
@@ -87,17 +96,23 @@ function Coming({ week, appId }: { week: Week; appId: number }) {
           <section key={day} className="day" aria-label={label}>
             <h4>{label}</h4>
             <ul>
-              {lines.map(({ action, times }) => (
-                <li key={action.actionId} className="due">
-                  <span className="times">{timesOf(times)}</span>
-                  <a
-                    href={hrefOf({ appId, view: "actions", item: String(action.masterId) })}
-                    title={`${action.description}, ${action.timezone}`}
-                  >
-                    {action.name}
-                  </a>
-                </li>
-              ))}
+              {lines.map((line) => {
+                const { action } = line;
+                return (
+                  <li key={action.actionId} className="due">
+                    <span className="times">
+                      {timesOf(line)}
+                      {action.timezone !== HERE && ` ${action.timezone}`}
+                    </span>
+                    <a
+                      href={hrefOf({ appId, view: "actions", item: String(action.masterId) })}
+                      title={`${action.description}, ${action.timezone}`}
+                    >
+                      {action.name}
+                    </a>
+                  </li>
+                );
+              })}
             </ul>
             {lines.length === 0 && <p className="hint">nothing</p>}
           </section>
@@ -105,7 +120,7 @@ function Coming({ week, appId }: { week: Week; appId: number }) {
       </div>
       {endless.map(({ actionId, name, description, ticks }) => (
         <p key={actionId} className="hint">
-          {name} goes on like this after {new Date(ticks.at(-1)!).toLocaleString()}: {description}.
+          {name} goes on like this after {exact(ticks.at(-1)!)}: {description}.
         </p>
       ))}
       {week.hasMore && <p className="hint">The 200 actions that run next; the app has more.</p>}
@@ -117,15 +132,13 @@ function Past({ week, appId }: { week: Week; appId: number }) {
   return (
     <section aria-label="Skipped and failed in the past week">
       <h3>Skipped and failed in the past week</h3>
-      {week.missed.length === 0 && <p className="hint">Everything ran when it was due, and nothing failed.</p>}
+      {week.missed.length === 0 && <p className="hint">No scheduled run was skipped or failed.</p>}
       <ul className="missed">
         {week.missed.map(({ actionId, name, state, reason, from, to, count, runId }) => (
           <li key={`${runId} ${state}`} className={`run-row ${state}`}>
             <a className="missed-line" href={hrefOf({ appId, view: "runs", item: String(runId) })}>
               <RunState state={state} />
-              <time dateTime={to}>
-                {new Date(to).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}
-              </time>
+              <time dateTime={to}>{exact(to)}</time>
               <b>{name ?? `action ${actionId}`}</b>
               <span className="gist">
                 {[reason, count > 1 && `${count} ticks since ${clock.format(new Date(from))}`]
@@ -144,7 +157,7 @@ function Past({ week, appId }: { week: Week; appId: number }) {
 function Crowded({ week: { crowded } }: { week: Week }) {
   const [first] = crowded;
   if (!first) return null;
-  const at = new Date(first.tick).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const at = exact(first.tick);
   return (
     <p className="banner" role="status">
       {first.count} scheduled runs start in the same second, {at}. Runs that do not begin within a minute are skipped.
@@ -157,7 +170,7 @@ export function SchedulePage({ api, app, appId, actions }: PageProps) {
   const { week, fault } = useWeek(api, appId, actions.tail);
   return (
     <div className="schedule-page">
-      <h2>Schedule</h2>
+      <h2>Schedules</h2>
       {!app.isPublished && week !== null && week.scheduled.length > 0 && (
         <p className="banner" role="status">
           The app is not published: every tick is skipped until it is.
