@@ -154,12 +154,77 @@ describe("a subscription to a data source", () => {
     expect((await again()).inserted.map((one) => one.id)).to.deep.equal([entry.id]);
   });
 
-  it("tells of a bulk as a reset", async () => {
+  it("tells of a bulk as a reset when a follower sees more than a thousand of its entries", async () => {
     const path = await make();
     const next = follow(path);
     await next();
+    const some = follow(path, { where: { n: { $lt: 2 } } });
+    await some();
     const entries = Array.from({ length: 1_001 }, (_, n) => ({ n }));
     await service.rest("POST", `${path}/import`, { body: entries });
+    expect((await next()).reset).to.equal(true);
+    expect((await some()).inserted.map(({ data }) => data)).to.deep.equal([{ n: 0 }, { n: 1 }]);
+  });
+
+  const OWN_ENTRY = { n: -1, Owner: "me" };
+  /** Changes of many entries at once. `ids` are those of the entries before. */
+  const MANY = Array.from({ length: 1_500 }, (_, n) => ({ n, Owner: "other" }));
+  const BULKS: Record<string, (path: string, ids: number[]) => Promise<void>> = {
+    "an import that adds": async (path) => {
+      await service.rest("POST", `${path}/import?append=true`, { body: MANY });
+    },
+    "an import that replaces entries of others": async (path) => {
+      await service.rest("POST", `${path}/import`, { body: [...MANY, OWN_ENTRY] });
+    },
+    "a removal by where": async (path) => {
+      await service.rest("POST", `${path}/query`, { body: { type: "delete", where: { Owner: "other" } } });
+    },
+    "a commit that updates": async (path, ids) => {
+      const entries = ids.map((id) => ({ id, data: { Owner: "other", n: 5_000 } }));
+      await service.rest("POST", `${path}/commit`, { body: { entries } });
+    },
+    "a commit that removes what it does not name": async (path) => {
+      await service.rest("POST", `${path}/commit`, {
+        body: { append: false, entries: [{ data: { Owner: "other" } }] },
+      });
+    },
+    "a restore": async (path) => {
+      const { versions } = (await service.rest("GET", `${path}/versions`)).body;
+      await service.rest("POST", `${path}/versions/${versions[0].id}/restore`);
+    },
+  };
+
+  for (const [name, change] of Object.entries(BULKS)) {
+    it(`shows nothing of ${name} to a page whose entries it leaves, and to others each entry that they see`, async () => {
+      const rules = [{ type: ["select"], allow: "all", require: [{ Owner: { equals: "me" } }] }];
+      const path = await make({ accessRules: rules });
+      await service.rest("POST", `${path}/import`, { body: MANY });
+      // Leaves a version to restore.
+      await service.rest("POST", `${path}/import`, { body: MANY });
+      const all = { type: "select", limit: 10_000 };
+      const { entries } = (await service.rest("POST", `${path}/query`, { body: all })).body;
+      const next = follow(path, { where: { Owner: "me" } }, "live");
+      await next();
+      const narrow = follow(path, { where: { n: { $lt: 3 } } });
+      await narrow();
+      await change(
+        path,
+        entries.map(({ id }: { id: number }) => id),
+      );
+      const told = await narrow();
+      expect(told.reset).to.equal(false);
+      expect(told.inserted.length + told.updated.length + told.deleted.length).to.be.above(0);
+      if (name.includes("replaces")) expect((await next()).inserted.map(({ data }) => data)).to.deep.equal([OWN_ENTRY]);
+      const { id } = await insert(path, { n: 9, Owner: "me" });
+      expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { n: 9, Owner: "me" } }] });
+    });
+  }
+
+  it("resets all beyond 10,000 entries", async () => {
+    const path = await make();
+    const next = follow(path, { where: { n: 1 } });
+    await next();
+    await service.rest("POST", `${path}/import`, { body: Array.from({ length: 10_001 }, (_, n) => ({ n })) });
     expect((await next()).reset).to.equal(true);
   });
 

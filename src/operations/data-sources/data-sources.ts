@@ -165,7 +165,7 @@ export function createDataSources(options: {
         await lockWholeSource(manager, appId, source.id);
         await checkSource(manager, appId, source.id, precondition);
         // In batches: one statement for millions of entries would exceed the statement timeout.
-        await removeOthers(manager, source, []);
+        await removeOthers(manager, source, [], { entries: -1, bytes: 0 });
         // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
         await deleteSource(manager, appId, source.id, precondition);
         await audit(manager, caller, { appId, type: "dataSource.delete", data: { id: source.id, name: source.name } });

@@ -20,13 +20,15 @@ import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { HeldEntry } from "./entry.js";
+import type { Gone } from "./entry-statements.js";
 import type { HookMessages, HookMessenger } from "./hook-messages.js";
 import { isUniqueName, uniqueColumns } from "./index-definitions.js";
 
 /** Channel of the notice `appId:dataSourceId` that entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
-/** What followers may be told of one change, entry by entry; beyond it they read anew. */
+/** Maximum of one change that is stored entry by entry for followers; a larger one resets them. */
+export const LISTED_ENTRIES = 10_000;
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const NEW_COLUMNS = `
@@ -76,7 +78,8 @@ export class EntryChange {
   readonly met: MetColumns;
   readonly events: Told[] = [];
   readonly inserted: number[] = [];
-  readonly replaced: object[] = [];
+  /** Entries as they were before, each as JSON. */
+  readonly replaced: string[] = [];
   private replacedBytes = 0;
   /** Set for what is told as one whole, however few entries it has. */
   operation: string | null = null;
@@ -100,16 +103,23 @@ export class EntryChange {
   get isListed(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;
-    return listed && inserted + updated + deleted <= BULK_ENTRIES;
+    return listed && inserted + updated + deleted <= LISTED_ENTRIES;
+  }
+
+  /** Number and bytes of entries whose earlier state can still be stored. */
+  get room(): { entries: number; bytes: number } {
+    const { inserted, updated, deleted } = this.counts;
+    const entries = LISTED_ENTRIES - inserted - updated - deleted;
+    return { entries: Math.max(0, entries), bytes: Math.max(0, REPLACED_MAX_BYTES - this.replacedBytes) };
   }
 
   addInserted(id: number, data: Record<string, unknown>, bytes: number): void {
     this.counts.inserted += 1;
     this.bytes += bytes;
     this.met.meet(data);
-    if (this.inserted.length >= BULK_ENTRIES) return;
+    if (this.inserted.length < LISTED_ENTRIES) this.inserted.push(id);
+    if (this.events.length >= BULK_ENTRIES) return;
     this.messages.add("insert", id, data);
-    this.inserted.push(id);
     this.events.push({ event: "create", id, columns: Object.keys(data) });
   }
 
@@ -133,6 +143,26 @@ export class EntryChange {
     }
   }
 
+  /** Entries that were removed together. @param images as `replaced` has them; null if they are more than `room` */
+  addGone({ count, bytes, images }: Gone): void {
+    this.addCounted({ deleted: count }, -bytes);
+    for (const image of images ?? []) {
+      this.replacedBytes += image.length;
+      this.replaced.push(image);
+    }
+  }
+
+  /** Entries that were inserted together. @param ids null if they are more than `room` */
+  addMade(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
+    this.addCounted({ inserted: counts.count }, counts.bytes);
+    this.addIds(ids);
+  }
+
+  /** IDs of entries that are counted already. */
+  addIds(ids: readonly number[] | null): void {
+    for (const id of ids ?? []) this.inserted.push(id);
+  }
+
   /** Entries that are counted and no more: of a bulk. */
   addCounted(counts: Partial<typeof this.counts>, bytes: number): void {
     for (const [name, count] of Object.entries(counts)) this.counts[name as keyof typeof this.counts] += count;
@@ -140,10 +170,10 @@ export class EntryChange {
   }
 
   private keep({ id, data, order, createdAt, updatedAt }: HeldEntry, removed: boolean): void {
-    if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= BULK_ENTRIES) return;
-    this.replacedBytes += JSON.stringify(data).length;
-    if (this.replacedBytes <= REPLACED_MAX_BYTES)
-      this.replaced.push({ id, data, order, createdAt, updatedAt, removed });
+    if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= LISTED_ENTRIES) return;
+    const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
+    this.replacedBytes += image.length;
+    if (this.replacedBytes <= REPLACED_MAX_BYTES) this.replaced.push(image);
   }
 }
 
@@ -197,7 +227,7 @@ export function createEntryChanges(options: {
     const place = [source.appId, source.id];
     if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...place, JSON.stringify(met.added)]);
     const more = counts.inserted - counts.deleted;
-    const told = change.isListed ? [false, change.inserted, JSON.stringify(change.replaced)] : [true, [], "[]"];
+    const told = change.isListed ? [false, change.inserted, `[${change.replaced.join(",")}]`] : [true, [], "[]"];
     // What pages write stands in the log events: a visitor is not to push the trail of others out of its bound.
     const head = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
     const by = [head, emitter.personId, emitter.credentialId || null];

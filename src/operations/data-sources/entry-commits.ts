@@ -142,7 +142,9 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const { source, executor } = change;
     const tested = Object.keys(grant.tests).length > 0;
     for (const batch of batches(entries, ({ bytes }) => bytes)) {
-      if (tested || change.counts.deleted + batch.length <= BULK_ENTRIES) {
+      const { entries: most, bytes: mostBytes } = change.room;
+      const isListed = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
+      if (tested || isListed || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
           if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
           change.addRemoved(before, batch[at]!.bytes);
@@ -167,8 +169,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       await shareWholeSource(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
       // Locks the named ones too, so that all entries are locked in the order of their ids.
-      const gone = await removeOthers(executor, source, named);
-      change.addCounted({ deleted: gone.count }, -gone.bytes);
+      change.addGone(await removeOthers(executor, source, named, change.room));
     }
     const found = await lockEntries(executor, source, named);
     mustAllBeThere(found, named);

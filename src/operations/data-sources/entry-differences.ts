@@ -7,6 +7,9 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
 import type { Read } from "./read-pool.js";
 
+/** Maximum number of entries in one message, counted after the follower's rights and `where`. */
+const TOLD_ENTRIES = 1_000;
+
 /** An entry as it was before a change. */
 interface Image {
   id: number;
@@ -37,8 +40,9 @@ type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 function touched(changes: readonly StoredChange[]): Map<number, Image | null> {
   const found = new Map<number, Image | null>();
   for (const { inserted, replaced } of changes) {
-    for (const id of inserted) found.set(id, null);
+    // A restore removes entries and inserts them under their ids again.
     for (const image of replaced) if (!found.has(image.id)) found.set(image.id, image);
+    for (const id of inserted) if (!found.has(id)) found.set(id, null);
   }
   return found;
 }
@@ -98,12 +102,14 @@ export async function differences(
     } as RawRow);
   const found: Differences = { inserted: [], updated: [], deleted: [] };
   let bytes = 0;
+  let count = 0;
   for (const row of rows) {
     if (!row.was && !row.is) continue;
     if (row.was && row.is && row.changed && !row.changed.some(asked.scope.sees)) continue;
     const entry = row.is ? view(row) : old(row);
     bytes += entry.data.text.length;
-    if (bytes > PAGE_MAX_BYTES) return null;
+    count += 1;
+    if (bytes > PAGE_MAX_BYTES || count > TOLD_ENTRIES) return null;
     if (!row.is) found.deleted.push(entry);
     else if (row.was) found.updated.push(entry);
     else found.inserted.push(entry);

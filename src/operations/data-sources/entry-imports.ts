@@ -13,10 +13,10 @@ import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
 import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
-import type { EntryChange, EntryChanges } from "./entry-changes.js";
+import { type EntryChange, type EntryChanges, LISTED_ENTRIES } from "./entry-changes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
-import { insertTexts, removeOthers } from "./entry-statements.js";
+import { insertedIds, insertTexts, newestId, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUnique } from "./index-definitions.js";
 import type { Layout } from "./row-streams.js";
@@ -146,7 +146,15 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   }
 
   async function store(change: EntryChange, { first, more, ready }: Came): Promise<void> {
-    if (more) return copyAll(change, first, ready);
+    if (more) {
+      const newest = await newestId(change.executor, change.source);
+      await copyAll(change, first, ready);
+      const { inserted } = change.counts;
+      if (inserted <= LISTED_ENTRIES) {
+        change.addIds(await insertedIds(change.executor, change.source, newest, LISTED_ENTRIES));
+      }
+      return;
+    }
     const stored = await insertTexts(
       change.executor,
       change.source,
@@ -156,8 +164,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   }
 
   async function removeOld(change: EntryChange): Promise<void> {
-    const gone = await removeOthers(change.executor, change.source, []);
-    change.addCounted({ deleted: gone.count }, -gone.bytes);
+    change.addGone(await removeOthers(change.executor, change.source, [], change.room));
   }
 
   async function load(change: EntryChange, rights: Rights, wish: ImportWish, came: Came): Promise<void> {

@@ -46,9 +46,13 @@ const REMOVE_OTHERS = `
   gone AS (
     DELETE FROM data_source_entry
      WHERE app_id = $1 AND id = ANY (ARRAY(SELECT id FROM locked WHERE id <> ALL ($5::bigint[])))
-    RETURNING bytes)
+    RETURNING bytes, id, data, "order", created_at, updated_at)
   SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM gone) AS count,
-         (SELECT coalesce(sum(bytes), 0) FROM gone)::float8 AS bytes`;
+         (SELECT coalesce(sum(bytes), 0) FROM gone)::float8 AS bytes,
+         CASE WHEN (SELECT count(*) <= $6 AND coalesce(sum(bytes), 0) <= $7 FROM gone) THEN
+           ARRAY(SELECT json_build_object('id', id, 'data', data, 'order', "order", 'createdAt', created_at,
+                                          'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
+         END AS images`;
 
 /** An entry that nobody else changes until the transaction ends; its data are read apart. */
 export interface LockedEntry extends Omit<HeldEntry, "data"> {
@@ -131,26 +135,38 @@ export async function removeEntries(executor: Executor, { appId, id }: Place, id
   await rows(executor, REMOVE, [appId, id, ids]);
 }
 
-interface RemovedPart {
-  last: number | null;
+/** Entries that were removed together. */
+export interface Gone {
   count: number;
   bytes: number;
+  /** Each as it was, as JSON; null if they were more than was asked for. */
+  images: string[] | null;
 }
 
-/** Removes all entries but those of `kept`, and those that the transaction has written itself. */
+interface RemovedPart extends Gone {
+  last: number | null;
+}
+
+/**
+ * Removes all entries but those of `kept`, and those that the transaction has written itself.
+ * @param room number and bytes of entries up to which the answer has them
+ */
 export async function removeOthers(
   executor: Executor,
   { appId, id }: Place,
   kept: readonly number[],
-): Promise<{ count: number; bytes: number }> {
+  room: { entries: number; bytes: number },
+): Promise<Gone> {
   const until = await newestId(executor, { appId, id });
-  const total = { count: 0, bytes: 0 };
+  const total: Gone = { count: 0, bytes: 0, images: [] };
   let after: number | null = 0;
   while (after !== null) {
-    const values: unknown[] = [appId, id, after, until, kept];
+    const values: unknown[] = [appId, id, after, until, kept, room.entries - total.count, room.bytes - total.bytes];
     const [part]: RemovedPart[] = await rows(executor, REMOVE_OTHERS, values);
     total.count += part!.count;
     total.bytes += part!.bytes;
+    if (total.images && part!.images) total.images.push(...part!.images);
+    else total.images = null;
     after = part!.last;
   }
   return total;
@@ -160,4 +176,17 @@ export async function removeOthers(
 export async function newestId(executor: Executor, { appId, id }: Place): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
+}
+
+/** IDs of the entries above `after` that the transaction has inserted; null if they are more than `most`. */
+export async function insertedIds(
+  executor: Executor,
+  { appId, id }: Place,
+  after: number,
+  most: number,
+): Promise<number[] | null> {
+  const sql = `SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3
+                  AND xmin = pg_current_xact_id()::xid LIMIT $4`;
+  const found = await rows<{ id: number }>(executor, sql, [appId, id, after, most + 1]);
+  return found.length > most ? null : found.map((row) => row.id);
 }

@@ -65,15 +65,22 @@ const LIST = `
          created_at AS "createdAt"
     FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${DATA_SOURCE_VERSIONS_KEPT}`;
 
-/* $1 app, $2 data source, $3 version, $4 part. */
+/* $1 app, $2 data source, $3 version, $4 part, $5 number of entries up to which their ids are returned. */
 const RESTORE_PART = `
   WITH made AS (
     INSERT INTO data_source_entry (id, app_id, data_source_id, data, "order", created_at, updated_at) OVERRIDING SYSTEM VALUE
     SELECT (one ->> 0)::bigint, $1, $2, one -> 4, (one ->> 1)::float8, (one ->> 2)::timestamptz, (one ->> 3)::timestamptz
       FROM data_source_version_part, json_array_elements(convert_from(content, 'UTF8')::json) AS one
      WHERE app_id = $1 AND version_id = $3 AND part = $4
-    RETURNING bytes)
-  SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes FROM made`;
+    RETURNING id, bytes)
+  SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes,
+         CASE WHEN count(*) <= $5 THEN coalesce(array_agg(id), '{}') END AS ids FROM made`;
+
+interface Made {
+  count: number;
+  bytes: number;
+  ids: number[] | null;
+}
 
 export type EntryVersions = ReturnType<typeof createEntryVersions>;
 
@@ -148,12 +155,11 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         await checkSource(executor, source.appId, source.id, precondition);
         change.operation = "restore";
         await keep(change, writer, "restore");
-        const gone = await removeOthers(executor, source, []);
-        change.addCounted({ deleted: gone.count }, -gone.bytes);
+        change.addGone(await removeOthers(executor, source, [], change.room));
         for (const { part } of parts) {
-          const values = [source.appId, source.id, versionId, part];
-          const [made] = await rows<{ count: number; bytes: number }>(executor, RESTORE_PART, values);
-          change.addCounted({ inserted: made!.count }, made!.bytes);
+          const values = [source.appId, source.id, versionId, part, change.room.entries];
+          const [made] = await rows<Made>(executor, RESTORE_PART, values);
+          change.addMade(made!.ids, made!);
         }
         await prune(change);
         // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
