@@ -59,6 +59,56 @@ describe("values at the edges", () => {
     }
   });
 
+  it("are found by $regex with i as JavaScript finds them, letters that are capitals or small in one way only too", async () => {
+    const words = [
+      "s",
+      "S",
+      "ſ",
+      "k",
+      "K",
+      "\u212a",
+      "i",
+      "I",
+      "İ",
+      "ı",
+      "ω",
+      "\u2126",
+      "å",
+      "Å",
+      "\u212b",
+      "ß",
+      "ẞ",
+      "ss",
+    ];
+    const source = await make(
+      "lone letters",
+      words.map((Word) => ({ Word })),
+    );
+    const classes = [
+      "[ſa]",
+      "[^ſ]",
+      "[Ā-ɏ]",
+      "[^\u0080-\uffff]",
+      "[\u0080-\uffff]",
+      "[sſ]",
+      "[\\wſ]",
+      "[^\u212aK]",
+      "[\u212a-\u212b]",
+    ];
+    for (const pattern of [
+      ...words.map((word) => `^${word}$`),
+      ...classes.map((one) => `^${one}$`),
+      "ſ+",
+      "(ı|ẞ)",
+      "^[^ß]$",
+    ]) {
+      const where = { Word: { $regex: pattern, $options: "i" } };
+      const { body } = await service.rest("POST", `${source}/query`, { body: { where } });
+      const found = body.entries.map(({ data }: { data: { Word: string } }) => data.Word);
+      expect(found, pattern).to.deep.equal(words.filter((word) => new RegExp(pattern, "i").test(word)));
+    }
+  });
+
   it("that are numbers equal themselves in $filters", async () => {
     const numbers = [1e-7, 1e21, 5e-324, -1.5e300, 0.1, 7];
     const source = await make(

@@ -33,6 +33,29 @@ const likeRange = (min: number, max: number): string =>
     .map(character)
     .join("");
 
+/** Letters that PostgreSQL takes for another letter with `i`, and JavaScript does not: ſ for s, the Kelvin sign for k and so on. */
+const LONE_LETTERS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
+  ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
+);
+
+/** True if one of the elements has the letter. */
+const covers = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
+  elements.some((element) => {
+    if (element.type === "Character") return element.value === code;
+    if (element.type === "CharacterClassRange") return element.min.value <= code && code <= element.max.value;
+    return element.type === "CharacterSet" && element.kind === "word" && code < 128;
+  });
+
+/** Letters that PostgreSQL would add to the class because of a lone letter in it. */
+function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
+  const added = LONE_LETTERS.filter(([letter, other]) => {
+    const cases = [other, other.toUpperCase()].filter((one) => one.length === 1).map((one) => one.codePointAt(0)!);
+    const group = groupMembers.find((members) => members.includes(cases[0]!)) ?? [];
+    return covers(elements, letter) && ![...cases, ...group].some((code) => covers(elements, code));
+  });
+  return [...new Set(added.map(([, other]) => character(other.codePointAt(0)!)))];
+}
+
 /** In PostgreSQL's words; `ignoreCase` wants a collation that knows all letters. */
 export interface TranslatedPattern {
   pattern: string;
@@ -66,7 +89,11 @@ function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): 
 
 function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
   if (node.elements.length === 0) return node.negate ? "." : "(?!)";
-  return `[${node.negate ? "^" : ""}${node.elements.map((one) => classElement(one as AST.CharacterClassElement, ignoreCase)).join("")}]`;
+  const elements = node.elements as AST.CharacterClassElement[];
+  const written = `[${node.negate ? "^" : ""}${elements.map((one) => classElement(one, ignoreCase)).join("")}]`;
+  const added = ignoreCase ? addedLetters(elements) : [];
+  if (added.length === 0) return written;
+  return node.negate ? `(?:${added.join("|")}|${written})` : `(?:(?!${added.join("|")})${written})`;
 }
 
 function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
@@ -104,6 +131,8 @@ class Translation {
     this.copies += factor;
     if (this.copies > COPIES_MAX) throw new Untranslatable("repetitions of repetitions beyond what is searched for");
     if (node.type === "Character") {
+      const lone = this.ignoreCase && LONE_LETTERS.find(([letter]) => letter === node.value);
+      if (lone) return `(?:(?!${character(lone[1].codePointAt(0)!)})${character(node.value)})`;
       const alike = this.ignoreCase ? likeRange(node.value, node.value) : "";
       return alike === "" ? character(node.value) : `[${alike}]`;
     }
