@@ -13,6 +13,7 @@ import { holdsInfinity } from "../rules/described.js";
 import { whenOver } from "./answer-end.js";
 import type { BodyRooms } from "./body-room.js";
 import { parseInParts } from "./json-in-parts.js";
+import { toId } from "./rest/request.js";
 import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
@@ -38,11 +39,20 @@ function limitOf({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || routeOptions.config.isReport ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** App that the request counts for: its credential's, which it cannot choose, else the one in its path. */
-function appOf({ context, params }: FastifyRequest): string | null {
-  const { appId = null } = (params ?? {}) as { appId?: string };
-  return context.caller?.appId?.toString() ?? appId;
+/** Share of all requests that name an app that does not exist: made-up ids get no shares of their own. */
+const NO_APP = "none";
+
+/** App that the request counts for: its credential's, which it cannot choose, else the one in its path if it exists. */
+async function appOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
+  const own = context.caller?.appId;
+  if (own) return String(own);
+  const { appId } = (params ?? {}) as { appId?: string };
+  if (appId === undefined) return context.caller === null ? NO_APP : null;
+  const id = toId(appId);
+  return (await appExists(id)) ? String(id) : NO_APP;
 }
+
+type AppExists = (appId: number) => Promise<boolean>;
 
 /** Bytes that the request says it will bring; as many as it may if it does not say. @throws PAYLOAD_TOO_LARGE */
 function announced(request: FastifyRequest): number {
@@ -161,15 +171,16 @@ async function refuseOther(request: FastifyRequest, payload: Readable): Promise<
 /** For requests whose `context` is there already. */
 export function registerBodies(
   app: FastifyInstance,
-  options: { rooms: BodyRooms; turns: Turns; paceMs?: number },
+  options: { rooms: BodyRooms; turns: Turns; appExists: AppExists; paceMs?: number },
 ): void {
-  const { rooms, turns, paceMs = PACE_MS } = options;
+  const { rooms, turns, appExists, paceMs = PACE_MS } = options;
   const arrivals = new WeakMap<FastifyRequest, () => void>();
 
   /** Resolves when there is room for the body. */
   async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
-    const leave = await rooms.roomFor(bytes).enter(addressSender(context.address), bytes, appOf(request));
+    const app = await appOf(request, appExists);
+    const leave = await rooms.roomFor(bytes).enter(addressSender(context.address), bytes, app);
     const unwatch = endLate(raw, paceMs);
     raw.once("end", unwatch);
     whenOver(raw, reply.raw, () => {

@@ -82,6 +82,7 @@ export interface ApiOptions {
   turns: Turns;
   limiter: RequestLimiter;
   rooms: BodyRooms;
+  appExists: (appId: number) => Promise<boolean>;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
   /** Which GraphQL documents app users may send. */

@@ -182,8 +182,9 @@ export class Starting {
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
     const ofApi = { openId, toolCalls, oauth, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
+    const { appExists } = gate;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
-    const api = await createApi({ ...shared, ...ofApi, ...addresses });
+    const api = await createApi({ ...shared, ...ofApi, ...addresses, appExists });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };

@@ -93,13 +93,15 @@ describe("uploads that stall", () => {
     apps.push(app);
     app.decorateRequest("context");
     app.addHook("onRequest", async (request) => {
-      request.context = { caller: null, idempotencyKey: null, address: "198.51.100.1" };
+      const address = (request.headers["x-address"] as string | undefined) ?? "198.51.100.1";
+      request.context = { caller: null, idempotencyKey: null, address };
     });
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
     const rooms = createBodyRooms({ totalBytes: 4 * MB, ofAddressBytes: 2 * MB, waitMs });
-    registerBodies(app, { rooms, turns: createTurns(), paceMs });
+    const appExists = async (id: number) => id === 1 || id === 2;
+    registerBodies(app, { rooms, turns: createTurns(), appExists, paceMs });
     app.post("/streamed", { config: { streamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {
@@ -110,6 +112,7 @@ describe("uploads that stall", () => {
       return { bytes };
     });
     app.addContentTypeParser("application/x-stream", (_request, _payload, done) => done(null));
+    app.post("/apps/:appId", async () => ({}));
     app.post("/", async ({ body }) => ({ got: JSON.stringify(body).length }));
     await app.listen({ port: 0, host: "127.0.0.1" });
     return (app.server.address() as AddressInfo).port;
@@ -170,6 +173,25 @@ describe("uploads that stall", () => {
     const port = await listen(60_000, 1_000);
     const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
+  });
+
+  it("give made-up apps, and callers that name none, one share together, which leaves half to apps that exist", async () => {
+    const port = await listen(20);
+    const announce = (path: string, address: string) => {
+      const socket = connect(port, "127.0.0.1");
+      sockets.push(socket);
+      const text = `POST ${path} HTTP/1.1\r\nHost: x\r\nX-Address: ${address}\r\nContent-Type: application/json\r\n`;
+      socket.on("error", () => undefined).write(`${text}Content-Length: ${MB}\r\n\r\n{"a":`);
+      return once(socket, "data").then(([data]) => String(data));
+    };
+    const paths = ["/", "/apps/7", "/apps/8", "/apps/made-up", "/apps/01", "/apps/9", "/"];
+    const answers = await Promise.all(
+      paths.map((path, at) => Promise.race([announce(path, `198.51.100.${at + 10}`), delay(2_000, "held")])),
+    );
+    // Of 4 MB they hold half, from however many addresses.
+    expect(answers.filter((answer) => answer === "held")).to.have.length(2);
+    expect(answers.filter((answer) => answer.startsWith("HTTP/1.1 503"))).to.have.length(paths.length - 2);
+    expect(await Promise.race([announce("/apps/1", "198.51.100.9"), delay(500, "held")])).to.equal("held");
   });
 
   it("are ended when nothing more of them comes", async () => {

@@ -48,6 +48,8 @@ export interface Admission {
 }
 
 export interface Gate {
+  /** True if the app exists; apps that exist are remembered. */
+  appExists(appId: number): Promise<boolean>;
   /**
    * Lets the visitor through to `operation` on the app, or throws.
    * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (to admins alone), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
@@ -176,6 +178,8 @@ export function createGate(options: {
     (kind === "live" || kind === "viewer") && own === appId;
 
   return {
+    appExists,
+
     async admit(visitor, operation, appId) {
       const { caller, address } = visitor;
       if (caller && mayEnter(caller, operation, appId)) {
