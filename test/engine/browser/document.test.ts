@@ -19,7 +19,7 @@ describe("a page with a document", () => {
     const hear = (reason: unknown) => unheard.push(reason);
     process.on("unhandledRejection", hear);
     const sandbox = createDocument({ session, connection: session, origin: ORIGIN, lane } as never);
-    const failure = await sandbox.renew().catch((error: Error) => error.message);
+    const failure = await sandbox.reset().catch((error: Error) => error.message);
     await turn();
     await turn();
     process.off("unhandledRejection", hear);

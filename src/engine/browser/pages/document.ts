@@ -106,7 +106,7 @@ export function createDocument(options: SandboxOptions): Sandbox {
   }
 
   return {
-    async settle() {
+    async prepare() {
       await Promise.all([pageWindow.settle(), children.attach()]);
       await boundDocuments(session);
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
@@ -116,7 +116,7 @@ export function createDocument(options: SandboxOptions): Sandbox {
       await session.send("Storage.trackIndexedDBForOrigin", { origin });
     },
 
-    async renew() {
+    async reset() {
       running = false;
       pageWindow.renew();
       if (traces.found() || children.met()) return false;
@@ -136,7 +136,7 @@ export function createDocument(options: SandboxOptions): Sandbox {
       return !left && !heavy && !stirred && !traces.found() && !requests.late();
     },
 
-    async evaluate(request) {
+    async execute(request) {
       running = true;
       await requests.begin(request);
       const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings } = request;

@@ -14,16 +14,16 @@ const HELD_MAX_BYTES = 48 * 1024 * 1024;
 export function createIsolate(options: SandboxOptions): Sandbox {
   const thread = createThread(options, ISOLATE_THREAD, HELD_MAX_BYTES);
   return {
-    async settle() {
+    async prepare() {
       await thread.watch();
       await thread.open(SILENT_POLICY);
       await thread.replace();
     },
-    async renew() {
+    async reset() {
       await thread.renew();
       return true;
     },
-    evaluate: thread.run,
+    execute: thread.run,
     unreadyMs: thread.unreadyMs,
     end: thread.end,
     explain: async (outcome) => outcome,
@@ -33,9 +33,9 @@ export function createIsolate(options: SandboxOptions): Sandbox {
 
 /** For a browser without ShadowRealm, in either isolate mode: every run is repeated in a document. */
 export const createMissingIsolate = (): Sandbox => ({
-  settle: async () => {},
-  renew: async () => true,
-  evaluate: async () => NEEDS_MORE,
+  prepare: async () => {},
+  reset: async () => true,
+  execute: async () => NEEDS_MORE,
   unreadyMs: () => 0,
   end: () => {},
   explain: async (outcome) => outcome,

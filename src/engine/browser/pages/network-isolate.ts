@@ -30,14 +30,14 @@ export function createNetworkIsolate(options: SandboxOptions): Sandbox {
   let asked: number | null = 0;
 
   return {
-    async settle() {
+    async prepare() {
       await thread.watch();
       await thread.open(NETWORK_POLICY);
       session.on("Fetch.requestPaused", (event) => requests.answer(session, event));
       await thread.replace();
     },
 
-    async renew() {
+    async reset() {
       if (asked === null) return false;
       if (!requests.over(asked)) {
         await thread.caughtUp();
@@ -47,7 +47,7 @@ export function createNetworkIsolate(options: SandboxOptions): Sandbox {
       return !requests.late();
     },
 
-    async evaluate(request) {
+    async execute(request) {
       asked = null;
       // What went before the guard may still be the way of the thread that waits.
       if (await requests.begin(request)) await thread.replace();

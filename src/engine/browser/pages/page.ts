@@ -36,16 +36,25 @@ const SANDBOXES: Readonly<Record<Mode, (options: SandboxOptions) => Sandbox>> = 
 };
 const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
+/**
+ * States of a page. A `pending` page waits for its sandbox to be reset: before the first run, and after each run. From
+ * `crashed` (the renderer is gone, the reason is not known yet) the only way is `lost`, which is final.
+ */
+type PageState =
+  | { kind: "pending" }
+  | { kind: "ready" }
+  | { kind: "running" }
+  | { kind: "crashed" }
+  | { kind: "lost"; loss: Loss };
+
 export class Page {
   private session!: CDPSession;
+  private state: PageState = { kind: "pending" };
   /** Targets of this connection that crashed while this page had no target yet. */
   private readonly crashedEarly = new Set<string>();
-  private hasCrashed = false;
   private contextId = "";
   private sandbox!: Sandbox;
   private mode: Mode | null = null;
-  private fresh = false;
-  private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
   private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
@@ -104,21 +113,27 @@ export class Page {
 
   /** True if a fresh sandbox waits for a run. */
   get ready(): boolean {
-    return this.fresh && this.usable;
+    return this.state.kind === "ready";
   }
 
+  /** False once the page is lost. A crashed page becomes lost when the reason is known. */
   get usable(): boolean {
-    return this.lost === null;
+    return this.state.kind !== "lost";
   }
 
-  /** Why it can be used no more; null while it can. */
+  /** Reason of the loss; null if the page is not lost. */
   get loss(): Loss | null {
-    return this.lost;
+    return this.state.kind === "lost" ? this.state.loss : null;
   }
 
-  /** True once its renderer is gone, which is before the reason of its loss is known. */
-  get crashed(): boolean {
-    return this.hasCrashed;
+  /** True if the page has a renderer, as far as is known. */
+  get hasRenderer(): boolean {
+    return this.state.kind !== "crashed" && this.state.kind !== "lost";
+  }
+
+  /** Moves to a state of use. A page without a renderer stays as it is. */
+  private enter(kind: "pending" | "ready" | "running"): void {
+    if (this.hasRenderer) this.state = { kind };
   }
 
   get runCount(): number {
@@ -133,7 +148,7 @@ export class Page {
   private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
     if (this.targetId === "") this.crashedEarly.add(targetId);
     if (targetId !== this.targetId) return;
-    this.hasCrashed = true;
+    if (this.usable) this.state = { kind: "crashed" };
     // No code has run in it, or no renderer: the cause needs no search.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
@@ -191,8 +206,8 @@ export class Page {
 
   /** Ends the page's use, and with it the run that is under way. */
   lose(loss: Loss): void {
-    if (this.lost !== null) return;
-    this.lost = loss;
+    if (!this.usable) return;
+    this.state = { kind: "lost", loss };
     this.unlisten();
     this.sandbox?.stop();
     this.lane?.close();
@@ -230,8 +245,8 @@ export class Page {
    */
   async renew(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
-    this.fresh = await this.within(timeoutMs, () => this.sandbox.renew());
-    return this.fresh;
+    this.enter((await this.within(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
+    return this.ready;
   }
 
   /** Sets the page's origin and mode, once. @returns as `renew` */
@@ -247,7 +262,7 @@ export class Page {
     const settle = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
       this.sandbox = isMissing ? createMissingIsolate() : SANDBOXES[mode](options);
-      await this.sandbox.settle();
+      await this.sandbox.prepare();
       return true;
     };
     return (await this.within(OPEN_TIMEOUT_MS, settle)) && this.renew(OPEN_TIMEOUT_MS);
@@ -255,7 +270,7 @@ export class Page {
 
   /** Runs once in the fresh sandbox (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
   async run(request: PageRun): Promise<PageOutcome> {
-    this.fresh = false;
+    this.enter("running");
     this.heard = false;
     this.runs += 1;
     this.isHurried = performance.now() - this.endedAt < HURRIED_MS;
@@ -265,10 +280,10 @@ export class Page {
       const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
       const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
       request.signal?.addEventListener("abort", cancel, { once: true });
-      const lost = () => resolve(outcomeOfLoss(this.lost));
+      const lost = () => resolve(outcomeOfLoss(this.loss));
       this.onLost = lost;
       this.sandbox
-        .evaluate(request)
+        .execute(request)
         .then((answer) => readAnswer(answer, request.sourceName))
         .then(resolve, () => runInBackground(this.whenLossIsKnown().then(lost)));
       if (request.signal?.aborted) cancel();
@@ -284,6 +299,7 @@ export class Page {
     this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
+    this.enter("pending");
     if (this.mode === "network-isolate" && hasOverflowed(outcome) && this.hadNoEffect()) {
       return failed("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
@@ -295,8 +311,8 @@ export class Page {
    * later, and the author must not be blamed for it.
    */
   private async whenLossIsKnown(): Promise<void> {
-    if (this.lost === null) await delay(LOSS_REPORTED_WITHIN_MS);
-    while (this.hasCrashed && this.lost === null) await delay(CAUSE_LOOK_MS);
+    if (this.usable) await delay(LOSS_REPORTED_WITHIN_MS);
+    while (this.state.kind === "crashed") await delay(CAUSE_LOOK_MS);
   }
 
   private release: () => void = () => {};

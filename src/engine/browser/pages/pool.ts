@@ -188,7 +188,7 @@ export class Pool {
   }
 
   /** True while a page is open, or being opened, whose renderer has not crashed. */
-  readonly hasPages = (): boolean => [...this.pages].some((page) => page.usable && !page.crashed);
+  readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
   /** Resolves when the contexts made ahead are there. */
   fill(): Promise<void> {

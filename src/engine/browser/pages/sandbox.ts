@@ -1,22 +1,23 @@
-/** The sandbox in which a page evaluates the code of one run. It is renewed after each run. There is one implementation for each mode. */
+/** The sandbox in which a page executes the code of one run. It is reset after each run. There is one implementation for each mode. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { Lane } from "../network/lane.js";
 import type { PageOutcome, PageRun } from "../run.js";
 import type { Loss } from "./loss.js";
 
 export interface Sandbox {
-  /** Called once, before all else. */
-  settle(): Promise<void>;
-  /** Makes it fresh, or sees that it is or soon will be. @returns false when the page must be thrown away instead */
-  renew(): Promise<boolean>;
-  /** Evaluates the run's code, once. @returns the harness's answer (answer.ts); rejects when the surroundings went away under the run */
-  evaluate(request: PageRun): Promise<unknown>;
-  /** For how many milliseconds at most it may not be ready yet: they are no time of a run's. */
+  /** Sets up the page. Called once, before the first reset. */
+  prepare(): Promise<void>;
+  /** Removes everything of the last run. @returns false if the page must be discarded instead */
+  reset(): Promise<boolean>;
+  /** Executes the code of one run. @returns the harness's answer (answer.ts). Rejects if the document or the renderer is gone */
+  execute(request: PageRun): Promise<unknown>;
+  /** Maximum time until the sandbox is ready, in milliseconds. It does not count towards the time limit of a run. */
   unreadyMs(): number;
-  /** The run has its outcome: nothing more is done for it. Returns before anybody hears of that. */
+  /** Ends the run's requests and output. Returns before the outcome of the run is reported. */
   end(): void;
-  /** The outcome with what is known of it from outside. */
+  /** Adds the reasons that only the service knows, such as a refused host. */
   explain(outcome: PageOutcome): Promise<PageOutcome>;
+  /** Ends timers and listeners of a page that is lost. */
   stop(): void;
 }
 
