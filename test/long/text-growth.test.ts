@@ -18,7 +18,7 @@ const CHARACTERS_MAX = 2 ** 19;
 const ROUNDS = 7;
 
 const scan = createSecretScan([{ name: "_key", value: "abcdefgh1", whole: false }]);
-const stackOf = (text: string) => `e${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
+const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
 
 const READERS: Record<string, (text: string) => unknown> = {
   contentTypeOf: (text) => contentTypeOf(Buffer.from(text)),

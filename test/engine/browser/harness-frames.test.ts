@@ -21,7 +21,7 @@ describe("frames of the harness", () => {
 
   it("and those of what evaluated the code are in no stack", () => {
     const stack = "Error: a\n    at eval (shop.js:1:2)\n    at eval (<anonymous>)\n    at x (b.js:1:1)";
-    const answer = readAnswer(`e${JSON.stringify({ name: "Error", message: "a", stack, cause: "script" })}`);
+    const answer = readAnswer(`error ${JSON.stringify({ name: "Error", message: "a", stack, cause: "script" })}`);
     expect(answer).to.have.nested.property("error.stack", "Error: a\n    at shop.js:1:2\n    at x (b.js:1:1)");
   });
 });

@@ -6,10 +6,10 @@ import { resultOf, testBrowsers } from "./support.js";
 const OVERTHROW = `
   String.prototype.slice = () => "";
   Reflect.apply = () => "x";
-  Promise.prototype.then = function (take) { take("d1"); return this; };
+  Promise.prototype.then = function (take) { take("data 1"); return this; };
   Object.defineProperty(Promise, Symbol.species, { get() { throw 1 } });
   Array.prototype[Symbol.iterator] = () => { throw 2 };
-  Object.defineProperty(Object.prototype, "part", { get() { return () => "d2" }, set() { throw 3 } });`;
+  Object.defineProperty(Object.prototype, "part", { get() { return () => "data 2" }, set() { throw 3 } });`;
 
 for (const mode of MODES) {
   describe(`a long result of a run in mode ${mode}`, () => {

@@ -6,7 +6,7 @@ import { pageTexts } from "../../../src/engine/browser/pages/in-page/page-texts.
 import { realmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
 import { threadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
 
-const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, lookAfter: 10, messageCharacters: 20 };
+const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, lookAfter: 10, messageCharacters: 30 };
 
 interface Thread {
   begin(bindingName: string): void;
@@ -43,7 +43,10 @@ function threaded() {
     navigator: {},
     performance: { now: () => now },
     print(line: string) {
-      if (line[0] === "a") answers.shift()?.(/^\d+$/.test(line.slice(1)) ? Number(line.slice(1)) : line.slice(1));
+      const [tag = ""] = line.split(" ");
+      const content = line.slice(tag.length + 1);
+      if (tag === "answer") answers.shift()?.(content);
+      else if (tag === "long-answer") answers.shift()?.(Number(content));
       else printed.push(line);
     },
     postMessage() {
@@ -75,7 +78,7 @@ function threaded() {
     /** One run to its answer. */
     async answered(answer: string) {
       const run = this.begin();
-      heard.at(-1)?.(`a1 ${answer}`);
+      heard.at(-1)?.(`answer 1 ${answer}`);
       return run;
     },
     pass(ms: number) {
@@ -89,17 +92,17 @@ describe("The next run's realm on a thread of them", () => {
   it("is made when the answer has had a moment to go its way, and the page told", async () => {
     const one = threaded();
     expect(one.told()).to.equal(1);
-    expect(await one.answered("d1")).to.equal("d1");
+    expect(await one.answered("data 1")).to.equal("reuse data 1");
     expect(one.realms()).to.equal(1);
     one.pass(BOUNDS.pauseMs);
     expect([one.realms(), one.told()]).to.deep.equal([2, 2]);
-    expect(await one.answered("d2")).to.equal("d2");
+    expect(await one.answered("data 2")).to.equal("reuse data 2");
   });
 
   it("is made at once where the next run comes before, and once", async () => {
     const one = threaded();
-    await one.answered("d1");
-    expect(await one.answered("d2")).to.equal("d2");
+    await one.answered("data 1");
+    expect(await one.answered("data 2")).to.equal("reuse data 2");
     expect(one.realms()).to.equal(2);
     one.pass(BOUNDS.pauseMs);
     one.pass(BOUNDS.pauseMs);
@@ -108,14 +111,14 @@ describe("The next run's realm on a thread of them", () => {
 
   it("is made at once while runs come one upon the other, and no longer", async () => {
     const one = threaded();
-    await one.answered("d1");
+    await one.answered("data 1");
     one.pass(BOUNDS.pauseMs - 1);
-    await one.answered("d2");
+    await one.answered("data 2");
     expect(one.realms()).to.equal(2);
     one.pass(0);
     expect([one.realms(), one.told()]).to.deep.equal([3, 3]);
     one.pass(BOUNDS.pauseMs);
-    await one.answered("d3");
+    await one.answered("data 3");
     one.pass(BOUNDS.pauseMs - 1);
     expect(one.realms()).to.equal(3);
     one.pass(BOUNDS.pauseMs);
@@ -124,23 +127,24 @@ describe("The next run's realm on a thread of them", () => {
 
   it("is made at once where the thread is to be looked at", async () => {
     const one = threaded();
-    for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1) expect(await one.answered("d1")).to.equal("d1");
-    expect(await one.answered("d1")).to.equal("ld1");
+    for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1)
+      expect(await one.answered("data 1")).to.equal("reuse data 1");
+    expect(await one.answered("data 1")).to.equal("measure data 1");
     one.pass(0);
     expect(one.realms()).to.equal(1 + BOUNDS.lookAfter / 2);
   });
 
   it("is made no more after the thread's last run", async () => {
     const one = threaded();
-    for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.answered("d1");
-    expect(await one.answered("d1")).to.equal("td1");
+    for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.answered("data 1");
+    expect(await one.answered("data 1")).to.equal("replace data 1");
     one.pass(BOUNDS.pauseMs);
     expect([one.realms(), one.told()]).to.deep.equal([BOUNDS.threadRuns, BOUNDS.threadRuns]);
   });
 
   it("is made no more where that is late, and the run that comes then never begins", async () => {
     const one = threaded();
-    await one.answered("d1");
+    await one.answered("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs + 1);
     expect(await one.begin()).to.equal("late");
     expect([one.realms(), one.told(), one.heard.length]).to.deep.equal([1, 1, 1]);
@@ -148,34 +152,35 @@ describe("The next run's realm on a thread of them", () => {
 
   it("may come as late as that, and may wait for long", async () => {
     const one = threaded();
-    await one.answered("d1");
+    await one.answered("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs);
     one.pass(60_000);
-    expect(await one.answered("d2")).to.equal("d2");
+    expect(await one.answered("data 2")).to.equal("reuse data 2");
   });
 
   it("comes after a run of which nothing more is heard", async () => {
     const one = threaded();
     const run = one.begin();
     const [first] = one.heard;
-    first!("cits own");
-    first!("a1 d1");
-    first!("clate");
-    first!("a1 d3");
-    expect(await run).to.equal("d1");
+    first!("console its own");
+    first!("answer 1 data 1");
+    first!("console late");
+    first!("answer 1 data 3");
+    expect(await run).to.equal("reuse data 1");
     const next = one.begin();
-    first!("clater");
-    first!("a1 d4");
-    one.heard[1]!("a1 d2");
-    expect(await next).to.equal("d2");
-    expect(one.printed).to.deep.equal(["cits own"]);
+    first!("console later");
+    first!("answer 1 data 4");
+    one.heard[1]!("answer 1 data 2");
+    expect(await next).to.equal("reuse data 2");
+    expect(one.printed).to.deep.equal(["console its own"]);
   });
 
   it("comes after a long answer, of which the host has the length first", async () => {
     const one = threaded();
-    const long = `d"${"x".repeat(BOUNDS.messageCharacters)}"`;
-    expect(await one.answered(long)).to.equal(long.length);
-    expect(one.thread.part(0, 10) + one.thread.part(10, long.length)).to.equal(long);
+    const long = `data "${"x".repeat(BOUNDS.messageCharacters)}"`;
+    const answer = `reuse ${long}`;
+    expect(await one.answered(long)).to.equal(answer.length);
+    expect(one.thread.part(0, 10) + one.thread.part(10, answer.length)).to.equal(answer);
   });
 });
 

@@ -16,7 +16,7 @@ export const CALL_MAX_CHARACTERS = 256 * 1024;
 export const OUTGOING_AT_ONCE_MAX = RUN_REQUESTS_AT_ONCE;
 /** Of such a request's options: a body of 1 MB in base64, and little more. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
-const OUTGOING_MARK = "r";
+const OUTGOING_MARK = "outgoing ";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
@@ -28,7 +28,7 @@ export type Reply = (id: number, head: string | null, text: string | null, last:
 export interface ServiceCalls {
   begin(ways: { service?: ServiceWay | undefined; outgoing?: SendOutgoing | undefined }): void;
   /**
-   * Takes what the page says: an id, a colon, and the JSON of method, address, headers and body; or `r` and the JSON of the options of a
+   * Takes what the page says: an id, a colon, and the JSON of method, address, headers and body; or `outgoing ` and the JSON of the options of a
    * request to another service. Never rejects.
    */
   take(payload: string): Promise<void>;
@@ -152,8 +152,8 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
       const way = service;
       const id = SAID.exec(payload);
       if (id === null) return;
-      if (payload[id[0].length] === OUTGOING_MARK) {
-        await takeOutgoing(Number(id[1]), payload.slice(id[0].length + 1));
+      if (payload.startsWith(OUTGOING_MARK, id[0].length)) {
+        await takeOutgoing(Number(id[1]), payload.slice(id[0].length + OUTGOING_MARK.length));
         return;
       }
       if (way === undefined) return;

@@ -7,7 +7,9 @@ import type { HarnessFailure } from "./in-page/core.js";
 export const TEXT_MAX_CHARACTERS = 16_384;
 
 /** Answer of an isolate that lacks something that the run uses. */
-export const NEEDS_MORE = "x";
+export const NEEDS_MORE = "needs-more";
+const ERROR = "error ";
+const DATA = "data ";
 
 /** The name under which the harness's own frames appear in a stack; they are removed before anyone sees them. */
 export const HARNESS_NAME = "svc-harness.js";
@@ -81,13 +83,14 @@ function readFailure(json: string, sourceName: string): PageOutcome {
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
   try {
-    if (answer === "u") return { ok: true, data: undefined };
+    if (answer === "undefined") return { ok: true, data: undefined };
     if (answer === NEEDS_MORE) return failed("retry", "Error", "The run needs more than its isolate has");
-    if (answer.startsWith("e")) return readFailure(answer.slice(1), name);
+    if (answer.startsWith(ERROR)) return readFailure(answer.slice(ERROR.length), name);
   } catch {
     return failed("browser", "Error", "The page gave an answer that cannot be read");
   }
-  const data = answer.slice(1);
+  if (!answer.startsWith(DATA)) return failed("browser", "Error", "The page gave an answer that cannot be read");
+  const data = answer.slice(DATA.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
   return failed("result", "RangeError", `The result of execute is larger than ${mb} MB`);

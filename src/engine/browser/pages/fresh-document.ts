@@ -9,8 +9,8 @@ import { POLICY_HEADER } from "./document-policy.js";
 
 /** Stands in a global scope until the harness has taken it away, before any line of the author's. */
 export const CONSOLE_BINDING = "__svc_console";
-/** Before a call of the service that a document makes by that binding; console lines begin otherwise. */
-export const CALL_MARK = "s";
+/** Tag of a service call that a document sends over the same binding (in-page/messages.ts). Console lines are JSON objects. */
+export const CALL_MARK = "service ";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
   "base64",
 );

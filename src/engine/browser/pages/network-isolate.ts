@@ -6,6 +6,7 @@ import { runInBackground } from "../../../background.js";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
 import { NO_SERVICE, type PageRun } from "../run.js";
+import { NEEDS_MORE } from "./answer.js";
 import { NETWORK_ISOLATE_THREAD } from "./harness.js";
 import { NETWORK_POLICY } from "./host-page.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
@@ -54,6 +55,10 @@ export function createNetworkIsolate(options: SandboxOptions): Sandbox {
       calls.begin(request);
       const said = await thread.run(request, baseOf(request));
       if (typeof said !== "string") return said;
+      if (said === NEEDS_MORE) {
+        asked = 0;
+        return said;
+      }
       const end = said.indexOf(" ");
       asked = Number(said.slice(0, end));
       return said.slice(end + 1);

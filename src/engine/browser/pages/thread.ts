@@ -8,12 +8,10 @@ import type { PageRun } from "../run.js";
 import { CONSOLE_BINDING, callHarness, installHarness, textInParts } from "./fresh-document.js";
 import { PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
 import { createHostPage } from "./host-page.js";
+import type { ThreadStep } from "./in-page/messages.js";
 import { createKeptTexts } from "./kept-texts.js";
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Before an answer: another thread has the next run; how much this one holds is to be looked at. */
-const LAST = "t";
-const LOOK = "l";
 /** Instead of an answer. */
 const LATE = "late";
 
@@ -47,9 +45,10 @@ export function createThread(
   const { session, lose, print } = options;
   const page = createHostPage(options, harnesses.page);
   let current: Thread | null = null;
-  let mark = "";
+  let step: ThreadStep = "reuse";
   let endedAt = 0;
-  let onSaid: (answer: string) => void = () => {};
+  /** Receives an answer, or the length of a long one. */
+  let onAnswer: (answer: string | number) => void = () => {};
   let looking: NodeJS.Timeout | null = null;
   let seen = 0;
   let expected = 0;
@@ -69,7 +68,7 @@ export function createThread(
     if (rest > 0) return lookIn(rest);
     await begun;
     // One that is to be replaced, or just is, makes no more.
-    if (mark === LAST || seen < expected) return;
+    if (step === "replace" || seen < expected) return;
     if ((await page.call("hasMade", current!.runs + 1)) === false) lose("unready");
   }
 
@@ -80,10 +79,11 @@ export function createThread(
     looking.unref();
   }
 
-  /** The answer without its mark. */
-  function unmarked(answer: unknown): unknown {
-    mark = typeof answer === "string" && [LAST, LOOK].includes(answer[0]!) ? answer[0]! : "";
-    return mark === "" ? answer : (answer as string).slice(mark.length);
+  /** Reads the next step of the thread from an answer. @returns the rest of the answer */
+  function withoutStep(answer: string | undefined): string | undefined {
+    const end = answer?.indexOf(" ") ?? 0;
+    step = (answer?.slice(0, end) ?? "replace") as ThreadStep;
+    return answer?.slice(end + 1);
   }
 
   session.on("Target.attachedToTarget", ({ sessionId }: Protocol.Target.AttachedToTargetEvent) => {
@@ -94,10 +94,11 @@ export function createThread(
       current = own;
       thread.on("Runtime.bindingCalled", ({ name, payload }) => {
         if (name !== CONSOLE_BINDING || own !== current) return;
-        const said = payload.slice(1);
-        if (payload[0] === "c") print(said);
-        else if (payload[0] === "s") onCall(said);
-        else onSaid(said);
+        const end = payload.indexOf(" ");
+        const [tag, content] = [payload.slice(0, end), payload.slice(end + 1)];
+        if (tag === "console") print(content);
+        else if (tag === "service") onCall(content);
+        else onAnswer(tag === "long-answer" ? Number(content) : content);
       });
       heard = onThread(thread);
     }
@@ -146,8 +147,8 @@ export function createThread(
     /** Evaluates the run's code in the realm that was made for it. `base`: that of the service that it may ask. @returns the harness's answer */
     async run(request: PageRun, base = ""): Promise<unknown> {
       const own = current!;
-      const answer = await new Promise<unknown>((resolve) => {
-        onSaid = (said) => resolve(/^\d+$/.test(said) ? Number(said) : said);
+      const answer = await new Promise<string | number>((resolve) => {
+        onAnswer = resolve;
         // A thread goes with its page, of which the run hears elsewhere.
         call("run", ...own.texts.valuesOf(request), base).then(
           (said) => said === LATE && resolve(said),
@@ -156,14 +157,14 @@ export function createThread(
       });
       if (answer === LATE) return lose("unready");
       own.runs += 1;
-      if (typeof answer !== "number") return unmarked(answer);
-      return unmarked(await textInParts(answer, (from, to) => call("part", from, to)));
+      if (typeof answer !== "number") return withoutStep(answer);
+      return withoutStep(await textInParts(answer, (from, to) => call("part", from, to)));
     },
     answer: (...values: Parameters<Reply>) => call("answer", ...values),
     /** Has the thread in order for another run. */
     async renew(): Promise<void> {
-      if (mark === LAST) await replace();
-      if (mark === LOOK && (await heldBytes()) > heldMaxBytes) await replace();
+      if (step === "replace") await replace();
+      if (step === "measure" && (await heldBytes()) > heldMaxBytes) await replace();
       await page.collect();
     },
     /** As of `Realm`. */

@@ -4,9 +4,10 @@
  */
 
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
+import type { AnswerText } from "./messages.js";
 import type { ShownValues } from "./shown-values.js";
 
-/** What `callExecute` answers: `u` no data, `d` and the JSON of the data, or `e` and the JSON of a HarnessFailure. */
+/** Content of an `error` answer. */
 export interface HarnessFailure {
   cause: "script" | "result";
   name: string;
@@ -42,12 +43,12 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
     "byteLength",
   )?.get;
 
-  function fail(cause: string, thrown: Any, at: string): string {
+  function fail(cause: string, thrown: Any, at: string): AnswerText {
     const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
     const name = (isObject && read(thrown, "name")) || "Error";
     const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : show(thrown));
     const stack = (isObject && read(thrown, "stack")) || (message === "" ? name : `${name}: ${message}`);
-    return `e${stringify({ __proto__: null, cause, name, message, stack, at })}`;
+    return `error ${stringify({ __proto__: null, cause, name, message, stack, at })}`;
   }
 
   function bytesOf(text: string): number {
@@ -55,7 +56,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
     return apply(byteLength, apply(encode, encoder, [text]), []);
   }
 
-  function answer(value: Any): string {
+  function answer(value: Any): AnswerText {
     let json: string | undefined;
     try {
       json = stringify(value);
@@ -63,8 +64,8 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
       const reason = read(error, "message");
       return fail("result", new TypeError(`The result of execute cannot be turned into JSON: ${reason}`), "");
     }
-    if (typeof json !== "string") return "u";
-    if (bytesOf(json) <= limits.resultMaxBytes) return `d${json}`;
+    if (typeof json !== "string") return "undefined";
+    if (bytesOf(json) <= limits.resultMaxBytes) return `data ${json}`;
     const mb = limits.resultMaxBytes / 1024 / 1024;
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }

@@ -1,5 +1,6 @@
 /** Runs scripts and then `execute` in a document of their own. Runs inside the browser, before the author's code does. */
 import type { HarnessCore } from "./core.js";
+import type { DocumentMessage } from "./messages.js";
 import type { HostCalls, RunCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
@@ -112,9 +113,9 @@ export function documentHarness(
   }
 
   /** Gives the run's library its way to other services. Calls of the service itself take the network. */
-  function openService(base: string, settings: string, print: (text: string) => void): void {
+  function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, open, request, take } = runCalls;
-    hostCalls.listen((text) => print(`s${text}`));
+    hostCalls.listen((text) => send(`service ${text}`));
     open((own, text) => hostCalls.take((head, part, last) => take(own, head, part, last), text));
     const value = { __proto__: null, base, call, request, settings };
     defineProperty(window, serviceGlobal, { value, configurable: true });

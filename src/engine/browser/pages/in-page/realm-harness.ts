@@ -6,6 +6,7 @@ import type { BorrowedPlatform } from "./borrowed-platform.js";
 import type { CodeOfText } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
 import type { Stand } from "./lent-platform.js";
+import type { IsolateMessage } from "./messages.js";
 import type { RunCalls } from "./service-calls.js";
 import type { StandInsOf } from "./stand-ins.js";
 
@@ -14,8 +15,7 @@ type Ask = (hear: (head: string | null, text: string | null, last: boolean) => v
 
 /**
  * As `harnessCore`: evaluated by its source text, ahead of the run. Answers what takes the loan of the worker's platform, where there is one,
- * and answers what begins the run and answers what ends it. A run says `c` and a console line, `a`, the milliseconds that it took and the
- * answer of `callExecute`, and `x` where it needs more than there is. Only texts and such functions cross the realm's border. Nothing there
+ * and answers what begins the run and answers what ends it. A run sends messages of the type IsolateMessage. Only texts and such functions cross the realm's border. Nothing there
  * could act when the run is over: no timer but the worker's, no port, no event, no memory that threads share, no word of what was collected.
  */
 export function realmHarness(
@@ -32,17 +32,17 @@ export function realmHarness(
   const { now } = Date;
   /** Whether what was evaluated ahead, if anything was, has kept still since. */
   let isGood = true;
-  let tell: (text: string) => void = () => {};
-  const needsMore = () => tell("x");
+  let tell: (message: IsolateMessage) => void = () => {};
+  const needsMore = () => tell("needs-more");
   core.keepOnly(globals);
-  core.installConsole((line) => tell(`c${line}`));
+  core.installConsole((line) => tell(`console ${line}`));
   // What has asked for something cannot begin anew.
   boundCodeOfText(borrow === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
     const begun = now();
     const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
-    tell(`a${now() - begun} ${answer}`);
+    tell(`answer ${now() - begun} ${answer}`);
   }
 
   /** Ahead of the run that has them: good where they said nothing, needed nothing more, failed at nothing and were quick. */

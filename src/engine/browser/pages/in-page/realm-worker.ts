@@ -1,5 +1,6 @@
 /** Gives each run a realm of its own, in a worker whose own scope no author's code is in, and keeps the next one's ahead. Runs inside the browser. */
 import type { LentPlatform } from "./lent-platform.js";
+import type { ThreadMessage, ThreadStep } from "./messages.js";
 import type { Sent, TakeTexts } from "./page-texts.js";
 import type { HostCalls } from "./service-calls.js";
 
@@ -32,8 +33,8 @@ interface Ahead {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to, to whom it says `c` and a console line, `s` and a
- * call of the service, and `a` and an answer. Tells the page of each run's realm when it is there, so that nothing of the last run goes on. What has been made for a
+ * As `harnessCore`: evaluated by its source text. Returns the object that the host calls, and sends it messages of the type ThreadMessage.
+ * Tells the page of each run's realm when it is there, so that nothing of the last run goes on. What has been made for a
  * realm is held until the thread ends, so that an ended one is left with as little as can be.
  * @param realm the source text of a realm's harness
  * @param take what has the scripts of a run: their texts are the same from run to run, by which V8 finds what it has compiled of them
@@ -53,7 +54,7 @@ export function realmWorker(
 ): unknown {
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
-  let say: (text: string) => void = () => {};
+  let say: (message: ThreadMessage) => void = () => {};
   let next: Any = null;
   let loan: Any = null;
   let end = () => {};
@@ -133,25 +134,25 @@ export function realmWorker(
     lastKey = key;
   }
 
-  /** Counts a run of so many milliseconds. Answers how its answer is marked. */
-  function spend(ms: number): string {
+  /** Counts a run of so many milliseconds. Returns the next step of the thread. */
+  function spend(ms: number): ThreadStep {
     runs += 1;
     // One that took long may have left much.
     unseen += 1 + ms;
-    if (runs >= bounds.threadRuns || lent?.isFull() === true) return "t";
-    if (unseen < bounds.lookAfter) return "";
+    if (runs >= bounds.threadRuns || lent?.isFull() === true) return "replace";
+    if (unseen < bounds.lookAfter) return "reuse";
     unseen = 0;
-    return "l";
+    return "measure";
   }
 
-  /** Takes the last word of a run of so many milliseconds. Answers it as the host has it, marked; its length, where it is long. */
-  function endOf(ms: number, text: string): string | number {
-    const mark = spend(ms);
-    answer = mark + text;
+  /** Ends a run of so many milliseconds. Returns the message with its answer, or with the length of a long answer. */
+  function endOf(ms: number, text: string): ThreadMessage {
+    const step = spend(ms);
+    answer = `${step} ${text}`;
     answeredAt = performance.now();
     // A thread that is given up makes no more.
-    if (mark !== "t") pause = setTimeout(prepare, mark === "" && !isHurried ? bounds.pauseMs : 0);
-    return answer.length <= bounds.messageCharacters ? answer : answer.length;
+    if (step !== "replace") pause = setTimeout(prepare, step === "reuse" && !isHurried ? bounds.pauseMs : 0);
+    return answer.length <= bounds.messageCharacters ? `answer ${step} ${text}` : `long-answer ${answer.length}`;
   }
 
   /** Receives what the run sends, until its answer. The answer leaves by the binding, since code that goes on would hold back a promise. */
@@ -161,15 +162,14 @@ export function realmWorker(
     const lastLoan = loan;
     return (text) => {
       if (own !== count) return;
-      if (text[0] === "c") return say(text);
+      if (text.startsWith("console ")) return say(text as ThreadMessage);
       // Nothing more is heard of it.
       count += 1;
       calls?.drop();
-      if (text[0] === "x") return say(`a${endOf(0, text)}`);
-      const at = text.indexOf(" ");
-      const [ms, said] = [Number(text.slice(1, at)), text.slice(at + 1)];
-      if (lastLoan === null) return say(`a${endOf(ms, said)}`);
-      say(`a${endOf(ms, `${lastLoan.end()} ${said}`)}`);
+      if (text === "needs-more") return say(endOf(0, text));
+      const [, duration] = text.split(" ", 2);
+      const result = text.slice(`answer ${duration} `.length);
+      say(endOf(Number(duration), lastLoan === null ? result : `${lastLoan.end()} ${result}`));
     };
   }
 
@@ -186,7 +186,7 @@ export function realmWorker(
     /** Has the first run's realm made. */
     begin(bindingName: string): void {
       say = self[bindingName];
-      calls?.listen((text) => say(`s${text}`));
+      calls?.listen((text) => say(`service ${text}`));
       prepare();
     },
     /**

@@ -22,7 +22,7 @@ interface CallQueue {
 
 /**
  * As `harnessCore`: evaluated by its source text, outside the run. `atOnceMax` and `outgoingMax`: calls of the service, and requests to other
- * services, whose texts begin with `r`.
+ * services, whose texts begin with `outgoing`.
  */
 export function hostCalls(atOnceMax: number, outgoingMax: number) {
   const open = new Map<number, { hear: Hear; queue: CallQueue }>();
@@ -51,7 +51,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
     },
     /** A call, by the request's text. */
     take(hear: Hear, text: string): void {
-      const queue = text[0] === "r" ? outgoing : calls;
+      const queue = text.startsWith("outgoing ") ? outgoing : calls;
       queue.waiting.push({ hear, text });
       start(queue);
     },
@@ -140,6 +140,6 @@ export function runCalls(bodyMax: number, callMax: number) {
       return send(text);
     },
     /** Sends a request to another service, by the JSON of its options. */
-    request: (options: string): Promise<Any> => send(`r${options}`),
+    request: (options: string): Promise<Any> => send(`outgoing ${options}`),
   };
 }
