@@ -6,11 +6,13 @@ import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
+/** The service only: no packages that only tests and the lint need, and no tests compiled. */
+const isService = process.argv.includes("--service");
 
 async function setUp() {
-  await ensurePackages(ROOT);
+  await ensurePackages(ROOT, isService);
   ensureNode(ROOT);
-  await build(ROOT);
+  await build(ROOT, isService);
   if (wantsBrowser) await ensureChromium(ROOT, process.env);
 }
 

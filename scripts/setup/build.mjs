@@ -4,16 +4,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join, relative } from "node:path";
 import { must, step } from "./steps.mjs";
 
-const INPUTS = [
+const SERVICE_INPUTS = [
   "src",
-  "test",
-  "bench",
   "migrations",
   "ormconfig.ts",
   "tsconfig.json",
+  "tsconfig.service.json",
   "package-lock.json",
   "scripts/build-web.mjs",
 ];
+const INPUTS = [...SERVICE_INPUTS, "test", "bench"];
 const COMPILED = ["src", "test", "bench", "migrations"];
 const OUTPUT = /\.(js|js\.map|d\.ts)$/;
 
@@ -25,9 +25,10 @@ function filesUnder(path) {
 }
 
 /** Names, sizes and times of all inputs: a changed, a new and a deleted file each change it. Hashing contents takes longer. */
-export function fingerprint(root) {
+export function fingerprint(root, isService = false) {
   const hash = createHash("sha256");
-  for (const file of INPUTS.flatMap((input) => filesUnder(join(root, input))).sort()) {
+  const inputs = isService ? SERVICE_INPUTS : INPUTS;
+  for (const file of inputs.flatMap((input) => filesUnder(join(root, input))).sort()) {
     const { size, mtimeMs } = statSync(file);
     hash.update(`${relative(root, file)}\0${size}\0${mtimeMs}\0`);
   }
@@ -43,11 +44,16 @@ export function removeOrphans(root) {
   }
 }
 
-const stampOf = (root) => join(root, "dist/.stamp");
+const stampOf = (root, isService) => join(root, isService ? "dist/.stamp-service" : "dist/.stamp");
 
-export function buildIsStale(root) {
-  const stamp = stampOf(root);
-  return !existsSync(stamp) || readFileSync(stamp, "utf8") !== fingerprint(root);
+function isBuilt(root, isService) {
+  const stamp = stampOf(root, isService);
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root, isService);
+}
+
+/** A build of everything serves the service, too. */
+export function buildIsStale(root, isService = false) {
+  return !isBuilt(root, false) && !(isService && isBuilt(root, true));
 }
 
 /** Compiles the changed files and what depends on them: a quarter of the processor time of a whole build. */
@@ -55,19 +61,20 @@ function incremental(root, project, state) {
   return must("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], { cwd: root });
 }
 
-async function compile(root) {
-  await incremental(root, root, ".tsbuildinfo");
+async function compile(root, isService) {
+  const [project, state] = isService ? ["tsconfig.service.json", ".tsbuildinfo-service"] : [".", ".tsbuildinfo"];
+  await incremental(root, join(root, project), state);
   const web = join(root, "src/web");
   if (existsSync(join(web, "tsconfig.json"))) await incremental(root, web, ".tsbuildinfo-web");
   if (existsSync(join(root, "scripts/build-web.mjs"))) await must("node", ["scripts/build-web.mjs"], { cwd: root });
 }
 
-export async function build(root) {
-  if (!buildIsStale(root)) return;
+export async function build(root, isService = false) {
+  if (!buildIsStale(root, isService)) return;
   // Taken before: what is edited during the build is built again next time.
-  const stamp = fingerprint(root);
-  await step("building", () => compile(root));
+  const stamp = fingerprint(root, isService);
+  await step("building", () => compile(root, isService));
   removeOrphans(root);
   mkdirSync(join(root, "dist"), { recursive: true });
-  writeFileSync(stampOf(root), stamp);
+  writeFileSync(stampOf(root, isService), stamp);
 }

@@ -29,14 +29,14 @@ function mayBeAbsent(entry, machine) {
 
 /**
  * Whether node_modules holds something else than the lock file says, by npm's own record of what it installed.
- * An installation that was cut short has no record.
+ * An installation that was cut short has no record. Where `isService`, development packages may be there or not.
  */
-export function packagesAreStale(root, machine = process) {
+export function packagesAreStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
   const installed = readPackages(join(root, "node_modules/.package-lock.json"));
   if (!wanted || !installed) return true;
   const differs = ([path, entry]) => {
-    if (path === "") return false;
+    if (path === "" || (isService && entry.dev)) return false;
     const found = installed[path];
     if (!found) return !mayBeAbsent(entry, machine);
     return found.version !== entry.version || found.integrity !== entry.integrity;
@@ -44,13 +44,13 @@ export function packagesAreStale(root, machine = process) {
   return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
 }
 
-export async function ensurePackages(root) {
-  if (!packagesAreStale(root)) return;
+export async function ensurePackages(root, isService = false) {
+  if (!packagesAreStale(root, process, isService)) return;
   if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
     throw new SetupError("node_modules is a link and does not match package-lock.json; run `npm ci` where it leads");
   }
   await step("installing npm packages", () =>
-    must("npm", ["ci", "--include=dev", "--include=optional"], { cwd: root }),
+    must("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: root }),
   );
 }
 

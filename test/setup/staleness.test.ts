@@ -11,14 +11,14 @@ interface Machine {
   arch: string;
 }
 const { packagesAreStale, ensurePackages, ensureNode } = await setUpModule<{
-  packagesAreStale(root: string, machine?: Machine): boolean;
+  packagesAreStale(root: string, machine?: Machine, isService?: boolean): boolean;
   ensurePackages(root: string): Promise<void>;
   ensureNode(root: string, version: string): void;
 }>("packages");
 const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
-  fingerprint(root: string): string;
+  fingerprint(root: string, isService?: boolean): string;
   removeOrphans(root: string): void;
-  buildIsStale(root: string): boolean;
+  buildIsStale(root: string, isService?: boolean): boolean;
 }>("build");
 
 const LINUX = { platform: "linux", arch: "x64" };
@@ -47,6 +47,37 @@ describe("the set-up's sense of what is stale", () => {
 
   it("holds this very installation for current", () => {
     expect(packagesAreStale(PROJECT)).to.equal(false);
+  });
+
+  it("installs no development package for the service, and leaves one that is there", () => {
+    const [a, b] = [{ version: "1.0.0" }, { version: "1.0.0", dev: true }];
+    putPackages({ a, b }, { a });
+    expect([packagesAreStale(root, process, true), packagesAreStale(root)]).to.deep.equal([false, true]);
+    putPackages({ a, b }, { a, b });
+    expect([packagesAreStale(root, process, true), packagesAreStale(root)]).to.deep.equal([false, false]);
+    putPackages({ a, b }, { b });
+    expect(packagesAreStale(root, process, true)).to.equal(true);
+  });
+
+  it("builds for the service unless it or everything is built", () => {
+    put("src/a.ts", "1");
+    put("test/a.test.ts", "1");
+    expect(buildIsStale(root, true)).to.equal(true);
+    put("dist/.stamp-service", fingerprint(root, true));
+    expect([buildIsStale(root, true), buildIsStale(root)]).to.deep.equal([false, true]);
+    put("src/a.ts", "22");
+    expect(buildIsStale(root, true)).to.equal(true);
+    put("dist/.stamp", fingerprint(root));
+    expect([buildIsStale(root, true), buildIsStale(root)]).to.deep.equal([false, false]);
+    put("test/a.test.ts", "22");
+    expect(buildIsStale(root)).to.equal(true);
+  });
+
+  it("compiles no test for the service, whose packages for it are not there", () => {
+    const { include, compilerOptions } = JSON.parse(readFileSync(join(PROJECT, "tsconfig.service.json"), "utf8"));
+    const { dependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
+    expect(include).to.deep.equal(["src", "migrations", "ormconfig.ts"]);
+    for (const name of compilerOptions.types) expect(dependencies).to.have.property(`@types/${name}`);
   });
 
   it("installs where there is no node_modules, or npm was cut short", () => {

@@ -11,6 +11,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import type { ToolCalls } from "../../operations/access/tool-calls.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
+import { serviceVersion } from "../../version.js";
 import type { RequestContext } from "../context.js";
 import { errorReply } from "../error-reply.js";
 import { actionTools } from "./action-tools.js";
@@ -115,10 +116,12 @@ async function callTool(name: string, given: unknown, request: McpRequest): Prom
   }
 }
 
+const VERSION = serviceVersion();
+
 /** A server for one request: it keeps nothing between two of them. */
 export function createMcpServer(request: McpRequest): Server {
   const server = new Server(
-    { name: "svc-app-actions", title: "Svc App Actions", version: "0.1.0" },
+    { name: "svc-app-actions", title: "Svc App Actions", version: VERSION },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({

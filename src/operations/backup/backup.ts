@@ -2,7 +2,6 @@
  * A backup: all rows of one moment, the files of apps, and the keys where they are wanted, as one file. The service goes on meanwhile;
  * only what changes the schema, drops old partitions or removes files waits. Knows no account of what rows mean.
  */
-import { readFileSync } from "node:fs";
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import type { Secret } from "../../engine/archive/sealing.js";
@@ -12,6 +11,7 @@ import { BlobMissing, type BlobStore } from "../../engine/blob-store/blob.js";
 import { fingerprint } from "../../engine/cipher.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
+import { serviceVersion } from "../../version.js";
 import { BACKUP_LOCK } from "../media/sweep.js";
 import { FORMAT, jsonPart, KEYS, MANIFEST, type Manifest, SUMMARY, type Summary } from "./manifest.js";
 import {
@@ -27,12 +27,6 @@ import {
 /** Of a table's text, or of a file of an app. */
 const PIECE_BYTES = 4 * 2 ** 20;
 const KEYS_AT_ONCE = 1_000;
-
-/** The service's version, as package.json says. */
-function serviceVersion(): string {
-  const text = readFileSync(new URL("../../../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
-}
 
 export interface BackupOptions {
   /** Of the database itself, without a pooler between. */
