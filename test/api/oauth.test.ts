@@ -429,4 +429,48 @@ describe("Programs that people let in", () => {
       expect(answer.body.error).to.match(/^invalid_/);
     }
   });
+
+  it("get no token for another service, and one for this service or its /mcp (RFC 8707)", async () => {
+    const clientId = await newClient();
+    for (const resource of [
+      "https://other.example/mcp",
+      `${service.url}.evil.example`,
+      service.url.replace("http://", "http://x@"),
+      `${service.url}/mcp#x`,
+      `${service.url}/v1/apps/1`,
+      "mcp",
+    ]) {
+      expect((await decide(newRequest(clientId, { resource }).query)).http, resource).to.equal(400);
+      const answer = await form("/oauth/token", { grant_type: "refresh_token", client_id: clientId, resource });
+      expect([answer.http, answer.body.error], resource).to.deep.equal([400, "invalid_target"]);
+      const started = await form("/oauth/device_authorization", { client_id: clientId, resource });
+      expect([started.http, started.body.error], resource).to.deep.equal([400, "invalid_target"]);
+    }
+    for (const resource of [service.url, `${service.url}/`, `${service.url}/mcp`, `${service.url}/mcp/`])
+      expect((await decide(newRequest(clientId, { resource }).query)).http, resource).to.equal(200);
+  });
+
+  it("are shown, let in and ended only by the session of a person", async () => {
+    const { query } = newRequest(await newClient());
+    const routes: [method: string, path: string][] = [
+      ["GET", `/oauth/consent?${query}`],
+      ["POST", `/oauth/consent?${query}`],
+      ["GET", "/oauth/devices/BCDF-GHJK"],
+      ["POST", "/oauth/devices/BCDF-GHJK"],
+      ["GET", "/oauth/grants"],
+      ["DELETE", "/oauth/grants/999999"],
+    ];
+    const { tokens } = await signedIn();
+    const callers = [null, "api", "viewer", "live", tokens.access_token, "svc_editor_unknown"];
+    const before = (await service.rest("GET", "/oauth/grants")).body.grants.length;
+    for (const [method, path] of routes) {
+      for (const as of callers) {
+        const body = method === "POST" ? { allow: true, appId: service.appId, scopes: ["read"] } : undefined;
+        const { http } = await service.rest(method, path, { as, ...(body && { body }) });
+        const expected = as === null || as === "svc_editor_unknown" ? 401 : 403;
+        expect(http, `${method} ${path} as ${as}`).to.equal(expected);
+      }
+    }
+    expect((await service.rest("GET", "/oauth/grants")).body.grants).to.have.length(before);
+  });
 });

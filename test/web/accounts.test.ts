@@ -162,6 +162,7 @@ describe("Accounts in Studio", function () {
     await studio.open("1/account");
     await page.waitForSelector('button[aria-label="Remove First passkey"]');
     await look("account");
+    expect(await page.$eval(".account a[href$='/oauth/programs']", (link) => link.textContent)).to.match(/^Programs/);
     await page.click('button[aria-label="Remove First passkey"]');
     await studio.button("Remove", "//dialog");
     await page.waitForFunction('/only way to sign in/.test(document.querySelector(".account > .fault").textContent)');

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import type { Decision, Oauth } from "../../operations/oauth/oauth.js";
+import { checkResource, type Decision, type Oauth } from "../../operations/oauth/oauth.js";
 import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
 import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
@@ -101,7 +101,9 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
       plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
         try {
           oauth.limits.countRequest(request.context.address);
-          const body = await answer(parametersOf(typeof request.body === "string" ? request.body : ""), request);
+          const given = parametersOf(typeof request.body === "string" ? request.body : "");
+          checkResource(given, addressFor(request));
+          const body = await answer(given, request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
           return sendFailure(reply, error, log);
@@ -187,10 +189,16 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.get("/oauth/device", page);
   app.get("/oauth/programs", page);
 
+  /** @throws OauthFailure */
+  const readAuthorization = (request: FastifyRequest) => {
+    const given = parametersOf(queryOf(request));
+    checkResource(given, addressFor(request));
+    return oauth.readAuthorization(given);
+  };
   app.get("/oauth/consent", async (request, reply) => {
     const personId = entered(request);
     try {
-      const { client, redirectUri, scopes } = await oauth.readAuthorization(parametersOf(queryOf(request)));
+      const { client, redirectUri, scopes } = await readAuthorization(request);
       const apps = await oauth.grantableApps(personId);
       const { protocol, host } = new URL(redirectUri);
       const to = host === "" ? protocol : host;
@@ -202,7 +210,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.post("/oauth/consent", async (request, reply) => {
     const decision = decisionOf(request.body, entered(request));
     try {
-      const asked = await oauth.readAuthorization(parametersOf(queryOf(request)));
+      const asked = await readAuthorization(request);
       const redirectTo = await oauth.authorize(asked, decision, addressFor(request));
       return await reply.header("cache-control", "no-store").send({ redirectTo });
     } catch (error) {

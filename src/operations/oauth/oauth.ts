@@ -49,6 +49,19 @@ function readScopes(text: string | undefined): Scope[] {
   return named.length === 0 ? [...SCOPES] : (named as Scope[]);
 }
 
+const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
+
+/**
+ * Refuses a request for a token of another service (RFC 8707), which a program sends if it was led to the wrong authorization server.
+ * @throws OauthFailure
+ */
+export function checkResource({ resource }: Parameters, issuer: string): void {
+  if (resource === undefined) return;
+  const named = URL.parse(resource)?.href ?? "";
+  const isOwn = [issuer, `${issuer}/mcp`].some((own) => withoutSlash(new URL(own).href) === withoutSlash(named));
+  if (!isOwn) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
+}
+
 function isChallengeOf(verifier: string, challenge: string): boolean {
   if (!/^[\w.~-]{43,128}$/.test(verifier)) return false;
   const made = createHash("sha256").update(verifier).digest();

@@ -1,5 +1,6 @@
 /** The own account: name, passphrase, passkeys, OpenID providers, sessions. */
 import { type FormEvent, useCallback, useState } from "react";
+import { serviceAddress } from "../../service-address.js";
 import { ago } from "../shared/format.js";
 import { type Loaded, useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -257,6 +258,11 @@ export function AccountPage({ api, ask }: Pick<PageProps, "api" | "ask">) {
         {value?.own &&
           value.own.providers.length > 0 &&
           part("account-providers", "OpenID providers", (props) => <Identities {...props} />)}
+        {part("account-programs", "Programs", () => (
+          <p>
+            <a href={serviceAddress("/oauth/programs").href}>Programs that you let into your apps</a>
+          </p>
+        ))}
         {part("account-sessions", "Sessions", (props) => (
           <Sessions {...props} />
         ))}
