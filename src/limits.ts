@@ -103,12 +103,6 @@ export const QUEUE_BYTES_SHARE = 1 / 10;
 /** What an app may have waiting however many others wait. */
 export const QUEUE_MIN_PER_APP = 20;
 
-/** Callers of runWithResult who wait for a place in one process, in all and of one app, and what their requests hold there. */
-export const CALLERS_WAITING_MAX = 1_024;
-export const CALLERS_WAITING_PER_APP = 256;
-export const CALLERS_WAITING_BYTES = 32 * 1024 * 1024;
-export const CALLERS_WAITING_BYTES_PER_APP = 8 * 1024 * 1024;
-
 /** What OVERLOADED gives as Retry-After. */
 export const OVERLOADED_RETRY_SECONDS = 5;
 

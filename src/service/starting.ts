@@ -20,7 +20,7 @@ import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
 import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
-import { createFairLine } from "../engine/fair-line.js";
+import { FairSemaphore } from "../engine/fair-semaphore.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
 import { createRequestLimiter } from "../operations/access/request-limiter.js";
@@ -131,7 +131,7 @@ export class Starting {
       throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
     });
     first.close();
-    const openings = createFairLine(OPENINGS, 1);
+    const openings = new FairSemaphore(OPENINGS, 1);
     const onLoss = measures.browserLost;
     const browsers = createBrowsers({ sources, log, openLane: egress.openLane, openings, onLoss });
     releases.add("browsers", () => browsers.stop());

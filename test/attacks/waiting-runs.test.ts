@@ -1,4 +1,4 @@
-/** Callers beyond the places: what the ledger holds of them, and what becomes of those who wait behind runs that sleep. */
+/** Callers that find no free slot: the rows of their runs, and what becomes of callers behind runs that sleep. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -6,7 +6,7 @@ import { until } from "../harness/until.js";
 const SLEEP = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 100_000)); }";
 const QUICK = "async function execute({ payload }) { return payload.at; }";
 
-describe("callers of one app beyond its places", () => {
+describe("callers of one app beyond its slots", () => {
   let service: TestService;
   beforeEach(async () => {
     service = await startTestService({ RUNNER_CONCURRENCY: "2", SHUTDOWN_GRACE_MS: "1" });
@@ -63,16 +63,37 @@ describe("callers of one app beyond its places", () => {
     expect(runs).to.equal(1);
   });
 
-  it("have nothing run for them that was switched off while they waited", async () => {
+  it("get the result of the run that was accepted, although its action is switched off while they wait", async () => {
     await fill();
     const answer = ask("quick", { at: 1 });
+    await until(async () => (await queued()).length > 0);
     const { actions } = (await service.rest("GET", "/v3/apps/1/actions")).body;
     const { id } = actions.find(({ name }: { name: string }) => name === "quick");
     const { http } = await service.rest("PUT", `/v3/apps/1/actions/${id}`, { body: { active: false } });
     expect(http).to.equal(200);
-    const { http: refused, body } = await answer;
-    expect([refused, body.status]).to.deep.equal([409, "ACTION_INACTIVE"]);
-    const [{ runs }] = await service.db.query("SELECT count(*) AS runs FROM run WHERE action_id = $1", [id]);
-    expect(runs).to.equal(0);
+    const [{ sleeping }] = await service.db.query("SELECT id AS sleeping FROM run WHERE state = 'running'");
+    await service.rest("POST", `/v3/apps/1/runs/${sleeping}/cancel`);
+    expect((await answer).body.result).to.equal(1);
+    expect((await ask("quick", { at: 2 })).body.status).to.equal("ACTION_INACTIVE");
+  });
+
+  it("have their queued run cancelled when they disconnect, unless they can ask for it again by a key", async () => {
+    await fill();
+    const callers = new AbortController();
+    for (const key of [null, "again"]) {
+      const headers = { "auth-token": service.tokens.editor, ...(key !== null && { "idempotency-key": key }) };
+      const url = `${service.url}/v3/apps/1/actions/quick/runWithResult`;
+      void fetch(url, { method: "POST", headers, signal: callers.signal }).catch(() => undefined);
+    }
+    await until(async () => (await queued()).length === 2);
+    callers.abort();
+    await until(async () => (await queued()).length === 1);
+    const found = await service.db.query(
+      "SELECT state, idempotency_key AS key FROM run WHERE state <> 'running' ORDER BY key",
+    );
+    expect(found).to.deep.equal([
+      { state: "queued", key: "again" },
+      { state: "cancelled", key: null },
+    ]);
   });
 });

@@ -9,7 +9,7 @@ import type { DataSource } from "typeorm";
 import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
-import { createFairLine } from "../../src/engine/fair-line.js";
+import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createReception } from "../../src/engine/reception.js";
 import { createBlobs } from "../../src/operations/media/blobs.js";
 import { BACKUP_LOCK, createMediaSweep } from "../../src/operations/media/sweep.js";
@@ -127,7 +127,7 @@ describe("a backup that is restored elsewhere", function () {
       bucket: null,
       space: (await source.db.query("SELECT space FROM media_store"))[0].space,
     });
-    const reception = createReception(join(source.dataDir, "media", "incoming"), createFairLine(1, 1));
+    const reception = createReception(join(source.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
     const blobs = createBlobs({ db: source.db, quotaBytes: 0, log });
     const sweep = createMediaSweep({ db: source.db, store, reception, blobs, isOwnStore: async () => true, log });
     const client = new Client({ connectionString: source.databaseUrl });

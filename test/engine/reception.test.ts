@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { createFairLine } from "../../src/engine/fair-line.js";
+import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createReception } from "../../src/engine/reception.js";
 
 const KB = 1024;
@@ -17,7 +17,7 @@ describe("reception of streams", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   it("a sender that falls silent leaves its place to others, and goes on where it was", async () => {
-    const reception = createReception(folder, createFairLine(1, 1));
+    const reception = createReception(folder, new FairSemaphore(1, 1));
     const { promise: spoken, resolve: speak } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     async function* silent(): AsyncGenerator<Buffer> {
@@ -38,7 +38,7 @@ describe("reception of streams", () => {
   });
 
   it("one that sends a little at a time keeps nobody waiting either", async () => {
-    const reception = createReception(folder, createFairLine(1, 1));
+    const reception = createReception(folder, new FairSemaphore(1, 1));
     let isOver = false;
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     async function* trickle(): AsyncGenerator<Buffer> {
@@ -59,7 +59,7 @@ describe("reception of streams", () => {
   });
 
   it("of many no more are read at once than there are places, and each has its turn", async () => {
-    const reception = createReception(folder, createFairLine(2, 2));
+    const reception = createReception(folder, new FairSemaphore(2, 2));
     const turn = 64;
     const reading = new Map<string, number>();
     const order: string[] = [];
@@ -81,7 +81,7 @@ describe("reception of streams", () => {
   });
 
   it("one that breaks off, or is too long, leaves no file and no place taken", async () => {
-    const reception = createReception(folder, createFairLine(1, 1));
+    const reception = createReception(folder, new FairSemaphore(1, 1));
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from("x");
       throw new Error("gone");

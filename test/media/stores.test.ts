@@ -8,7 +8,7 @@ import { ConfigError, readConfig } from "../../src/config.js";
 import { rows } from "../../src/data/database.js";
 import { type BlobStore, newBlobKey } from "../../src/engine/blob-store/blob.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
-import { createFairLine } from "../../src/engine/fair-line.js";
+import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 import { createReception } from "../../src/engine/reception.js";
 import { createBlobs } from "../../src/operations/media/blobs.js";
 import { createMediaSweep } from "../../src/operations/media/sweep.js";
@@ -93,7 +93,7 @@ describe("media: the store", () => {
       it("is swept of what the database does not know, and the database of what the store has lost is told, not robbed", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createReception(join(service.dataDir, "media", "incoming"), createFairLine(1, 1));
+        const reception = createReception(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
@@ -125,7 +125,7 @@ describe("media: the store", () => {
       it("gives back what a process held that died, and the room for it", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createReception(join(service.dataDir, "media", "incoming"), createFairLine(1, 1));
+        const reception = createReception(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [newBlobKey(), newBlobKey()];

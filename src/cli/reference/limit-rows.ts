@@ -59,8 +59,6 @@ export const LIMITS: Readonly<Record<string, Readonly<Record<string, LimitRow>>>
     QUEUE_MAX_PER_APP: ["queued runs", "app", BUSY],
     QUEUE_MAX_MB: ["payloads of queued runs, a tenth of it for one app", "service", BUSY],
     QUEUE_MIN_PER_APP: ["queued runs that every app can have", "app", ""],
-    CALLERS_WAITING_MAX: ["callers of `runWithResult` who wait for a slot", "process", BUSY],
-    CALLERS_WAITING_PER_APP: ["callers of `runWithResult` who wait for a slot", "app and process", BUSY],
     OVERLOADED_RETRY_SECONDS: ["`Retry-After` of `OVERLOADED`", "", ""],
     LOW_DISK_RETRY_SECONDS: ["`Retry-After` while the disk is nearly full", "", ""],
     DISK_FREE_MIN_MB: [

@@ -2,7 +2,7 @@
  * Bounds the requests in progress of one credential and of one network address; more of them wait unread, in their order, and leave
  * the line with their caller. A request counts until the last part of its work has ended. Knows no route.
  */
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { nobodyWaits } from "../../errors.js";
 import {
   REQUESTS_IN_PROGRESS_PER_ADDRESS,
@@ -25,7 +25,7 @@ const LIMITS = {
 };
 
 export function createRequestLimiter(limits = LIMITS): RequestLimiter {
-  const line = (most: number) => createFairLine(Number.POSITIVE_INFINITY, most);
+  const line = (most: number) => new FairSemaphore(Number.POSITIVE_INFINITY, most);
   const credentials = line(limits.credential);
   const visitors = line(limits.visitor);
   // A visitor does not wait behind requests without a credential from the same address.

@@ -3,7 +3,7 @@
  * actions nor what becomes of a refusal.
  */
 import { createHash } from "node:crypto";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
@@ -26,7 +26,7 @@ export type CodeReadings = ReturnType<typeof createCodeReadings>;
 
 /** @param compile throws CODE_VALIDATION_FAILED */
 export function createCodeReadings(compile: (code: string) => Promise<void>) {
-  const line = createFairLine(READ_AT_ONCE, 1);
+  const line = new FairSemaphore(READ_AT_ONCE, 1);
   const threads = createThreads<string, CodeReading>({
     module: new URL("../../rules/code.js", import.meta.url),
     name: "readCode",

@@ -1,6 +1,6 @@
 /** What differs between two states of one action: a version, the master, the production copy. Changes nothing. */
 import type { DataSource } from "typeorm";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
@@ -38,7 +38,7 @@ const labelOf = (side: Side): string => (typeof side === "number" ? `version ${s
 const INLINE_MAX_CHARACTERS = 8_192;
 /** As many at once as read authors' code, and of one app one. */
 const AT_ONCE = 4;
-const line = createFairLine(AT_ONCE, 1);
+const line = new FairSemaphore(AT_ONCE, 1);
 const threads = createThreads<DiffedActions, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions",

@@ -6,7 +6,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { ActionSource } from "../../data/action-types.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import type { SourceScript } from "../../engine/bundler/source-script.js";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES, shownSource, sourceFault, storedSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
@@ -57,7 +57,7 @@ function isUnchanged(source: ActionSource, dependencies: readonly string[], curr
 export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
 
 export function createSourceBuilds({ packages }: { packages: Packages }) {
-  const line = createFairLine(BUILDS_AT_ONCE, 1);
+  const line = new FairSemaphore(BUILDS_AT_ONCE, 1);
   const known = new LRUCache<string, { build: Build }>({
     maxSize: REMEMBERED_BYTES,
     sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),

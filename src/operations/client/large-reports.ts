@@ -1,5 +1,5 @@
 /** Reads large client run reports on a thread, one of a sender at a time. A report in one step would stop the process for 100 ms. */
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError, type Status } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
@@ -14,7 +14,7 @@ const threads = createThreads<string, LargeReport>({
   memoryMb: 256,
   timeoutMs: 10_000,
 });
-const line = createFairLine(AT_ONCE, 1);
+const line = new FairSemaphore(AT_ONCE, 1);
 
 const FAULTS: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],

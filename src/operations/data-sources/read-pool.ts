@@ -3,7 +3,7 @@
  * and fewer for one app. Knows no query.
  */
 import pg from "pg";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
@@ -53,7 +53,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     await client.query(settings(timeoutMs));
     await client.query(TEMP_FILES).catch(() => undefined);
   });
-  const line = createFairLine(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
+  const line = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
   const waiting = new Map<number, number>();
 
   async function enter(appId: number): Promise<() => void> {

@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
 
@@ -54,7 +54,7 @@ export type Blobs = ReturnType<typeof createBlobs>;
 /** @param quotaBytes of one app; 0 is unlimited */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const held = new Set<string>();
-  const line = createFairLine(WRITES, WRITES_OF_APP);
+  const line = new FairSemaphore(WRITES, WRITES_OF_APP);
   let timer: NodeJS.Timeout | undefined;
 
   function renew(): void {

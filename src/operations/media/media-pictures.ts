@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
-import { createFairLine, leavesHalf } from "../../engine/fair-line.js";
+import { FairSemaphore, leavesHalf } from "../../engine/fair-semaphore.js";
 import { type Inspection, PictureFault, type Pictures, type Resizing } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
@@ -19,7 +19,7 @@ const PLACES = Math.max(1, Math.floor(availableParallelism() / 2));
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
 
 export function createMediaPictures({ pictures }: { pictures: Pictures }) {
-  const line = createFairLine(PLACES, PLACES);
+  const line = new FairSemaphore(PLACES, PLACES);
   const made = new LRUCache<string, Buffer>({
     maxSize: RESIZED_KEPT_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
 import { openBlobStore } from "../../engine/blob-store.js";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { createPictures } from "../../engine/pictures.js";
 import { createReception } from "../../engine/reception.js";
@@ -50,7 +50,7 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [own] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: own!.space });
-  const reception = createReception(join(folder, "incoming"), createFairLine(READ_AT_ONCE, READ_AT_ONCE));
+  const reception = createReception(join(folder, "incoming"), new FairSemaphore(READ_AT_ONCE, READ_AT_ONCE));
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.identity()) === (await recordedIdentity(db));

@@ -9,7 +9,7 @@ import { rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
 import { contentTypeOf } from "../../engine/content-type.js";
-import { leavesHalf } from "../../engine/fair-line.js";
+import { leavesHalf } from "../../engine/fair-semaphore.js";
 import { CLEANABLE } from "../../engine/pictures/private-metadata.js";
 import { type Received, type Reception, TooManyBytes } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";

@@ -11,7 +11,7 @@ import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/b
 import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 import { ActionError } from "../../errors.js";
 import { described, isObject } from "../../rules/described.js";
@@ -155,7 +155,7 @@ export function createPackages(options: PackagesOptions) {
     log.warn(
       "NPM_SANDBOX=off: where user namespaces are not to be had, packages are bundled in a process with a network",
     );
-  const lines = { npm: createFairLine(PACKAGES_AT_ONCE, 1), address: createFairLine(ADDRESSES_AT_ONCE, 1) };
+  const lines = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
   const room = createScriptRoom(scripts);
   const addresses = createAddresses({ connections: connections.elsewhere, scripts, room, intake });
 

@@ -1,7 +1,7 @@
 /** Hashes of columns and their comparison, by argon2id. Apps, and the senders of each app, take turns. Knows no column. */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
@@ -39,9 +39,9 @@ export const hashTurn = (appId: number, { address, credentialId }: Sender): Hash
   sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
 });
 
-const apps = createFairLine(AT_ONCE, AT_ONCE);
+const apps = new FairSemaphore(AT_ONCE, AT_ONCE);
 /** One hash of a sender stands in its app's line; so the senders of an app take turns there. */
-const senders = createFairLine(Number.POSITIVE_INFINITY, 1);
+const senders = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waiting = new Map<number | string, number>();
 
 /** Counts one more that waits. @returns a function that takes it back @throws OVERLOADED */

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
 import { isObject } from "../../rules/described.js";
 import { normalOrigin } from "../../rules/integration-origins.js";
@@ -110,7 +110,7 @@ export function createOauthTokens(options: {
   /** Valid tokens that this process has used, by binding. `replacedAt` is set if the token replaced a rejected one. */
   const known = new Map<string, Token & { appId: number; key: string; basis: string; replacedAt: number | null }>();
   const fetching = new Map<string, Promise<string>>();
-  const line = createFairLine(FETCHES_AT_ONCE, 1);
+  const line = new FairSemaphore(FETCHES_AT_ONCE, 1);
   let generation = 0;
 
   const isFresh = (token: Token): boolean => token.expiresAt - RENEWED_BEFORE_MS > now();

@@ -40,20 +40,26 @@ const first = (columns: string, floor: string, most: number) => `
    ORDER BY run.app_id, id LIMIT ${most}`;
 
 /*
- * The oldest queued run of the app that has the fewest places here, of those below their share: $2 and $3 say how many each has.
- * Of each app some are looked at, for others may be taking the first at the same moment; never all, since thousands may wait.
+ * Claims the oldest queued run of the app that has the fewest slots here, of the apps below their share $4: $2 and $3 are the slots of each
+ * app. Reads some runs of each app, because other processes may be claiming the first one; never all, because thousands may wait.
  */
 const CLAIM = `
-  UPDATE run SET state = 'running', holder = $1, started_at = now()
-   WHERE id >= $5 AND id = (
-     WITH RECURSIVE ${waiting("$5::bigint")}
-     SELECT run.id FROM waiting
-       LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, places) USING (app_id)
-       CROSS JOIN LATERAL (${first("id", "$5::bigint", 8)}) AS first
-       JOIN run ON run.id = first.id
-      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $4 AND run.${READY} AND run.id >= $5
-      ORDER BY coalesce(busy.places, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
-  RETURNING ${HELD}`;
+  WITH RECURSIVE ${waiting("$5::bigint")},
+  busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
+  next AS (
+    SELECT run.id FROM waiting LEFT JOIN busy USING (app_id)
+      CROSS JOIN LATERAL (${first("id", "$5::bigint", 8)}) AS first
+      JOIN run ON run.id = first.id
+     WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${READY} AND run.id >= $5
+     ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
+  claimed AS (
+    UPDATE run SET state = 'running', holder = $1, started_at = now()
+     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${HELD})
+  SELECT claimed.*, EXISTS (
+           SELECT FROM waiting LEFT JOIN busy USING (app_id)
+            WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
+         ) AS "isMoreClaimable"
+    FROM claimed`;
 
 /* The longest wait of a run that CLAIM could take, locked by somebody or not; $1 and $2 as $2 and $3 there, $3 the share, $4 the floor. */
 const LONGEST_WAIT = `
@@ -113,6 +119,11 @@ const LOST = `
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
+export interface ClaimedRun extends HeldRun {
+  /** True if another queued run may be claimable. */
+  isMoreClaimable: boolean;
+}
+
 export type Ledger = ReturnType<typeof createLedger>;
 
 export function createLedger(db: DataSource) {
@@ -136,12 +147,12 @@ export function createLedger(db: DataSource) {
     acceptDebounced: (run: NewRun, manager: Executor) => acceptDebounced(manager, run),
 
     /**
-     * Takes the queued run whose turn it is; null when there is none, or each app has its share.
-     * @param places how many each app has here
+     * Claims the next queued run; null if none is queued, or each app with queued runs has its share.
+     * @param slots slots of each app in this process
      */
-    async claim(holder: string, places: ReadonlyMap<number, number>, share: number): Promise<HeldRun | null> {
-      const values = [holder, [...places.keys()], [...places.values()], share, await firstLive()];
-      return (await preparedRows<HeldRun>(db, "claim-run", CLAIM, values))[0] ?? null;
+    async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
+      const values = [holder, [...slots.keys()], [...slots.values()], share, await firstLive()];
+      return (await preparedRows<ClaimedRun>(db, "claim-run", CLAIM, values))[0] ?? null;
     },
 
     /** How long the run waits in milliseconds that waits longest of those that `claim` could take; 0 when there is none. */

@@ -2,9 +2,10 @@
 import { setMaxListeners } from "node:events";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
+import { runInBackground } from "../../background.js";
 import type { RunWait } from "../../data/action-types.js";
 import type { Executor } from "../../data/database.js";
-import { createFairLine } from "../../engine/fair-line.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -17,16 +18,15 @@ import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
 import type { AskedRun } from "./acceptance.js";
 import { cancelledInBrowser } from "./browser-endings.js";
+import { Dispatcher } from "./dispatcher.js";
 import { Cancellation, cancelledEnding, type Execution, heldUpEnding } from "./execution.js";
 import { BROWSER_HOLDER, type Ledger } from "./ledger.js";
-import type { Place } from "./places.js";
 import { runAccessOf, type UserOf } from "./run-access.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
 import { errorIn, outcomeIn, payloadText } from "./run-texts.js";
 import type { RunTraces } from "./run-traces.js";
-import { createRunner } from "./runner.js";
+import type { Slot } from "./slots.js";
 import { explainMissing, findTarget } from "./targets.js";
-import { stoppingError } from "./waiting-callers.js";
 import type { Waits } from "./waits.js";
 
 /** A request to run on demand. */
@@ -60,10 +60,17 @@ type Accept = (holder: string | null, executor?: Executor) => Promise<AcceptedRu
 const skippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
 
-/** `done`: of a run that is performed here. `isRepeated`: an earlier request wrote it. */
+const stoppingError = (): ActionError =>
+  new ActionError("OVERLOADED", "the service is stopping; the run stays queued", {
+    retryAfter: OVERLOADED_RETRY_SECONDS,
+  });
+
+/** A run whose row is written. */
 interface Started {
   id: number;
+  /** Present if this process executes the run. */
   done?: Promise<RunOutcome>;
+  /** True if an earlier request wrote the run. */
   isRepeated?: boolean;
 }
 
@@ -82,9 +89,16 @@ type Queued = Pick<NewRun, "appId" | "payload">;
 const FOUND_MS = 1_000;
 const FOUND_MAX = 1_000;
 
+/** A runner starts most runs that it queues within this time. Later, the caller also follows the log, for runs of other processes. */
+const FOLLOW_AFTER_MS = 50;
+
 /** Rows for the queue that are written at once, in all and of one app: who sends hundreds together waits behind himself. */
 const QUEUED_AT_ONCE = 8;
 const QUEUED_AT_ONCE_PER_APP = 2;
+
+/** True if a later request can ask for the same run. */
+const isKeyed = ({ idempotencyKey, eventKey = null }: AskedRun): boolean =>
+  idempotencyKey !== null || eventKey !== null;
 
 export type Runs = ReturnType<typeof createRuns>;
 
@@ -102,38 +116,38 @@ export function createRuns(options: {
   userOf: UserOf;
   /** The fence of this process. */
   holder: string;
-  /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
+  /** How many runs this process performs at once while few apps run; 0 where it is no dispatcher. */
   concurrency: number;
 }) {
   const { db, ledger, queueRoom, intake, logs, execution, traces, waits, notifications } = options;
   const { userOf, holder, concurrency } = options;
   /** Actions that were found a moment ago. */
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
-  const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
-  const runner = createRunner({ ledger, execute: execution.execute, holder, concurrency });
+  const queueing = new FairSemaphore(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
+  const dispatcher = new Dispatcher({ ledger, execute: execution.execute, holder, concurrency });
   /** Aborts when no process is left to perform queued runs. */
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal);
-  const entryOf = (runId: number, gone?: AbortSignal) =>
-    entryOfRun({ logs, notifications }, runId, gone, stopping.signal);
+  const entryOf = (runId: number, ...signals: (AbortSignal | undefined)[]) =>
+    entryOfRun({ logs, notifications }, runId, ...signals, stopping.signal);
 
   notifications.listen(CANCEL_CHANNEL, (notice) => {
     const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
-    runner.cancel(id, new Cancellation(by ?? null));
+    dispatcher.cancel(id, new Cancellation(by ?? null));
   });
   notifications.listen(AWAITED_CHANNEL, (notice) => {
     const [parent, child] = notice.split(":").map(Number) as [number, number];
-    runner.expectRun(parent, child);
+    dispatcher.expectRun(parent, child);
   });
 
   /** The row of a run that may not start here and now. @throws OVERLOADED */
   async function queue(asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<Started> {
     const leave = await queueing.enter(asked.appId);
     const { id, waitsFor, isRepeated } = await queueInTurn(asked, accept).finally(leave);
-    if (waitsFor === null) runner.expectQueued(asked.appId);
+    if (waitsFor === null) dispatcher.expectQueued(asked.appId);
     if (waitsFor === "concurrency") await judged(id, awaitedBy);
     if (awaitedBy !== null) {
-      if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
+      if (dispatcher.isActive(awaitedBy)) dispatcher.expectRun(awaitedBy, id);
       else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     }
     return { id, ...(isRepeated && { isRepeated }) };
@@ -157,36 +171,28 @@ export function createRuns(options: {
     if (run) await ledger.end(id, null, heldUpEnding(run));
   }
 
-  /**
-   * Writes the run as running in that place, and starts it; queues it first where it has to wait for more than a place. `done` is not there
-   * for one that does not start here now.
-   */
-  async function startIn(
-    place: Place,
-    asked: Queued,
-    accept: Accept,
-    awaitedBy: number | null = null,
-  ): Promise<Started> {
+  /** Writes the run as running and starts it in that slot. Queues it first if it has to wait for more than a slot. */
+  async function startIn(slot: Slot, asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<Started> {
     try {
-      const started = await runner.taking(accept(holder), (accepted): Started | null => {
+      const started = await dispatcher.taking(accept(holder), (accepted): Started | null => {
         if (!accepted) return null;
         const { id, run, isRepeated } = accepted;
-        if (run) return { id, done: runner.perform(run, place) };
-        place.free();
+        if (run) return { id, done: dispatcher.execute(run, slot) };
+        slot.free();
         return { id, ...(isRepeated && { isRepeated }) };
       });
-      return started ?? (await startQueued(place, await queue(asked, accept, awaitedBy)));
+      return started ?? (await startQueued(slot, await queue(asked, accept, awaitedBy)));
     } catch (error) {
-      place.free();
+      slot.free();
       throw error;
     }
   }
 
-  /** Starts a run in that place that was just queued, unless it waits, or somebody has taken it. */
-  function startQueued(place: Place, queued: Started): Promise<Started> {
-    return runner.taking(ledger.claimOne(holder, queued.id), (run) => {
-      if (run) return { ...queued, done: runner.perform(run, place) };
-      place.free();
+  /** Starts a run that was just queued in that slot, unless it waits for something or another process has claimed it. */
+  function startQueued(slot: Slot, queued: Started): Promise<Started> {
+    return dispatcher.taking(ledger.claimOne(holder, queued.id), (run) => {
+      if (run) return { ...queued, done: dispatcher.execute(run, slot) };
+      slot.free();
       return queued;
     });
   }
@@ -223,29 +229,24 @@ export function createRuns(options: {
     if (target.access === null) found.set(key, true);
   }
 
-  /** Starts the run here when there is a place, or queues it. */
-  async function start(asked: AskedRun): Promise<Started> {
-    const { appId } = asked;
-    const place = runner.placeFor(appId, null);
-    if (place) return startIn(place, asked, acceptAsked(asked));
+  /**
+   * Starts the run if this process has a free slot, else queues it.
+   * @param awaitedBy the active run that waits for this one
+   */
+  async function start(asked: AskedRun, awaitedBy: number | null = null): Promise<Started> {
+    const slot = dispatcher.slotFor(asked.appId, awaitedBy);
+    if (slot) return startIn(slot, asked, acceptAsked(asked), awaitedBy);
     await checkTarget(asked);
-    return queue(asked, acceptAsked(asked));
+    return queue(asked, acceptAsked(asked), awaitedBy);
   }
 
-  /**
-   * The same for a caller who waits for the result. What must survive this process is queued: a run that may be asked for again, and one
-   * that another run waits for, wherever that is performed. Any other has no row until there is a place for it.
-   */
-  async function startAwaited(asked: AskedRun, gone: RunRequest["gone"]): Promise<Started> {
-    const { appId, causeRunId = null, payload } = asked;
-    const isKeyed = asked.idempotencyKey !== null || (asked.eventKey ?? null) !== null;
-    const accept = acceptAsked(asked);
-    const place = runner.placeFor(appId, causeRunId);
-    if (place) return startIn(place, asked, accept, causeRunId);
-    await checkTarget(asked);
-    if (causeRunId !== null || isKeyed) return queue(asked, accept, causeRunId);
-    const later = await runner.waitForPlace(appId, Buffer.byteLength(payload), gone?.());
-    return later ? startIn(later, asked, accept) : queue(asked, accept);
+  /** The same for a caller that waits for the result. */
+  const startAwaited = (asked: AskedRun): Promise<Started> => start(asked, asked.causeRunId ?? null);
+
+  /** Cancels a run that is still queued after its caller disconnected. */
+  async function cancelAbandoned(id: number): Promise<void> {
+    const run = await ledger.findAny(id);
+    if (run?.state === "queued") await ledger.end(id, null, cancelledEnding(run));
   }
 
   /** The run that is asked for, as far as it can be judged without its action. */
@@ -266,9 +267,26 @@ export function createRuns(options: {
     return { appId, ref, trigger: "manual", needsApp, access, copy, payload, ...by };
   }
 
-  /** What became of a run that is performed here, or elsewhere. */
-  const outcomeOf = async (id: number, done: Started["done"], gone: RunRequest["gone"]): Promise<RunOutcome> =>
-    done ? await done : outcomeIn(await entryOf(id, gone?.()));
+  /** The outcome of a run: directly if this process executes it, else from its log entry. */
+  function outcomeOf({ id, done }: Started, asked: AskedRun, gone: RunRequest["gone"]): Promise<RunOutcome> {
+    if (done) return done;
+    const signal = gone?.();
+    const started = new AbortController();
+    const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
+    const follow = () => entryOf(id, signal, started.signal).then(outcomeIn).then(resolve, reject);
+    const following = setTimeout(() => runInBackground(follow()), concurrency > 0 ? FOLLOW_AFTER_MS : 0);
+    const forget = dispatcher.onStart(id, (executed) => {
+      clearTimeout(following);
+      resolve(executed);
+      started.abort();
+    });
+    // A key can bring the caller back to the run, and a run that another one caused belongs to that one.
+    const isAbandoned = () => signal?.aborted && !started.signal.aborted && !isKeyed(asked) && !asked.causeRunId;
+    return promise.finally(() => {
+      forget();
+      if (isAbandoned()) runInBackground(cancelAbandoned(id));
+    });
+  }
 
   const explained =
     (caller: Caller, { appId, ref }: RunRequest) =>
@@ -295,10 +313,10 @@ export function createRuns(options: {
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-      const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone).catch(
-        explained(caller, request),
-      );
-      const outcome = await outcomeOf(runId, done, request.gone);
+      const asked = askedBy(caller, request);
+      const started = await startAwaited(asked).catch(explained(caller, request));
+      const outcome = await outcomeOf(started, asked, request.gone);
+      const runId = started.id;
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
@@ -324,11 +342,12 @@ export function createRuns(options: {
 
     /**
      * Accepts the run of a request to an HTTP trigger. Its row is written when this resolves.
-     * @param isAwaited true if the caller waits for the outcome: then the run can wait here for a slot, without a row
+     * @param isAwaited true if the caller waits for the outcome
      */
     async accept(asked: AskedRun, isAwaited: boolean, gone?: RunRequest["gone"]): Promise<OnDemandRun> {
-      const { id, done, isRepeated = false } = await (isAwaited ? startAwaited(asked, gone) : start(asked));
-      return { id, isRepeated, outcome: () => outcomeOf(id, done, gone) };
+      const started = await (isAwaited ? startAwaited(asked) : start(asked));
+      const { id, isRepeated = false } = started;
+      return { id, isRepeated, outcome: () => outcomeOf(started, asked, gone) };
     },
 
     /** Starts a run that was found to be startable already. */
@@ -342,24 +361,24 @@ export function createRuns(options: {
         const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
         return { id, run: repeated ? null : { ...facts, ...run, id } };
       };
-      const place = runner.placeFor(run.appId, null);
-      const { id } = place ? await startIn(place, run, accept) : await queue(run, accept);
+      const slot = dispatcher.slotFor(run.appId, null);
+      const { id } = slot ? await startIn(slot, run, accept) : await queue(run, accept);
       return { runId: id };
     },
 
-    settleOrphans: runner.settleOrphans,
-    expectQueued: runner.expectQueued,
-    look: runner.look,
-    places: runner.places,
-    lookForAwaited: runner.lookForAwaited,
-    abandonTaken: runner.abandonTaken,
+    settleOrphans: () => dispatcher.settleOrphans(),
+    expectQueued: (appId: number) => dispatcher.expectQueued(appId),
+    look: () => dispatcher.look(),
+    places: () => dispatcher.usage(),
+    lookForAwaited: () => dispatcher.lookForAwaited(),
+    abandonTaken: () => dispatcher.abandonTaken(),
 
     /**
      * Stops taking runs and lets those under way finish until `impatience` aborts. Then callers that wait for runs of other processes are
      * refused, unless another runner is alive to perform them.
      */
     async drain(impatience: AbortSignal): Promise<void> {
-      await runner.drain(impatience);
+      await dispatcher.drain(impatience);
       const isAlone = await ledger.isOnlyRunner(holder).catch(() => true);
       if (isAlone) stopping.abort(stoppingError());
     },

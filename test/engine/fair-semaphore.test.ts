@@ -1,13 +1,13 @@
 /** Turns by key before few places. */
 import { expect } from "chai";
-import { createFairLine } from "../../src/engine/fair-line.js";
+import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 
 /** Lets all that is settled go on. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a fair line", () => {
   it("gives no key more than its places, and the others theirs at once", async () => {
-    const line = createFairLine(3, 1);
+    const line = new FairSemaphore(3, 1);
     const entered: number[] = [];
     const enter = (key: number) => line.enter(key).then(() => entered.push(key));
     for (const key of [1, 1, 1, 2, 2, 3]) void enter(key);
@@ -16,7 +16,7 @@ describe("a fair line", () => {
   });
 
   it("gives a key at most half of what others leave, where shares are halved", async () => {
-    const line = createFairLine(8, 8, "halved");
+    const line = new FairSemaphore(8, 8, "halved");
     const entered: number[] = [];
     for (const key of [1, 2, 3, 4]) {
       for (let time = 0; time < 8; time += 1) void line.enter(key).then(() => entered.push(key));
@@ -26,7 +26,7 @@ describe("a fair line", () => {
   });
 
   it("takes a request out of the line when its signal aborts", async () => {
-    const line = createFairLine(1, 1);
+    const line = new FairSemaphore(1, 1);
     const leave = await line.enter(1);
     const [first, second] = [new AbortController(), new AbortController()];
     const entered: string[] = [];
@@ -49,7 +49,7 @@ describe("a fair line", () => {
   });
 
   it("lets keys take turns, whoever asked how often", async () => {
-    const line = createFairLine(1, 1);
+    const line = new FairSemaphore(1, 1);
     const entered: number[] = [];
     const first = await line.enter(1);
     const done = [1, 1, 1, 2, 2, 3].map((key) =>

@@ -1,0 +1,95 @@
+/** Fair semaphore: round-robin over keys, so that a key with many requests only delays itself. */
+
+export type SemaphoreKey = number | string;
+
+/** True if a key with `own` units may have `more`: never more than half of what the other keys leave, so that the next key finds some. */
+export function leavesHalf(total: number, taken: number, own: number, more: number): boolean {
+  return own + more <= Math.ceil((total - (taken - own)) / 2);
+}
+
+export class FairSemaphore {
+  /** In the order of turns: a key that got a slot goes to the end. */
+  private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
+  private readonly perKey = new Map<SemaphoreKey, number>();
+  private taken = 0;
+
+  /**
+   * @param slots slots in total
+   * @param slotsOfKey slots that one key may hold
+   * @param shares "halved": a key also holds at most half of the slots that others leave
+   */
+  constructor(
+    private readonly slots: number,
+    private readonly slotsOfKey: number,
+    private readonly shares: "equal" | "halved" = "equal",
+  ) {}
+
+  private mayEnter(key: SemaphoreKey): boolean {
+    const own = this.perKey.get(key) ?? 0;
+    if (this.taken >= this.slots || own >= this.slotsOfKey) return false;
+    return this.shares === "equal" || leavesHalf(this.slots, this.taken, own, 1);
+  }
+
+  private take(key: SemaphoreKey): () => void {
+    this.taken += 1;
+    this.perKey.set(key, (this.perKey.get(key) ?? 0) + 1);
+    let isFree = false;
+    return () => {
+      if (isFree) return;
+      isFree = true;
+      this.taken -= 1;
+      if (this.perKey.get(key) === 1) this.perKey.delete(key);
+      else this.perKey.set(key, this.perKey.get(key)! - 1);
+      this.callNext();
+    };
+  }
+
+  private callNext(): void {
+    for (const [key, calls] of this.waiting) {
+      if (!this.mayEnter(key)) continue;
+      const [call] = calls;
+      this.waiting.delete(key);
+      calls.delete(call!);
+      if (calls.size > 0) this.waiting.set(key, calls);
+      call!();
+      return;
+    }
+  }
+
+  private wait(key: SemaphoreKey, signal: AbortSignal | undefined): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      const calls = this.waiting.get(key) ?? new Set();
+      const call = () => {
+        signal?.removeEventListener("abort", drop);
+        resolve(this.take(key));
+      };
+      const drop = () => {
+        const line = this.waiting.get(key);
+        line?.delete(call);
+        if (line?.size === 0) this.waiting.delete(key);
+        reject(signal!.reason as Error);
+      };
+      this.waiting.set(key, calls.add(call));
+      signal?.addEventListener("abort", drop, { once: true });
+    });
+  }
+
+  /** Takes a slot now. Returns a function that frees it; null if none is free or others of the key wait. */
+  tryEnter(key: SemaphoreKey): (() => void) | null {
+    return this.mayEnter(key) && !this.waiting.has(key) ? this.take(key) : null;
+  }
+
+  /**
+   * Waits for a slot.
+   * @param gone makes the signal that ends the wait; it is called only if the request has to wait
+   * @returns a function that frees the slot
+   * @throws the signal's reason
+   */
+  async enter(key: SemaphoreKey, gone?: () => AbortSignal): Promise<() => void> {
+    const free = this.tryEnter(key);
+    if (free) return free;
+    const signal = gone?.();
+    signal?.throwIfAborted();
+    return this.wait(key, signal);
+  }
+}

@@ -1,0 +1,247 @@
+/**
+ * Dispatcher: claims queued runs while slots are free, and executes each run of this process to its end. Read it for the order in which
+ * runs start.
+ */
+import { runInBackground } from "../../background.js";
+import type { RunOutcome } from "../records/execution-logs.js";
+import type { Cancellation } from "./execution.js";
+import type { ClaimedRun, Ledger } from "./ledger.js";
+import { createOrphans, type Settlement } from "./orphans.js";
+import type { HeldRun } from "./run-facts.js";
+import { type Slot, Slots } from "./slots.js";
+
+/** A run that this process executes. */
+interface ActiveRun {
+  appId: number;
+  controller: AbortController;
+  done: Promise<RunOutcome>;
+  slot: Slot;
+}
+
+/** A large result occupies the one main thread: its slot stays taken for this long, which delays only later runs of its app. */
+const COOL_DOWN_MS_PER_MB = 150;
+const COOL_DOWN_FROM_BYTES = 1024 * 1024;
+
+function coolDownOf(outcome: RunOutcome): number {
+  const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
+  return bytes < COOL_DOWN_FROM_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
+}
+
+function freeAfter(slot: Slot, ms: number): void {
+  if (ms === 0) slot.free();
+  else setTimeout(() => slot.free(), ms);
+}
+
+interface DispatcherOptions {
+  ledger: Ledger;
+  execute: (run: HeldRun, holder: string, signal: AbortSignal) => Promise<RunOutcome>;
+  /** The id by which this process holds runs. */
+  holder: string;
+  /** Runs at once while few apps run; 0 if this process is no runner. */
+  concurrency: number;
+}
+
+export class Dispatcher {
+  private readonly slots: Slots;
+  private readonly active = new Map<number, ActiveRun>();
+  private readonly orphans;
+  /** Queued runs that wait for a nested slot. */
+  private readonly nested = new Set<number>();
+  /** Callers in this process that wait for the start of a queued run. */
+  private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
+  /** Set once this process starts no more queued runs; its abort ends the active runs. */
+  private stopping: AbortSignal | null = null;
+  /** True if runs may be queued that no notice will come for: no slot was free, or their app had its share. */
+  private isBehind = false;
+  /** True if a run was queued during the current claim, which may have missed it. */
+  private isQueuedMeanwhile = false;
+  private claiming: Promise<void> | null = null;
+  private isClaimRequested = false;
+
+  constructor(private readonly options: DispatcherOptions) {
+    this.slots = new Slots(options.concurrency, () => this.claimIfBehind());
+    this.orphans = createOrphans({ ledger: options.ledger, holder: options.holder, underWay: this.active });
+  }
+
+  /** Executes a run that this process holds. */
+  execute(run: HeldRun, slot: Slot): Promise<RunOutcome> {
+    const controller = new AbortController();
+    if (this.stopping?.aborted) controller.abort("shutdown");
+    const executed = this.options.execute(run, this.options.holder, controller.signal).catch((error: unknown) => {
+      this.orphans.unwritten(run.id);
+      throw error;
+    });
+    const done = executed.finally(() => this.active.delete(run.id));
+    done.then(
+      (outcome) => freeAfter(slot, coolDownOf(outcome)),
+      () => slot.free(),
+    );
+    this.active.set(run.id, { appId: run.appId, controller, done, slot });
+    for (const listener of this.startListeners.get(run.id) ?? []) listener(done);
+    return done;
+  }
+
+  /** Calls `listener` with the outcome to come when this process starts the run. The returned function ends that. */
+  onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
+    const active = this.active.get(runId);
+    if (active) listener(active.done);
+    const listeners = this.startListeners.get(runId) ?? new Set();
+    this.startListeners.set(runId, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.startListeners.delete(runId);
+    };
+  }
+
+  private claimIfBehind(): void {
+    // The next look finds the runs that this claim does not start.
+    if (this.isBehind) this.claimAll().catch(() => undefined);
+  }
+
+  /** Claims and starts the next queued run. Returns true if another one can be claimed. */
+  private async claimNext(): Promise<boolean> {
+    if (this.stopping) return false;
+    const { ledger, holder } = this.options;
+    this.isQueuedMeanwhile = false;
+    const open = this.slots.open();
+    if (!open) {
+      this.isBehind = true;
+      return false;
+    }
+    const claimed = ledger.claim(holder, this.slots.perApp(), open.share);
+    const start = (next: ClaimedRun | null) => {
+      if (next) runInBackground(this.execute(next, open.give(next.appId)));
+      else open.free();
+      return next;
+    };
+    const run = await this.orphans.taking(claimed, start).catch((error: unknown) => {
+      open.free();
+      throw error;
+    });
+    if (run) {
+      this.isBehind = true;
+      return run.isMoreClaimable || this.isQueuedMeanwhile;
+    }
+    const isAnyLeft = this.slots.isAnyAppAtShare() && (await ledger.anyQueued());
+    this.isBehind = isAnyLeft || this.isQueuedMeanwhile;
+    return false;
+  }
+
+  /** One claim at a time, so that each one counts the slot of the one before. A request during a claim makes another claim follow. */
+  private claimAll(): Promise<void> {
+    const all = async () => {
+      try {
+        while (this.isClaimRequested) {
+          this.isClaimRequested = false;
+          while (await this.claimNext());
+        }
+      } finally {
+        this.claiming = null;
+      }
+    };
+    this.isClaimRequested = true;
+    this.claiming ??= all();
+    return this.claiming;
+  }
+
+  /** Starts a queued run that an active run waits for, once a nested slot is free. Then neither waits for the other's slot. */
+  expectRun(parentId: number, childId: number): void {
+    const parent = this.active.get(parentId);
+    if (!parent || this.nested.has(childId)) return;
+    this.nested.add(childId);
+    runInBackground(this.startNested(parent, childId).finally(() => this.nested.delete(childId)));
+  }
+
+  private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
+    const { ledger, holder } = this.options;
+    const slot = await this.slots.enterNested(appId, parentSlot);
+    // During a stop, too: active runs can only end after the runs that they wait for.
+    if (this.stopping?.aborted) return slot.free();
+    // Another process may have claimed it, or its caller may have cancelled it.
+    await this.orphans.taking(
+      ledger.claimOne(holder, childId).catch(() => null),
+      (run) => {
+        if (run) runInBackground(this.execute(run, slot));
+        else slot.free();
+      },
+    );
+  }
+
+  /** A slot in which a run of the app can start now: a free one, or a nested one if the active run `parent` waits for it. */
+  slotFor(appId: number, parentId: number | null): Slot | null {
+    if (this.stopping?.aborted) return null;
+    const parent = parentId === null ? undefined : this.active.get(parentId);
+    const free = this.stopping ? null : this.slots.take(appId);
+    return free ?? (parent ? this.slots.takeNested(appId, parent.slot) : null);
+  }
+
+  /** A run of the app was queued, here or by another process. Claims it now if the app has a free slot, else when one is free. */
+  expectQueued(appId: number): void {
+    this.isBehind = true;
+    this.isQueuedMeanwhile = true;
+    if (this.slots.allows(appId)) this.claimIfBehind();
+  }
+
+  /** Ends the run early, if this process executes it. */
+  cancel(id: number, reason: Cancellation): void {
+    this.active.get(id)?.controller.abort(reason);
+  }
+
+  /** Awaits a statement that can give this process a run, and passes its answer to `use`. */
+  taking<T, R>(asked: Promise<T>, use: (answer: T) => R): Promise<R> {
+    return this.orphans.taking(asked, use);
+  }
+
+  /** Settles runs that this process holds and does not execute. To be called from time to time. */
+  settleOrphans(): Promise<Settlement> {
+    return this.orphans.settle();
+  }
+
+  isActive(id: number): boolean {
+    return this.active.has(id);
+  }
+
+  /**
+   * Starts queued runs while slots are free, without a notice. Returns how long the longest of those waits that it could claim and did
+   * not, in milliseconds: above a few seconds something is wrong.
+   * @throws errors of the database
+   */
+  async look(): Promise<number> {
+    if (this.stopping) return 0;
+    await this.claimAll();
+    if (this.slots.free() === 0) return 0;
+    return this.options.ledger.longestWait(this.slots.perApp(), this.slots.shareNow());
+  }
+
+  /** Slots of this process, free ones, and callers of this process that wait for a queued run. */
+  usage(): { total: number; free: number; waiting: number } {
+    return { total: this.slots.total, free: this.slots.free(), waiting: this.startListeners.size };
+  }
+
+  /** Finds queued runs that active runs may wait for and whose notice was lost. To be called from time to time. */
+  async lookForAwaited(): Promise<void> {
+    if (this.stopping?.aborted || this.active.size === 0) return;
+    for (const { id, causeRunId } of await this.options.ledger.queuedBy([...this.active.keys()])) {
+      this.expectRun(causeRunId, id);
+    }
+  }
+
+  /** Aborts the runs that another process has ended because the lease of this one had lapsed. */
+  async abandonTaken(): Promise<void> {
+    const { ledger, holder } = this.options;
+    for (const id of await ledger.taken(holder, [...this.active.keys()])) this.active.get(id)?.controller.abort("lost");
+  }
+
+  /** Claims no more, lets the active runs end, and aborts them when `impatience` aborts. */
+  async drain(impatience: AbortSignal): Promise<void> {
+    this.stopping = impatience;
+    const abortAll = () => {
+      for (const { controller } of this.active.values()) controller.abort("shutdown");
+    };
+    impatience.addEventListener("abort", abortAll);
+    if (impatience.aborted) abortAll();
+    // Slots instead of active runs: a run may be claimed and not active yet.
+    await this.slots.empty();
+    impatience.removeEventListener("abort", abortAll);
+  }
+}

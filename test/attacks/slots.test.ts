@@ -1,0 +1,110 @@
+/** Who gets a slot of a dispatcher: what hostile apps can hold, and what is left for others. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { CHAIN_DEPTH_MAX } from "../../src/limits.js";
+import { type Slot, Slots } from "../../src/operations/runs/slots.js";
+
+const ORDINARY = 4;
+const MOST_OF_ONE = ORDINARY - 1;
+
+const slotsOf = (ordinary: number) => new Slots(ordinary, () => {});
+
+/** All slots that an app gets when none is freed. */
+function takeAll(slots: Slots, appId: number): Slot[] {
+  const all: Slot[] = [];
+  for (let next = slots.take(appId); next; next = slots.take(appId)) all.push(next);
+  return all;
+}
+
+/** The same through the queue, which holds only runs of this app. */
+function takeAllQueued(slots: Slots, appId: number): void {
+  let open = slots.open();
+  for (; open && (slots.perApp().get(appId) ?? 0) < open.share; open = slots.open()) open.give(appId);
+  open?.free();
+}
+
+/** Nested slots in every way that the app's runs can ask for them, each run for forty. */
+function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
+  const nested: Slot[] = [];
+  const all = [...from];
+  for (const parent of all) {
+    for (let count = 0; count < 40; count += 1) {
+      const slot = slots.takeNested(appId, parent);
+      if (!slot) continue;
+      nested.push(slot);
+      all.push(slot);
+    }
+  }
+  return nested;
+}
+
+describe("the slots of a dispatcher", () => {
+  for (const ordinary of [1, 2, 4, 16]) {
+    it(`are left for a fourth app whatever three apps hold, with RUNNER_CONCURRENCY ${ordinary}`, () => {
+      for (const takeThem of [takeAll, takeAllQueued]) {
+        const slots = slotsOf(ordinary);
+        for (const hostile of [1, 2, 3]) takeThem(slots, hostile);
+        for (const hostile of [1, 2, 3]) expect(slots.take(hostile)).to.equal(null);
+        const share = Math.max(1, Math.min(2, ordinary - 1));
+        expect(takeAll(slots, 4)).to.have.length.at.least(share);
+      }
+    });
+  }
+
+  it("are left for as many apps as there are three times the number beyond it", () => {
+    const slots = slotsOf(ORDINARY);
+    const apps = Array.from({ length: 9 }, (_, index) => index + 1);
+    for (const appId of apps) expect(takeAll(slots, appId)).to.have.length.at.least(1);
+    for (let appId = 10; appId < 100; appId += 1) takeAll(slots, appId);
+    const all = [...slots.perApp().values()].reduce((sum, count) => sum + count, 0);
+    expect(all).to.equal(4 * ORDINARY);
+    expect([...slots.perApp().values()].every((count) => count <= MOST_OF_ONE)).to.equal(true);
+  });
+
+  it("are nested for at most a share of runs and one chain, although every run of an app waits for forty others", () => {
+    const slots = slotsOf(ORDINARY);
+    const own = takeAll(slots, 1);
+    expect(own).to.have.length(MOST_OF_ONE);
+    expect(nestAll(slots, 1, own)).to.have.length(MOST_OF_ONE + CHAIN_DEPTH_MAX - 1);
+    const other = slots.take(2)!;
+    expect(nestAll(slots, 2, [other])).to.have.length(MOST_OF_ONE + CHAIN_DEPTH_MAX - 1);
+  });
+
+  it("let every chain of runs end, in whatever order its runs get slots", async () => {
+    const chains = fc.array(fc.integer({ min: 1, max: CHAIN_DEPTH_MAX }), { minLength: 1, maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(chains, async (depths) => {
+        const slots = slotsOf(2);
+        const own = slots.take(1)!;
+        let ended = 0;
+        // Each run waits for the next one in its chain while it holds its slot.
+        const run = async (slot: Slot, left: number): Promise<void> => {
+          if (left > 0) await run(await slots.enterNested(1, slot), left - 1);
+          slot.free();
+          ended += 1;
+        };
+        await Promise.all(depths.map((depth) => slots.enterNested(1, own).then((slot) => run(slot, depth - 1))));
+        own.free();
+        await slots.empty();
+        expect(ended).to.equal(depths.reduce((sum, depth) => sum + depth, 0));
+      }),
+    );
+  });
+
+  it("call when one is free, and say when none is taken", async () => {
+    let calls = 0;
+    const slots = new Slots(1, () => (calls += 1));
+    const taken = [1, 2, 3, 4].map((appId) => slots.take(appId)!);
+    expect(slots.take(5)).to.equal(null);
+    expect(slots.open()).to.equal(null);
+    taken[0]!.free();
+    taken[0]!.free();
+    expect(calls).to.equal(1);
+    const nested = slots.takeNested(2, taken[1]!)!;
+    const empty = slots.empty();
+    for (const slot of taken) slot.free();
+    expect(slots.perApp().size).to.equal(0);
+    nested.free();
+    await empty;
+  });
+});
