@@ -81,7 +81,7 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
 /** Slots for which apps compete: each may hold half of what the others leave. */
-class Slots {
+class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
 
@@ -117,7 +117,7 @@ export function createUploads(options: UploadsOptions) {
     hasRoom,
     log,
   } = options;
-  const open = { all: new Slots(UPLOADS_MAX), visitors: new Slots(UPLOADS_OF_VISITORS_MAX) };
+  const open = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
   /** Passes the bytes on, and reserves more room as more come than was reserved. */
   async function* reserving(
