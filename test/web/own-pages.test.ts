@@ -269,6 +269,19 @@ describe("pages on other origins", () => {
       site?.close();
     });
 
+    it("gets the reader's app and token from fields, and nothing that a shell would run", async () => {
+      const page = await (await browser.createBrowserContext()).newPage();
+      await page.goto(`${service.url}/docs/guides/first-action`);
+      const [id, token] = await page.$$(".values input");
+      await id!.evaluate((input) => {
+        (input as unknown as { value: string }).value = "";
+      });
+      await id!.type("7;");
+      await token!.type('svc_api_a-b" $(x)');
+      const text = await page.$eval("main pre code", (code) => code.textContent ?? "");
+      expect(text).to.contain(`SVC_URL=${service.url} SVC_APP=7 SVC_TOKEN="svc_api_a-bx"`);
+    });
+
     const subscriptions = async (): Promise<number> => {
       const metrics = (await service.rest("GET", "/metrics")).body as string;
       return Number(/svc_sockets\{what="subscriptions"\} (\d+)/.exec(metrics)![1]);

@@ -1,4 +1,7 @@
-/** Documentation page in the browser: adds a copy button to each block of code. The page works without it. */
+/**
+ * Documentation page in the browser: adds a copy button to each block of code, and fields that put the reader's app and token into
+ * examples. The page works without it.
+ */
 import "./docs.css";
 
 const SHOWN_MS = 2_000;
@@ -29,4 +32,33 @@ for (const pre of document.querySelectorAll<HTMLPreElement>("main pre")) {
   const frame = Object.assign(document.createElement("div"), { className: "code" });
   pre.replaceWith(frame);
   frame.append(pre, copyButton(code));
+}
+
+const APP_AND_TOKEN = 'SVC_APP=1 SVC_TOKEN="your token"';
+
+/** Fields before an example that names an app and a token. The token stays in this page: it is neither stored nor sent. */
+function addFields(frame: Element, code: HTMLElement): void {
+  const form = Object.assign(document.createElement("form"), { className: "values" });
+  const field = (name: string, value: string) => {
+    const label = Object.assign(document.createElement("label"), { textContent: `${name} ` });
+    const input = Object.assign(document.createElement("input"), { value, autocomplete: "off", spellcheck: false });
+    label.append(input);
+    form.append(label);
+    return input;
+  };
+  const [app, token] = [field("App ID", "1"), field("Token", "")];
+  const text = code.textContent ?? "";
+  form.addEventListener("input", () => {
+    // Anything else could be a command of the shell into which the example is pasted.
+    const id = app.value.replaceAll(/\D/g, "") || "1";
+    const safe = token.value.replaceAll(/[^\w-]/g, "") || "your token";
+    code.textContent = text.replace(APP_AND_TOKEN, `SVC_APP=${id} SVC_TOKEN="${safe}"`);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  frame.before(form);
+}
+
+for (const code of document.querySelectorAll<HTMLElement>("main pre code")) {
+  const frame = code.closest(".code");
+  if (frame && code.textContent?.includes(APP_AND_TOKEN)) addFields(frame, code);
 }
