@@ -71,6 +71,9 @@ describe("runs that end together", () => {
       { state: "running", finished_at: null },
     ]);
     expect(await db.query("SELECT FROM execution_log")).to.deep.equal([]);
+    const own = await start(1);
+    expect(await ledger.end(own, HOLDER, ending(1))).to.equal(true);
+    expect(await ledger.end(own, null, ending(1)), "it has ended").to.equal(false);
   });
 
   it("return to the queue only for their holder, and only while they run", async () => {

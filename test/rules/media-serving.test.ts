@@ -1,6 +1,6 @@
 /** Ranges and tags of a file's contents, as RFC 9110 has them. */
 import { expect } from "chai";
-import { namesTag, rangeIn } from "../../src/rules/media-serving.js";
+import { contentDisposition, namesTag, rangeIn, servingOf } from "../../src/rules/media-serving.js";
 
 describe("the range of a request for contents", () => {
   for (const [header, bytes, wanted] of [
@@ -32,5 +32,38 @@ describe("the range of a request for contents", () => {
       Array(4).fill(true),
     );
     expect([undefined, '"b"', 'a"', '"a'].map((header) => namesTag(header, '"a"'))).to.deep.equal(Array(4).fill(false));
+  });
+});
+
+describe("contents, as they are sent", () => {
+  for (const [type, sent, disposition] of [
+    ["image/png", "image/png", "inline"],
+    ["audio/mpeg", "audio/mpeg", "inline"],
+    ["text/plain", "text/plain; charset=utf-8", "inline"],
+    ["image/svg+xml", "image/svg+xml", "attachment"],
+    ["application/zip", "application/zip", "attachment"],
+    ["text/html", "application/octet-stream", "attachment"],
+    ["text/css", "application/octet-stream", "attachment"],
+    ["application/pdf", "application/octet-stream", "attachment"],
+    ["application/xhtml+xml", "application/octet-stream", "attachment"],
+    ["application/atom+xml", "application/octet-stream", "attachment"],
+    ["application/ld+json", "application/octet-stream", "attachment"],
+    ["application/x-javascript", "application/octet-stream", "attachment"],
+    ["multipart/related", "application/octet-stream", "attachment"],
+  ] as const) {
+    it(`of ${type} are ${sent}, ${disposition}`, () => {
+      expect(servingOf(type, true)).to.deep.equal({ contentType: sent, disposition });
+    });
+  }
+
+  it("are saved where a picture could not be decoded, and shown where something else could not", () => {
+    expect(servingOf("image/png", false).disposition).to.equal("attachment");
+    expect(servingOf("video/mp4", false).disposition).to.equal("inline");
+  });
+
+  it("have their name whole and in ASCII", () => {
+    expect(contentDisposition("attachment", `a"b\\c%ü('*).txt`)).to.equal(
+      `attachment; filename="a_b_c__('*).txt"; filename*=UTF-8''a%22b%5Cc%25%C3%BC%28%27%2A%29.txt`,
+    );
   });
 });

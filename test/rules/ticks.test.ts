@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { MISSED_COUNTED, MISSED_LISTED, ticksOwed } from "../../src/rules/ticks.js";
+import { jitterOffset, MISSED_COUNTED, MISSED_LISTED, ticksOwed } from "../../src/rules/ticks.js";
 import { localTime } from "../../src/rules/zone-clock.js";
 
 const at = (text: string) => new Date(`2026-03-02T${text}Z`);
@@ -28,6 +28,7 @@ describe("ticks owed", () => {
     expect(missed).to.have.length(MISSED_LISTED + 1);
     expect(missed.reduce((sum, { count }) => sum + count, 0) + current.length).to.equal(1_001);
     expect(missed.at(-1)).to.deep.include({ count: 900, atLeast: false });
+    expect(missed.map(({ atLeast }) => atLeast)).to.not.include(true);
     expect(next.getTime()).to.equal(now.getTime() + 120_000);
   });
 
@@ -37,6 +38,19 @@ describe("ticks owed", () => {
     const { missed, current } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
     expect(missed.at(-1)).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
     expect(current.map((tick) => tick.getTime())).to.deep.equal([now.getTime()]);
+  });
+});
+
+describe("the offset of an action's runs", () => {
+  it("is none without jitter, the same each time, and spread over all of the jitter", () => {
+    expect([jitterOffset(1, 0), jitterOffset(1, null)]).to.deep.equal([0, 0]);
+    const offsets = Array.from({ length: 5_000 }, (_, id) => jitterOffset(id, 10));
+    expect(offsets).to.deep.equal(Array.from({ length: 5_000 }, (_, id) => jitterOffset(id, 10)));
+    expect(Math.min(...offsets)).to.be.within(0, 100);
+    expect(Math.max(...offsets)).to.be.within(9_900, 10_000);
+    const low = offsets.filter((ms) => ms < 5_000).length;
+    expect(low).to.be.within(2_300, 2_700);
+    expect(jitterOffset(1, 10)).to.equal(5_510);
   });
 });
 

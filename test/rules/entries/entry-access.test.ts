@@ -185,3 +185,26 @@ describe("what an access rule requires", () => {
     expect(byId("b", { a: { equals: "x" } })).to.equal(false);
   });
 });
+
+describe("the tests of a rule as a where", () => {
+  it("hold each condition once, and are none without a test", () => {
+    expect(testsAsWhere({})).to.equal(null);
+    expect(testsAsWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
+      $and: [
+        { "data.a\\.b": { $eq: "x", $not: { $type: "array" } } },
+        { "data.a\\.b": { $ne: "y" } },
+        { "data.a\\.b": { $iLike: "z" } },
+      ],
+    });
+    expect(testsAsWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
+  });
+
+  it("demand only whole columns of what every found entry must meet", () => {
+    const demanded = (where: unknown) => [...demandedColumns(where)].sort();
+    expect(demanded({ a: 1, $and: [{ b: 2 }, { $and: [{ c: 3 }] }] })).to.deep.equal(["a", "b", "c"]);
+    expect(demanded({ $or: [{ a: 1 }], $and: { b: 1 }, $filters: "c" })).to.deep.equal([]);
+    expect(demanded({ $filters: [{ column: "a" }, { column: 5 }, "b", null] })).to.deep.equal(["a"]);
+    expect(demanded({ "data.a": 1, "data.b.c": 2, id: 3 })).to.deep.equal(["a", "id"]);
+    expect(demanded(null)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,104 @@
+/**
+ * `npm run test:mutation`: puts small faults into compiled modules, one at a time, and runs the tests of the module. Prints each fault that
+ * no test finds, and the share that is found. `MUTANTS=200` sets the size of the sample, `SEED=2` draws another one.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { mutantsOf } from "./mutation/mutants.mjs";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const HOOK = join(ROOT, "scripts/mutation/hook.mjs");
+const SAMPLE = Number(process.env.MUTANTS ?? 80);
+const SEED = Number(process.env.SEED ?? 1);
+const PROCESSES = 2;
+/** A fault that makes a test wait for ever counts as found. */
+const LIMIT_MS = 120_000;
+
+/** Modules of dist/src and the tests that are to find their faults, of dist/test. None of these tests starts a service. */
+const GROUPS = [
+  { area: "rules", modules: ["rules/concurrency"], tests: ["rules/concurrency"] },
+  { area: "rules", modules: ["rules/media-serving"], tests: ["rules/media-serving"] },
+  { area: "rules", modules: ["rules/ticks"], tests: ["rules/ticks"] },
+  { area: "access", modules: ["rules/entries/entry-access"], tests: ["rules/entries/entry-access"] },
+  { area: "access", modules: ["operations/access/tokens"], tests: ["operations/unknown-tokens"] },
+  { area: "secrets", modules: ["rules/secrets"], tests: ["engine/secret-scan", "attacks/secrets-forms"] },
+  {
+    area: "leases and fences",
+    modules: ["operations/runs/endings", "operations/runs/database-contact"],
+    tests: ["operations/endings", "operations/database-contact"],
+  },
+  { area: "limits", modules: ["operations/runs/waiting-callers"], tests: ["operations/waiting-callers"] },
+  { area: "limits", modules: ["engine/rate-window"], tests: ["engine/rate-window"] },
+];
+
+/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+function randomOf(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Returns true if the tests fail with the fault in the module. Without a fault it returns true if they fail by themselves. */
+async function isFound({ file, tests, mutant }) {
+  const paths = tests.map((test) => join(ROOT, "dist/test", `${test}.test.js`));
+  const flags = ["--no-node-snapshot", "--import", HOOK, join(ROOT, "node_modules/mocha/bin/mocha.js"), "--bail"];
+  const env = { ...process.env, MUTANT: JSON.stringify({ file, ...mutant }) };
+  const child = spawn(process.execPath, [...flags, ...paths], { cwd: ROOT, env, stdio: "ignore" });
+  const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+  const [code] = await once(child, "exit");
+  clearTimeout(timer);
+  return code !== 0;
+}
+
+function lineOf(file, at) {
+  const before = readFileSync(file, "utf8").slice(0, at);
+  return before.split("\n").length;
+}
+
+function allMutants() {
+  return GROUPS.flatMap(({ area, modules, tests }) =>
+    modules.flatMap((name) => {
+      const file = join(ROOT, "dist/src", `${name}.js`);
+      return mutantsOf(readFileSync(file, "utf8")).map((mutant) => ({ area, name, file, tests, mutant }));
+    }),
+  );
+}
+
+async function main() {
+  for (const { tests } of GROUPS) {
+    if (await isFound({ file: "", tests, mutant: { start: 0, end: 0, text: "" } }))
+      throw new Error(`these tests fail without a fault: ${tests.join(", ")}`);
+  }
+  const random = randomOf(SEED);
+  const all = allMutants();
+  const sample = all
+    .map((one) => [random(), one])
+    .sort(([a], [b]) => a - b)
+    .slice(0, SAMPLE)
+    .map(([, one]) => one);
+  const queue = [...sample];
+  const found = new Map();
+  async function work() {
+    for (let one = queue.pop(); one; one = queue.pop()) {
+      const killed = await isFound(one);
+      const [hits, tries] = found.get(one.area) ?? [0, 0];
+      found.set(one.area, [hits + Number(killed), tries + 1]);
+      const { name, file, mutant } = one;
+      if (!killed) console.log(`not found: ${name}.js:${lineOf(file, mutant.start)} ${mutant.from} → ${mutant.text}`);
+    }
+  }
+  await Promise.all(Array.from({ length: PROCESSES }, work));
+  for (const [area, [hits, tries]] of found) console.log(`${area}: ${hits} of ${tries} found`);
+  const hits = [...found.values()].reduce((sum, [one]) => sum + one, 0);
+  console.log(`${hits} of ${sample.length} found (${all.length} faults in all, seed ${SEED})`);
+  process.exitCode = hits >= sample.length * 0.9 ? 0 : 1;
+}
+
+await main();

@@ -1,0 +1,49 @@
+/** Small faults that a module may have: another operator, a condition that is left out, a condition of SQL that is left out. */
+import { parse } from "acorn";
+import { full } from "acorn-walk";
+
+const OPERATORS = {
+  "===": "!==",
+  "!==": "===",
+  "<": "<=",
+  "<=": "<",
+  ">": ">=",
+  ">=": ">",
+  "+": "-",
+  "-": "+",
+  "&&": "||",
+  "||": "&&",
+  "??": "&&",
+};
+const SQL = /\b(?:SELECT|UPDATE|INSERT|DELETE)\b/;
+const SQL_CONDITION = / AND [\w.]+ (?:=|<|>|<=|>=|IS NOT DISTINCT FROM|IS) (?:NULL|\$\d+|'\w+'|[\w.]+)/g;
+
+/** Returns the faults as replacements of a part of the text. */
+export function mutantsOf(source) {
+  const mutants = [];
+  const add = (start, end, text) => mutants.push({ start, end, text, from: source.slice(start, end) });
+  const visit = {
+    BinaryExpression: operator,
+    LogicalExpression: operator,
+    UnaryExpression: ({ operator: sign, start }) => sign === "!" && add(start, start + 1, ""),
+    IfStatement: ({ test }) => add(test.start, test.end, "false"),
+    ConditionalExpression: ({ test }) => add(test.start, test.end, "false"),
+    Literal({ value, start, end }) {
+      if (typeof value === "boolean") add(start, end, String(!value));
+      if (typeof value === "number") add(start, end, String(value + 1));
+      if (typeof value === "string") conditions(source.slice(start, end), start);
+    },
+    TemplateLiteral: ({ start, end }) => conditions(source.slice(start, end), start),
+  };
+  function operator({ operator: sign, left, right }) {
+    const at = source.indexOf(sign, left.end);
+    if (OPERATORS[sign] && at < right.start) add(at, at + sign.length, OPERATORS[sign]);
+  }
+  function conditions(text, start) {
+    if (!SQL.test(text)) return;
+    for (const match of text.matchAll(SQL_CONDITION))
+      add(start + match.index, start + match.index + match[0].length, "");
+  }
+  full(parse(source, { ecmaVersion: "latest", sourceType: "module" }), (node) => visit[node.type]?.(node));
+  return mutants;
+}
