@@ -82,7 +82,7 @@ export function studioPage(page: Page) {
 
     /** By the menu of the account, at the foot of the sidebar. */
     async signOut(): Promise<void> {
-      await (await page.waitForSelector('button[aria-label="Account menu"]'))!.click();
+      await (await page.waitForSelector(".account-button"))!.click();
       await (await page.waitForSelector(withText("*[@role='menuitem']", "Sign out")))!.click();
     },
 

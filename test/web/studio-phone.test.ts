@@ -114,7 +114,7 @@ for (const width of [390, 640]) {
         await page.waitForSelector(".sidebar.drawer");
       }
       expect(await page.evaluate(open)).to.deep.equal(["Import and export"]);
-      await page.waitForSelector('.sidebar button[aria-label="Account menu"]');
+      await page.waitForSelector(".sidebar .account-button");
       if (width <= 800) {
         await page.keyboard.press("Escape");
         await page.waitForSelector(".sidebar.drawer", { hidden: true });

@@ -36,7 +36,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
   return (
     <Popover.Root open={isOpen} onOpenChange={setOpen}>
       <Popover.Trigger asChild>
-        <button type="button" className="app-button" aria-label={`App ${app.name}: switch`} title={app.name}>
+        <button type="button" className="app-button" title={app.name}>
           <Letter name={app.name} />
           <b className="nav-label grow">{app.name}</b>
           <ChevronsUpDown className="nav-label" size={14} aria-hidden />
@@ -84,27 +84,26 @@ interface AccountMenuProps {
 
 export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
   return (
-    <Dropdown.Root>
+    // Not modal and without a portal: the page stays readable, and the menu is part of the navigation.
+    <Dropdown.Root modal={false}>
       <Dropdown.Trigger asChild>
-        <button type="button" className="nav-link account-button" aria-label="Account menu" title={email || "Account"}>
+        <button type="button" className="nav-link account-button" title={email || "Account"}>
           <CircleUser size={ICON_PIXELS} aria-hidden />
           <span className="nav-label grow">{email || "Account"}</span>
           <ChevronsUpDown className="nav-label" size={14} aria-hidden />
         </button>
       </Dropdown.Trigger>
-      <Dropdown.Portal>
-        <Dropdown.Content className="menu" align="start" side="top" sideOffset={6}>
-          <Dropdown.Item asChild>
-            <a href={hrefOf({ appId: app.id, view: "account" })}>
-              <CircleUser size={ICON_PIXELS} aria-hidden /> Account
-            </a>
-          </Dropdown.Item>
-          <Dropdown.Separator className="menu-line" />
-          <Dropdown.Item onSelect={signOut}>
-            <LogOut size={ICON_PIXELS} aria-hidden /> Sign out
-          </Dropdown.Item>
-        </Dropdown.Content>
-      </Dropdown.Portal>
+      <Dropdown.Content className="menu" align="start" side="top" sideOffset={6}>
+        <Dropdown.Item asChild>
+          <a href={hrefOf({ appId: app.id, view: "account" })}>
+            <CircleUser size={ICON_PIXELS} aria-hidden /> Account
+          </a>
+        </Dropdown.Item>
+        <Dropdown.Separator className="menu-line" />
+        <Dropdown.Item onSelect={signOut}>
+          <LogOut size={ICON_PIXELS} aria-hidden /> Sign out
+        </Dropdown.Item>
+      </Dropdown.Content>
     </Dropdown.Root>
   );
 }

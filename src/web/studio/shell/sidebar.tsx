@@ -124,7 +124,13 @@ export function SidebarContent(props: SidebarProps) {
       <Suspense fallback={<span className="app-button">{app.name}</span>}>
         <AppMenu {...{ apps, app, go }} />
       </Suspense>
-      <button type="button" className="commands-button" title="Ctrl+K" aria-label="Commands" onClick={openPalette}>
+      <button
+        type="button"
+        className="commands-button"
+        title="Ctrl+K"
+        aria-label={isCollapsed ? "Search and commands" : undefined}
+        onClick={openPalette}
+      >
         <Search size={ICON_PIXELS} aria-hidden />
         <span className="nav-label grow">Search</span>
         <kbd className="nav-label">Ctrl K</kbd>
