@@ -101,7 +101,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   const actions = useActions(api, app?.id ?? null);
   const { openPalette, palette } = usePalette();
   const { isCollapsed, toggle } = useCollapsed();
-  const isNarrow = useMedia("(max-width: 800px)");
+  const isNarrow = useMedia("(max-width: 799px)");
   useTitle(app, place, actions);
   const leave = useCallback(async () => {
     if (await mayGo()) signOut();

@@ -48,7 +48,7 @@ function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" 
 
 export function TopBar({ api, actions, ...props }: TopBarProps) {
   const { app, place } = props;
-  const isNarrow = useMedia("(max-width: 800px)");
+  const isNarrow = useMedia("(max-width: 799px)");
   return (
     <header className="top-bar">
       {isNarrow && (
