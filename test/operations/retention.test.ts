@@ -48,6 +48,21 @@ describe("retention", () => {
     expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
   });
 
+  it("drops events of HTTP triggers after 24 hours, however many", async () => {
+    const action = `INSERT INTO action (app_id, name, code, active, environment, action_version, triggers, dependencies, assets, updated_at)
+      VALUES (1, 'hook', '', true, 'server', 'v3', '[]', '[]', '[]', now()) RETURNING id`;
+    const [{ id }] = await db.query(action);
+    await db.query(
+      `INSERT INTO http_event (action_id, key, run_id, created_at)
+       SELECT $1, int4send(n), n, now() - (CASE WHEN n <= ${OLD} THEN interval '25 hours' ELSE interval '23 hours' END)
+         FROM generate_series(1, ${OLD} + 10) n`,
+      [id],
+    );
+    await createRetention({ db, days: 30 }).clean();
+    const [left] = await db.query("SELECT count(*)::int AS count, min(run_id)::int AS first FROM http_event");
+    expect(left).to.deep.equal({ count: 10, first: OLD + 1 });
+  });
+
   it("drops values of settings that were replaced more than an hour ago, and says of what its app knows no more", async () => {
     await db.query(`
       INSERT INTO app (organization_id, name, secrets_version, secrets_forgotten) VALUES (1, 'b', 9, 0), (1, 'c', 9, 8);
