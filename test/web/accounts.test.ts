@@ -270,7 +270,7 @@ describe("Accounts in Studio", function () {
   });
 
   it("an expired session asks for a sign-in over the page; nothing is lost, and the request is sent again", async () => {
-    const { user, token } = await signedInPerson(service);
+    const { user, email, token } = await signedInPerson(service);
     await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
     await page.goto(`${base}/studio#/1/app`);
     await signedIn();
@@ -283,6 +283,16 @@ describe("Accounts in Studio", function () {
     );
     await page.waitForSelector("dialog[open] input[name=passphrase]");
     await look("expired");
+    // Another person's sign-in neither sends the request nor closes the dialog.
+    const other = await signedInPerson(service);
+    await studio.replace("dialog input[name=email]", other.email);
+    await fill("passphrase", PASSPHRASE);
+    await studio.button("Sign in", "//dialog");
+    await page.waitForFunction(
+      `document.querySelector("dialog[open]").textContent.includes(${JSON.stringify(`${other.email} is signed in now`)})`,
+    );
+    expect((await service.rest("GET", "/v1/apps")).body.apps[0].name).to.not.equal("Renamed after a break");
+    await studio.replace("dialog input[name=email]", email);
     expect(await page.evaluate(`document.querySelector(${JSON.stringify(name)}).value`)).to.equal(
       "Renamed after a break",
     );

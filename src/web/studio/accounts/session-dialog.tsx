@@ -1,12 +1,25 @@
 /** Sign-in over the page when the session has expired: nothing that is unsaved is lost, and the interrupted request is sent again. */
 import { useEffect, useState } from "react";
+import { ApiError } from "../shared/api.js";
 import { Modal } from "../shared/modal.js";
-import { presentKind } from "../shell/session.js";
+import { presentEmail } from "../shell/session.js";
 import { onExpiry, resume } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
-async function resumeIfSignedIn(): Promise<void> {
-  if ((await presentKind().catch(() => null)) !== null) resume();
+async function resumeIfSignedIn(email: string): Promise<void> {
+  if ((await presentEmail().catch(() => null)) === email) resume();
+}
+
+/** Unsaved work is sent by the person who began it, and by nobody else. @throws ApiError for another person */
+async function resumeAs(email: string): Promise<void> {
+  const present = await presentEmail();
+  if (present === email) return resume();
+  const who = present === null ? "Nobody" : present || "A token";
+  const began = email || "a token";
+  throw new ApiError(
+    "FORBIDDEN",
+    `${who} is signed in now; this page belongs to ${began}. Sign in as ${began}, or reload the page and lose what is unsaved.`,
+  );
 }
 
 /** @param email of the person who was signed in, to begin with */
@@ -16,10 +29,10 @@ export function SessionDialog({ email }: { email: string }) {
   useEffect(() => {
     if (!isExpired) return undefined;
     // After a sign-in in another tab.
-    const look = () => void resumeIfSignedIn();
+    const look = () => void resumeIfSignedIn(email);
     addEventListener("focus", look);
     return () => removeEventListener("focus", look);
-  }, [isExpired]);
+  }, [isExpired, email]);
   if (!isExpired) return null;
   return (
     <Modal
@@ -28,7 +41,7 @@ export function SessionDialog({ email }: { email: string }) {
       // Esc would leave the page without a session.
       onCancel={(event) => event.preventDefault()}
     >
-      <SignInForms heading="Your session has ended" isOverPage email={email} onSignedIn={async () => resume()} />
+      <SignInForms heading="Your session has ended" isOverPage email={email} onSignedIn={() => resumeAs(email)} />
       <p className="hint">Sign in again to go on. What you have not saved is still here.</p>
     </Modal>
   );

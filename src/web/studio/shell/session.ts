@@ -80,10 +80,10 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
   };
 }
 
-/** Kind of the credential that this browser has; null for none, or that of an app user. @throws ApiError */
-export async function presentKind(): Promise<Kind | null> {
-  const { kind } = await ask("GET");
-  return kind && AUTHORS.includes(kind) ? kind : null;
+/** E-mail address of the person who is signed in to this browser, empty for a token; null for none, or for an app user. @throws ApiError */
+export async function presentEmail(): Promise<string | null> {
+  const { kind, email = "" } = await ask("GET");
+  return kind && AUTHORS.includes(kind) ? email : null;
 }
 
 /** The session that this browser has already; null without one. */
