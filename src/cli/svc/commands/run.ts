@@ -98,10 +98,9 @@ async function readRuns({ client }: Session, limit: number): Promise<Record<stri
   return [...body.runs].reverse();
 }
 
-/** Prints each run once, when its state changes. Ends with the process. */
-async function follow(session: Session): Promise<never> {
-  const known = new Map<unknown, unknown>();
-  for (const run of await readRuns(session, PAGE)) known.set(run["id"], run["state"]);
+/** Prints each run once, when its state changes from that of the runs read before. Ends with the process. */
+async function follow(session: Session, before: readonly Record<string, unknown>[]): Promise<never> {
+  const known = new Map(before.map((run) => [run["id"], run["state"]]));
   for (;;) {
     await delay(POLL_MS * 2);
     try {
@@ -135,10 +134,11 @@ export function addRun(program: Command, run: Run): void {
     .action(({ follow: goesOn, limit }: { follow?: boolean; limit: number }) =>
       run(async (session) => {
         if (!Number.isInteger(limit) || limit < 1 || limit > 1000) throw wrongUse("--limit must be 1 to 1000");
-        const runs = await readRuns(session, limit);
+        const read = await readRuns(session, Math.max(limit, PAGE));
+        const runs = read.slice(-limit);
         if (session.output.isJson && goesOn !== true) session.output.json({ runs });
         else for (const one of runs) printRun(session, one);
-        if (goesOn === true) await follow(session);
+        if (goesOn === true) await follow(session, read);
       }),
     );
 }
