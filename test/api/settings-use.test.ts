@@ -62,6 +62,6 @@ describe("the use of settings", () => {
     }
     const { editors } = (await service.rest("GET", `/v1/apps/${service.appId}/editors`)).body;
     expect(editors).to.have.length(1);
-    expect(editors[0]).to.have.keys("id", "organizationId", "firstName", "lastName", "email");
+    expect(editors[0]).to.have.keys("id", "organizationId", "firstName", "lastName", "email", "updatedAt");
   });
 });

@@ -1,6 +1,7 @@
 /** What TypeScript, as Studio's editor runs it, says of actions: what may follow, what is wrong, and that all code of the documents is right. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
+import { bodyOf } from "../../src/cli/svc/action-file.js";
 import { declarationsOf } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
@@ -349,7 +350,10 @@ describe("TypeScript of an action's code", () => {
     ]);
     // Files of a project import modules; test/docs/commands.test.ts builds them.
     const documents = written.filter(([, text]) => /\bexecute\b/.test(text) && !/^import /m.test(text));
-    const examples = globSync("examples/*/actions/*.js").map((path) => [path, readFileSync(path, "utf8")] as const);
+    // The service gets the code without its configuration.
+    const examples = globSync("examples/*/actions/*/action.js").map(
+      (path) => [path, bodyOf(readFileSync(path, "utf8"))] as const,
+    );
     const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
     expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
     for (const [where, text] of [...documents, ...examples, ...templates]) {

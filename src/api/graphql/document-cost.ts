@@ -9,6 +9,7 @@ import {
   type GraphQLNamedType,
   type GraphQLOutputType,
   type GraphQLSchema,
+  getIntrospectionQuery,
   getNamedType,
   getNullableType,
   getOperationAST,
@@ -18,6 +19,7 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  parse,
   SchemaMetaFieldDef,
   type SelectionSetNode,
   TypeMetaFieldDef,
@@ -28,8 +30,8 @@ import { FORM_LIMITS } from "./document-form.js";
 
 /** A thousand whole actions; some fifty milliseconds of work, in which nobody else is served. */
 const COST_MAX = 30_000;
-/** What a tool asks of a schema of this size, which is computed from memory. */
-const SCHEMA_COST_MAX = 40_000;
+/** Maximum cost of an introspection query, as a multiple of the longest query that graphql-js writes. Tools such as codegen ask for a little more. */
+const INTROSPECTION_MARGIN = 1.25;
 /** Of a list within a page, such as an action's triggers: most have one. */
 const INNER_LIST = 1;
 
@@ -178,9 +180,19 @@ function asksForSchemaAlone({ selectionSet: { selections } }: OperationDefinitio
   return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
 }
 
+/** Cost of the longest introspection query that graphql-js writes. It grows with the schema, so the limit does too. */
+function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
+  const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
+  const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
+  const [operation] = document.definitions as OperationDefinitionNode[];
+  return new Estimate(schema, lists, document, {}).set(operation!.selectionSet, schema.getQueryType()!, PAGE_DEFAULT)
+    .cost;
+}
+
 /** Answers what judges an operation of a valid document: the error that names the limit which it passes, or its cost. */
 export function createCostJudge(schema: GraphQLSchema) {
   const lists = introspectionLists(schema);
+  const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
 
   return (
     document: DocumentNode,
@@ -200,7 +212,7 @@ export function createCostJudge(schema: GraphQLSchema) {
     if (levels > FORM_LIMITS[LEVELS]) {
       return new GraphQLError(`an operation goes at most ${FORM_LIMITS[LEVELS]} levels deep`);
     }
-    const most = asksForSchemaAlone(operation) ? SCHEMA_COST_MAX : COST_MAX;
+    const most = asksForSchemaAlone(operation) ? introspectionMax : COST_MAX;
     if (cost > most) {
       const asked = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
       return new GraphQLError(`an operation asks for at most ${most} values, ${asked}: lower its limits or fields`);
