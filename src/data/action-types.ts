@@ -1,4 +1,4 @@
-/** What an action is made of (specification, Resources): one definition for the server, Studio and the client library. Types alone. */
+/** Fields of an action (specification, Resources): one definition for the server, Studio and the client library. Only types. */
 
 export type Environment = "server" | "client" | "any";
 
@@ -158,12 +158,12 @@ export interface Asset {
   usesEval?: boolean;
   /** An address served something else when the action was saved last; the script is the one that was kept before. */
   changed?: boolean;
-  /** Not kept yet, as nobody answered at the address: runs and pages load it from there, until a save or a publish that reaches it. */
+  /** Not stored yet, because the host did not answer: runs and pages load it from there, until a save or a publish that reaches it. */
   unreached?: boolean;
 }
 
 /**
- * As a row keeps it: without `url` where this service serves it, whose address may change. Rows of before hold one there too.
- * `sha256`: of the content that the service keeps, in hexadecimal.
+ * An asset as a row stores it: without `url` if this service serves it, because its address may change. Older rows have a `url` there too.
+ * `sha256`: of the stored content, in hexadecimal.
  */
 export type StoredAsset = Omit<Asset, "url"> & { url?: string; sha256?: string };

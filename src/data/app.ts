@@ -1,4 +1,4 @@
-/** Rows of an app, without its settings, which leave through rules alone. No behaviour. */
+/** Rows of an app, without its settings, which only rules may return. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 @Entity("app")

@@ -94,7 +94,7 @@ import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 import { checkSchema, declareSchema, type Query } from "./schema-guard.js";
 
-/** The tables that are read and written as objects. All others are met in SQL alone. */
+/** Tables that are read and written as objects. All others are used only in SQL. */
 export const ROWS = [ActionRow, AppRow];
 
 export const MIGRATIONS = [
@@ -174,13 +174,13 @@ export const MIGRATIONS = [
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_ASKED_MS = 100;
 /**
- * Whoever waits for a table has everybody else wait behind it: a migration gives up sooner than two that wait for each other are told
- * apart (`deadlock_timeout`, a second), and is begun anew.
+ * A statement that waits for a table lock blocks all statements behind it. So a migration gives up before PostgreSQL looks for a deadlock
+ * (`deadlock_timeout`, a second), and is started again.
  */
 const TABLE_LOCK_WAIT = "500ms";
 const TABLE_LOCK_AGAIN_MS = 500;
 const TABLE_LOCK_TRIES = 300;
-/** Not outside transactions: there indexes are built, behind which nobody waits. */
+/** Not outside transactions: indexes are built there, and block no other statement. */
 const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
@@ -244,8 +244,8 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
 }
 
 /**
- * The rows of a statement that each connection plans once and keeps under `name`: for what every run or every event asks. Within a
- * transaction it is planned anew.
+ * Rows of a statement that each connection plans once and caches under `name`, for queries of every run or event. In a transaction it is
+ * planned again.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);

@@ -1,4 +1,4 @@
-/** Folders and files of an app as callers see them: one definition for the server and the client library. Types alone. */
+/** Folders and files of an app as callers see them: one definition for the server and the client library. Only types. */
 
 /** A folder of an app's files, as its callers see it. */
 export interface MediaFolder {

@@ -6,7 +6,7 @@ export interface Person {
   email: string;
 }
 
-/** SQL of a person as JSON; null where the join of `alias` found nobody. */
+/** SQL of a person as JSON; null if the join of `alias` found no row. */
 export const personJson = (alias: string): string => `
   CASE WHEN ${alias}.id IS NOT NULL THEN json_build_object('id', ${alias}.id, 'firstName', ${alias}.first_name,
     'lastName', ${alias}.last_name, 'email', ${alias}.email) END`;

@@ -85,7 +85,7 @@ export function timezoneInvalid(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 
-/** The shape alone: whether a package exists is the catalogue's to say (`resolveAssets`), with the same status. */
+/** Checks only the shape. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs; ${described(dependencies)} came`;

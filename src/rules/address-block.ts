@@ -1,4 +1,4 @@
-/** Which network addresses count as one: whoever has an IPv6 address has a whole /64 of them. Knows no limit. */
+/** Network addresses that count as one: a client with an IPv6 address has a whole /64 of them. Contains no limit. */
 import { isIPv6 } from "node:net";
 
 const HEXTETS = 8;

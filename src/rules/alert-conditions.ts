@@ -68,7 +68,7 @@ export function afterRun(rule: Rule, standing: Standing, run: EndedRun): Standin
   }
 }
 
-/** The standing as time alone makes it. */
+/** The standing after time has passed without an event. */
 export function afterTime(rule: Rule, standing: Standing, present: Present): Standing {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;

@@ -1,6 +1,6 @@
 /**
- * Whom an access rule of entries or files allows: everybody, whoever is signed in, or users by what their columns hold; and the tests of
- * columns that such rules are made of. Pure; knows no credential.
+ * Callers whom an access rule of entries or files allows: everyone, signed-in users, or users by the values of their columns. Also the
+ * tests of columns in such rules. Pure; reads no credential.
  */
 import { ActionError } from "../errors.js";
 import { holdsText } from "./comparable-text.js";
@@ -23,7 +23,7 @@ export interface ValueTest {
 /** Tests by column, all of which must hold. */
 export type ColumnTests = Readonly<Record<string, ValueTest>>;
 
-/** Whoever asks. */
+/** Every caller. */
 export const EVERYBODY = "all";
 
 export type Allow = "all" | "loggedIn" | { user: ColumnTests };
@@ -121,7 +121,7 @@ function isScalar(value: unknown): value is Scalar {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
-/** The value of the user's column; undefined where it is nothing that could be compared: such a rule fits nobody. */
+/** Value of the user's column; undefined if it cannot be compared. Such a rule matches no user. */
 function ofUser(user: UserData | null, column: string): Scalar | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
@@ -171,10 +171,7 @@ export function meets(data: UserData, tests: ColumnTests): boolean {
   });
 }
 
-/**
- * Whether it is said of this user; null: nobody is signed in. Who has nothing in a column that is tested is not let in by it, whatever
- * the test.
- */
+/** True if the rule applies to this user. null: no user is signed in. A user whose tested column is empty fails every test. */
 export function allows(allow: Allow, user: UserData | null): boolean {
   const isForAll = allow === EVERYBODY;
   if (isForAll || user === null) return isForAll;

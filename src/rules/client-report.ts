@@ -1,4 +1,7 @@
-/** Reads the text of a large client run report: its result stays text, so that nobody makes two million objects of it. Runs on a thread. */
+/**
+ * Reads the text of a large client run report. Its result stays text, so that it is never parsed into two million objects. Runs on a
+ * thread.
+ */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { holdsInfinity, isObject } from "./described.js";
 import { jsonFault, memberTexts } from "./json-scan.js";

@@ -22,7 +22,7 @@ export function judgeRuns(limit: number, runs: readonly ContendingRun[]): Verdic
   const verdict: Verdict = { admit: [], skip: [], cancel: [] };
   const displacing = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newest = displacing.at(-1);
-  /** Whoever has as many of these after it as there are places has none any more. */
+  /** A run with as many displacing runs after it as the limit has lost its slot. */
   const lastDisplaced = displacing.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let underWay = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

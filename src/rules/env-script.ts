@@ -16,9 +16,9 @@ export interface AppSession {
   appId: number;
   /** null: a visitor without a name, or a run without a user, such as a scheduled one. */
   user: Person | null;
-  /** The entry by which the page's user signed in, without its hashed columns; absent while nobody is. */
+  /** The entry as which the page's user signed in, without its hashed columns; absent if no user is signed in. */
   entries?: { dataSource: SignedInEntry };
-  /** Somebody has signed in, and is the page's user once a code has proven the second factor. */
+  /** A user has entered a correct password, and is signed in after a code has proven the second factor. */
   awaits?: "secondFactor";
   environment: Copy;
 }

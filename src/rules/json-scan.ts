@@ -131,7 +131,7 @@ function skipValue(text: string, from: number, nesting: Nesting, levels: number)
   return NOWHERE;
 }
 
-/** What is wrong with a stranger's text: that it is no JSON, or nests deeper than `levels`; null where nothing is. */
+/** Fault of an untrusted text: not JSON, or nested deeper than `levels`; null if there is none. */
 export function jsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new Nesting();
   const end = skipValue(text, skipBlank(text, 0), nesting, levels);

@@ -1,10 +1,10 @@
 /**
- * JSON that is passed on as the text that it is stored as, never parsed and printed again: a result of 6 MB may be two million
- * objects. Knows no transport: whoever writes an answer writes it with `writeJson`.
+ * JSON that is passed on as stored text, never parsed and printed again: a result of 6 MB may be two million objects. Knows no transport;
+ * answers are written with `writeJson`.
  */
 import { randomUUID } from "node:crypto";
 
-/** The texts that one answer has met so far, and the mark that stands in their places: nobody who wrote a text could know it. */
+/** The texts of one answer so far, and the mark that stands in their places. No author of a text can know the mark. */
 class Places {
   readonly mark = randomUUID();
   readonly texts: string[] = [];
@@ -17,7 +17,7 @@ let writing: { places: Places | null } | null = null;
 export class JsonText {
   constructor(readonly text: string) {}
 
-  /** Its place in an answer that `writeJson` writes; for anybody else the value itself. */
+  /** Its place in an answer that `writeJson` writes; the value itself for other callers. */
   toJSON(): unknown {
     if (!writing) return JSON.parse(this.text);
     writing.places ??= new Places();

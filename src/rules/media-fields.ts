@@ -89,7 +89,7 @@ export const linkSeconds = (value: unknown): number =>
 const FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type ContentsFormat = (typeof FORMATS)[number];
 
-/** Which form of a file's contents: as it is, the thumbnail, or a picture made anew. */
+/** Form of a file's contents: as stored, the thumbnail, or a converted picture. */
 export type ContentsForm =
   | { kind: "whole" }
   | { kind: "thumbnail" }

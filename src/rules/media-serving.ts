@@ -25,7 +25,7 @@ export interface Serving {
   disposition: "inline" | "attachment";
 }
 
-/** @param isReadable false for a picture that could not be decoded: what a browser makes of it nobody knows */
+/** @param isReadable false for a picture that could not be decoded: a browser may treat it in any way */
 export function servingOf(contentType: string, isReadable: boolean): Serving {
   const isShown = SHOWN.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };

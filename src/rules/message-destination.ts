@@ -32,7 +32,7 @@ export function parseSender(text: string): { from: string; fromName: string | nu
   const [sender, ...more] = addressparser(text);
   if (sender?.address === undefined || more.length > 0 || !isEmailAddress(sender.address)) return null;
   const { address: from, name } = sender;
-  // The parser also finds an address within other text: only one in angle brackets at the end, or alone, is meant.
+  // The parser also finds an address within other text. Only one in angle brackets at the end, or one without other text, is valid.
   const isWhole = text.trim() === from || text.trimEnd().endsWith(`<${from}>`);
   return isWhole ? { from, fromName: name || null } : null;
 }

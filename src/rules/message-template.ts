@@ -10,8 +10,8 @@ const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 
 /**
- * The value at a name, or at a path of names with dots. Own properties alone, so that no name reaches a prototype; "" for what is not
- * there, or is no plain value.
+ * Value at a name, or at a path of names with dots. Reads only own properties, so that no name reaches a prototype. Returns "" for a
+ * missing value, and for one that is not a plain value.
  */
 function valueAt(data: object, path: string): string {
   if (Object.hasOwn(data, path)) return textOf((data as Record<string, unknown>)[path]);

@@ -135,7 +135,10 @@ function npmSpecOf(dependency: string): { name: string; wanted: string; subpath:
   throw unresolved(dependency, refusal);
 }
 
-/** Whether a registry may know a package of that name. What packages say that they need comes from strangers, and becomes an address. */
+/**
+ * True if a registry can have a package of that name. Names that packages list as their dependencies are untrusted, and become part of a
+ * URL.
+ */
 export function isPackageName(name: string): boolean {
   try {
     const { type, name: read } = npa(name, "/");
@@ -170,7 +173,7 @@ export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
  */
 export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // A row of before holds the address that the service had then, or one elsewhere.
+    // An older row has the address that the service had then, or one elsewhere.
     const served = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return served === undefined
       ? { name, url: url!, path, ...kept }
@@ -202,8 +205,8 @@ export const namesRequests = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 
 /**
- * Whether code may use the client library, beside the namespaces of packages that do without it: by the word alone, for without it there
- * is no way to the library.
+ * True if code may use the client library, beside the namespaces of packages that work without it. Searching for the word is enough,
+ * because code reaches the library only by it.
  */
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;

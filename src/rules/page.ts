@@ -35,7 +35,7 @@ export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
   throw new ActionError("REQUEST_INVALID", `${name} must be a cursor that a page before gave`);
 }
 
-/** Told how many bytes an answer is about to hold; they are read once it has resolved. Rejects where they are too many. */
+/** Called with the number of bytes that an answer will hold. They are read once it has resolved. Rejects if they are too many. */
 export type Reserve = (bytes: number) => Promise<void>;
 
 /** What a page with large values is chosen from: the ids that match, and how many bytes each would bring. */

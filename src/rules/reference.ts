@@ -18,7 +18,7 @@ function byId(text: string): Reference {
   return Number.isSafeInteger(id) ? { id } : NO_ID;
 }
 
-/** Digits alone are an id and any other text is a name, unless `by` says which it is. A number is an id. */
+/** A text of only digits is an ID, and any other text is a name, unless `by` says which it is. A number is an ID. */
 export function referenceOf(value: string | number, by?: ReferenceKind | null): Reference {
   const text = String(value);
   if (by === "name") return { name: text };

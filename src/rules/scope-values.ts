@@ -12,7 +12,7 @@ export type ValueTest = (value: Found) => boolean;
 
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/** A document that asks for more looks than this is not worth its answer: one with large arrays and many tests would hold up everybody. */
+/** Maximum tests of a document: one with large arrays and many tests would block all other requests. */
 const LOOKS_MAX = 20_000;
 export class TooManyLooks extends Error {}
 

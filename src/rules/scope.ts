@@ -21,7 +21,7 @@ function refuse(field: string, expected: string, came: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
 }
 
-/** Regular expressions are PostgreSQL's to search by: here a stranger's pattern would hold up everybody. */
+/** PostgreSQL runs regular expressions: here an untrusted pattern would block all other requests. */
 function refuseRegex(value: unknown, place: string): void {
   if (Array.isArray(value)) for (const [at, one] of value.entries()) refuseRegex(one, `${place}[${at}]`);
   if (!isObject(value)) return;
@@ -36,7 +36,7 @@ function checkWhere(where: unknown, place: string): void {
   refuseRegex(where, place);
 }
 
-/** A number in a list is a user's id. null: everybody. @throws REQUEST_INVALID naming the field */
+/** A number in a list is a user's ID. null: all users. @throws REQUEST_INVALID naming the field */
 export function parseScope(value: unknown): Scope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {

@@ -1,10 +1,10 @@
 /**
- * Which of an app's underscore settings are secrets to be kept in, each under the key that may be named (contract, section 6).
+ * Finds an app's underscore settings that are secrets, each with its key (contract, section 6).
  *
- * What counts is what nobody would write by chance: strings of 8 characters and more, numbers of 8 digits and more, wherever they
- * stand. Shorter ones ("eu", "live", 443) are in every honest result; such a string counts only where it is all of a protected
- * setting, and then only as the whole of a string. A single word of letters under 16 characters in a private setting is no secret. A part of a structured value counts by itself where it is secret by itself and
- * has 16 characters: shorter ones are words of the structure.
+ * Values that rarely occur by chance count wherever they are: strings of 8 characters and more, numbers of 8 digits and more. Shorter
+ * ones ("eu", "live", 443) are in many legitimate results. Such a string counts only if it is the whole of a protected setting, and only
+ * as the whole of a string. A single word of letters under 16 characters in a private setting is no secret. A part of a structured value
+ * counts if it is secret by itself and has 16 characters: shorter ones are words of the structure.
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";

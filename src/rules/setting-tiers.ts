@@ -55,10 +55,10 @@ function view(settings: SettingEntries, reader: Reader): SettingsView {
   return result;
 }
 
-/** `window.ENV.appSettings`: public keys alone. */
+/** `window.ENV.appSettings`: only public keys. */
 export const runtimeView = (settings: SettingEntries): SettingsView => view(settings, "runtime");
 
-/** What GET settings answers: no protected key, for nobody. */
+/** Settings in the answer of GET settings: never a protected key. */
 export const httpView = (settings: SettingEntries): SettingsView => view(settings, "http");
 
 /** Settings that the service itself uses for code, which never gets them: the key of language models. */

@@ -1,4 +1,4 @@
-/** Decides whether an event satisfies a trigger's `where`. Imports types alone: the server and the browser share this file. */
+/** Decides whether an event satisfies a trigger's `where`. Imports only types: the server and the browser share this file. */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
 /** The part of a log entry that a filter looks at. */

@@ -17,7 +17,7 @@ export interface VerificationRules {
   dataSource: string | number;
   /** The columns that hold their addresses; null where the app sends no code that way. */
   columns: Record<VerifiedBy, string | null>;
-  /** Whether a password alone signs nobody in. */
+  /** True if a password is not enough to sign in. */
   secondFactor: boolean;
   subject: string;
   /** `{{code}}` stands for the code. */
@@ -51,7 +51,7 @@ function optionalText(fields: Record<string, unknown>, name: string, max: number
   throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${name} must be ${expected}`);
 }
 
-/** null where the app verifies nobody. @throws SETTINGS_INVALID naming the field */
+/** null if the app has no verification. @throws SETTINGS_INVALID naming the field */
 export function verificationRules(value: unknown): VerificationRules | null {
   if (value === undefined || value === null) return null;
   const fields = setting(value);

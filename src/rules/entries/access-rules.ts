@@ -23,7 +23,7 @@ export interface AccessRule {
 
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
-/** Unknown fields are refused last, by whoever reads the rules: a misspelt `exclude` would show what it was to hide. */
+/** The reader of the rules rejects unknown fields last: a misspelt `exclude` would show the columns that it was to hide. */
 export const ACCESS_RULE_SHAPE = flat(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function refuse(field: string, expected: string, came: unknown): never {

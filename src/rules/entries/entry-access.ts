@@ -55,7 +55,7 @@ function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   return merged;
 }
 
-/** Which of the rules decides for the user, or for nobody who is signed in; -1: none. */
+/** Index of the rule that decides for the user, or for an anonymous visitor; -1: none. */
 export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
   rules.findIndex((one) => fits(one, verb, user));
 
@@ -70,7 +70,7 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
   return grantOf(rule, caller.user);
 }
 
-/** An id is no where: what a rule asks for by name alone cannot be given with one; what it tests can be tested. */
+/** An ID is not a where. A rule that only requires a column by name cannot be met by an ID; one that tests a value can. */
 export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
@@ -149,8 +149,8 @@ export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, pl
 }
 
 /**
- * What a read may show. @throws DATA_SOURCE_ACCESS_DENIED
- * @param hashed columns that nobody sees
+ * Returns what a read may show. @throws DATA_SOURCE_ACCESS_DENIED
+ * @param hashed columns that no caller sees
  */
 export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
   const filter = testsAsWhere(grant.tests);

@@ -76,7 +76,7 @@ function messageOf(hook: SendingHook, texts: Texts, path = ""): Email | Sms {
   return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
 }
 
-/** Whether anybody is left whom the message would go to: nothing in a column is nobody. */
+/** True if the message has a recipient: an empty column is none. */
 function hasRecipient({ type, to }: SendingHook, texts: Texts): boolean {
   if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
   return (recipients(to, texts) as unknown[]).length > 0;

@@ -18,7 +18,7 @@ function checkValue(value: unknown, field: string): void {
 export interface SignIn {
   known: EntryData;
   secrets: EntryData;
-  /** Each is counted apart: a guess is not to begin anew with each value that it tries. */
+  /** Each is counted separately, so that trying another value does not reset the count. */
   subjects: readonly EntryData[];
 }
 

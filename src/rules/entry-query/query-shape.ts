@@ -87,8 +87,8 @@ function sortingOf(order: unknown): Sorting[] {
 }
 
 /**
- * The shape of a query that was judged to be one; null for one of too many parts, and for one that names columns that `knows` does not:
- * nobody fills a list with names that they make up.
+ * Shape of a valid query. null if it has too many parts, or names columns that `knows` does not: otherwise callers could fill the list with
+ * invented names.
  */
 export function shapeOf(query: unknown, knows: (column: string) => boolean): JudgedShape | null {
   if (!isObject(query)) return null;
