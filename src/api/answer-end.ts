@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** What is to be told of each connection's end: of answers in line on it only the first hears of that itself. */
+/** Callbacks for the end of each connection: of several answers on one connection, only the first receives that event itself. */
 const waiting = new WeakMap<Socket, Set<() => void>>();
 
 function waitingOn(socket: Socket): Set<() => void> {

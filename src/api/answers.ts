@@ -1,6 +1,6 @@
 /**
- * How many bytes the answers hold that are being made or sent: of one request, of one app's callers, of the whole process. Whoever
- * is about to read much says so first, and is refused while it can still be refused. Knows no operation.
+ * Counts the bytes of answers that are being made or sent: of one request, of one app's callers, of the whole process. A reader reserves a
+ * large read first, and is refused while a refusal is still possible. Knows no operation.
  */
 import { getHeapStatistics } from "node:v8";
 import { ActionError } from "../errors.js";

@@ -1,9 +1,9 @@
 /**
- * The document of every page that runs what an app's authors wrote: its policy, and what it is handed. Knows no route and no cookie.
+ * The document of every page that runs authors' code: its policy and its data. Knows no route and no cookie.
  *
- * `sandbox` without `allow-same-origin` gives the document an origin that is nobody's: no cookie, storage, worker or page of the service
- * is in its reach, and no request that it sends counts as the service's own. Its session is the runtime token that it is handed here,
- * of one app and copy. Whoever runs code in the document can read that token, so it is the least that the page needs.
+ * `sandbox` without `allow-same-origin` gives the document an opaque origin: it reaches no cookie, storage, worker or page of the service,
+ * and no request of it counts as the service's own. Its session is the runtime token that it receives here, of one app, for drafts or live
+ * versions. Code in the document can read that token, so it is the least that the page needs.
  */
 import { randomBytes } from "node:crypto";
 import { envScript, type RuntimeEnv, scriptLiteral } from "../rules/env-script.js";

@@ -152,7 +152,7 @@ function parseText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // Of what the parser says, the place alone: the rest may quote a secret.
+    // Only the position from the parser's message: the rest may quote a secret.
     const [at = ""] = /at position \d+/.exec((error as Error).message) ?? [];
     throw new ActionError("REQUEST_INVALID", `the body is not valid JSON${at && `: ${at}`}`);
   }

@@ -42,7 +42,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
     const { context } = request;
-    // Before a session is made: what is wrong is told where the person is signed in.
+    // Before a session is created: errors are shown where the person is signed in.
     if (context.caller) {
       await sessions.judge(context.caller, preview);
       await clients.compiledAction(context, appId, actionId);

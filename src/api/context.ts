@@ -12,7 +12,7 @@ export interface RequestContext extends Visitor {
   retryFailed?: boolean;
   /** What this request may still make; a subscription's events have none. */
   answer?: Answer;
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the caller has disconnected. */
   gone?: () => AbortSignal;
   /** The state that the answer shows, for its `ETag`, if the answer itself does not name it. */
   updatedAt?: string;

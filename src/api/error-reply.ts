@@ -8,7 +8,7 @@ import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.j
 import type { Measures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
-/** A database that is started anew is back within this, as a rule. */
+/** A restarted database is usually back within this time. */
 const AWAY_RETRY_SECONDS = 1;
 
 /** The body of every failure (contract, section 4). */
@@ -36,7 +36,7 @@ function ofFastify(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
-/** Turns whatever was thrown into an error that may be told; what may not is logged and becomes INTERNAL_ERROR. */
+/** Turns any thrown value into an error that may be shown. Other errors are logged and become INTERNAL_ERROR. */
 function tellable(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);

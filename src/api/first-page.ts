@@ -21,7 +21,7 @@ export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
   const studio = `${pathBefore(baseUrl)}/studio`;
   app.get("/", (request, reply) => {
     reply.header("vary", "Accept").header("cache-control", "no-cache");
-    // Not to the address that is set: whoever came by another name of this machine stays there.
+    // Not to PUBLIC_URL: a person who used another name of this machine stays there.
     return wantsPage(request)
       ? reply.redirect(studio)
       : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });

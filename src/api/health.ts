@@ -41,7 +41,7 @@ const NOT_YET = { status: "OVERLOADED", error: "the service is starting or stopp
 
 const NO_API = {
   status: "NOT_FOUND",
-  error: "this process serves health and metrics alone: its ROLES do not name api",
+  error: "this process serves only health and metrics, because its ROLES do not include api",
 } as const;
 
 function readiness(parts: Parts, response: ServerResponse): void {
@@ -100,7 +100,7 @@ export function createFrontDoor(parts: Parts): FrontDoor {
 
   return {
     handle(request: IncomingMessage, response: ServerResponse) {
-      // Of every answer, whoever gives it: what is sent as JSON is never guessed to be a page or a script.
+      // For every answer: content that is sent as JSON is never guessed to be a page or a script.
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return reply(response, 200, { status: "LIVE" });

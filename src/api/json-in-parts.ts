@@ -1,6 +1,6 @@
 /**
  * Parses a large JSON object part by part, so that other requests have their turn in between: arrays at its top level in batches of their
- * elements, everything else value by value. `JSON.parse` of 64 MB in one piece takes half a second of the thread that serves everybody.
+ * elements, everything else value by value. `JSON.parse` of 64 MB at once blocks the main thread for half a second.
  */
 import { ActionError } from "../errors.js";
 

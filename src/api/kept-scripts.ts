@@ -9,7 +9,7 @@ export const KEPT_ROUTE = "/client/kept/:file";
 const FILE = /^([0-9a-f]{64})\.js$/;
 
 /**
- * Pages of other origins load them too: whoever knows the hash of a script has the script. What stands at an address never changes.
+ * Pages of other origins load them too: everyone who knows the hash of a script has the script. The content of an address never changes.
  * Opened by itself it is text in a document without an origin.
  */
 const HEADERS = {

@@ -27,7 +27,7 @@ function lengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Ends the file at hand when its request breaks off: whoever reads it would wait for ever. */
+/** Ends the current file when its request ends early: its reader would otherwise wait without end. */
 function whileConnected({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const end = () => {
@@ -58,12 +58,12 @@ async function receiveForm(
   return upload.finish({ folderId: folder(), name: fields["name"] });
 }
 
-/** What a browser may do with contents: show them, where they are a document of nobody's origin that runs and loads nothing. */
+/** Policy for contents: a browser may show them, as a document with an opaque origin that runs and loads nothing. */
 const CONTENTS_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy":
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; frame-ancestors 'none'",
-  // Pages elsewhere show pictures of an app that everybody may see, or that a link is for.
+  // Pages of other origins show pictures of an app that are public, or that a link is for.
   "cross-origin-resource-policy": "cross-origin",
   "referrer-policy": "no-referrer",
   "accept-ranges": "bytes",
@@ -76,7 +76,7 @@ function headersOf({ name, contentType, isReadable, isPublic, tag }: Contents, i
     ...CONTENTS_HEADERS,
     "content-type": serving.contentType,
     "content-disposition": contentDisposition(isSaved ? "attachment" : serving.disposition, name),
-    // Asked for anew each time, which costs a row: what was deleted or closed is so at once.
+    // Revalidated each time, which costs a row: so a deletion or closed access takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };

@@ -18,9 +18,9 @@ export interface MetricSources {
   dataDirFree: () => Promise<number>;
   /** Milliseconds by which the database's clock is ahead of this machine's. */
   clockSkewMs: () => number;
-  /** Bytes of this process's answers under way; null where it answers nobody. */
+  /** Bytes of this process's answers in progress; null if it does not serve requests. */
   answers: (() => number) | null;
-  /** Open sockets and their subscriptions; null where it answers nobody. */
+  /** Open sockets and their subscriptions; null if it does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
   /** What it counted as it happened. */
   measures: Pick<Measures, "register">;

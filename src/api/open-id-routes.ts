@@ -41,7 +41,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return begin(reply, flow).redirect(url);
   });
 
-  // By POST, which other sites cannot send: a GET could link an attacker's identity to the account of whoever follows a link.
+  // By POST, which other sites cannot send: a GET could link an attacker's identity to the account of a person who follows a link.
   app.post(`${ROUTE}/link`, async (request, reply) => {
     const { caller } = request.context;
     if (!caller) throw new ActionError("UNAUTHORIZED");

@@ -1,4 +1,4 @@
-/** GET `/v1/openapi.json`: the REST table for tools, to whoever asks, as the schema of GraphQL is. Made once, when it is first asked for. */
+/** GET `/v1/openapi.json`: the REST table for tools, public like the GraphQL schema. Built once, at the first request. */
 import type { FastifyInstance } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { openapiDocument } from "./openapi/document.js";

@@ -1,6 +1,6 @@
 /**
- * Where the pages that run authors' code are served, and how a signed-in editor gets there: on the service's own origin, or at
- * RUNTIME_URL and there alone. Knows no document.
+ * Origin of the pages that run authors' code, and the way of a signed-in editor to it: the service's own origin, or only RUNTIME_URL. Knows
+ * no document.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";

@@ -42,7 +42,7 @@ function createSilence(most: number) {
       const silent = byAddress.get(address) ?? new Set();
       byAddress.set(address, silent.add(socket));
       socket.once("close", () => leave(socket, address));
-      // The oldest goes: whoever means to ask has begun by then, and the limits of a request hold for it.
+      // Closes the oldest: a real client has sent its request by then, and is under the limits of requests.
       const [oldest] = silent;
       if (silent.size <= most || !oldest) return;
       leave(oldest, address);

@@ -3,11 +3,11 @@ import type { Visitor } from "../operations/access/gate.js";
 import { isVisitor } from "../rules/access.js";
 import { addressBlock } from "../rules/address-block.js";
 
-/** By its network address alone. */
+/** Sender by network address only. */
 export const addressSender = (address: string | undefined): string =>
   `address ${address === undefined ? "" : addressBlock(address)}`;
 
-/** Tokens of visitors are given to anybody, so that whoever has one has many. */
+/** Tokens of visitors are public, so one sender can have many. They count by address. */
 export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {
   if (caller === null || isVisitor(caller)) return addressSender(address);
   return `credential ${caller.credentialId}`;

@@ -161,7 +161,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
   });
 }
 
-/** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
+/** Builds the API without listening: the owner of a port passes its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;

@@ -1,6 +1,6 @@
 /**
- * Large texts on their way to whoever asked: a slice at a time as it is read, so that nobody else waits for the writing of them, and
- * ended where they are read too slowly. Knows no meaning of a text.
+ * Sends a large text in slices as its reader reads it, so that writing it does not block other requests. Disconnects a reader that is too
+ * slow. Knows no meaning of a text.
  */
 import { Readable } from "node:stream";
 import { READER_PACE } from "./reader-pace.js";

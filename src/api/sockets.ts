@@ -107,7 +107,7 @@ export interface Sockets {
   stop(): Promise<void>;
 }
 
-/** What each operation's execution is told. */
+/** Context of each operation's execution. */
 type OperationContext = Sources &
   Receiver & {
     caller: Caller | null;
@@ -311,7 +311,7 @@ export function createSockets({
 
   return {
     upgrade(request, socket, head) {
-      // Until the protocol has taken over, nobody else listens for the peer's going away.
+      // Until the protocol has taken over, no other handler receives the error when the peer disconnects.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
       if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost) {

@@ -1,6 +1,6 @@
 /**
- * Divides the one thread that serves everybody among those who make it work: pieces of work that take milliseconds are done by turns,
- * and who has had one rests in proportion, so that nobody has more than a share of the thread. Knows not what is done.
+ * Divides the main thread between callers. Expensive pieces of work run in turns, and a caller rests in proportion after each, so that none
+ * has more than a share of the thread. Knows nothing of the work.
  */
 import { tooOften } from "../errors.js";
 

@@ -1,6 +1,6 @@
 /**
- * Origins that may open a websocket (contract, section 7): the service's own, which alone may use the cookie; pages of apps, which have none
- * (sandboxed) or that of RUNTIME_URL; pages on origins that an app lists; and server runs. Programs send no origin.
+ * Origins that may open a websocket (contract, section 7). Only the service's own origin may use the cookie. Pages of apps have no origin
+ * (sandboxed) or that of RUNTIME_URL. Also pages on origins that an app lists, and server runs. Programs send no origin.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";

@@ -18,7 +18,7 @@ interface BuiltPage {
   style: string | null;
 }
 
-/** For every page, whoever's code it runs. */
+/** For every page, also those that run authors' code. */
 export const HARDENING = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",

@@ -42,7 +42,7 @@ await runCommand(async () => {
   const config = readConfig();
   if (secret === null) {
     process.stderr.write(
-      "warning: the file is not encrypted: whoever reads it reads every row and file, all but private settings. Their keys stay out of it\n",
+      "warning: the file is not encrypted: everyone who has it can read every row and file, except private settings. It does not contain their keys\n",
     );
   }
   const folder = join(config.dataDir, "media");

@@ -1,4 +1,4 @@
-/** `npm run token`: makes, lists and revokes credentials of every kind, whoever may log in. Its last line is JSON. */
+/** `npm run token`: creates, lists and revokes credentials of every kind. Its last line is JSON. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { runCommand, withDatabase } from "./command.js";

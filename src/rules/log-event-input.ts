@@ -31,7 +31,7 @@ function eventType(value: unknown): string {
     throw new ActionError("REQUEST_INVALID", `${expected}; ${described(value)} came`);
   }
   if (!value.startsWith(OWN_TYPES)) return value;
-  throw new ActionError("REQUEST_INVALID", `type must not begin with ${OWN_TYPES}: the service alone logs runs`);
+  throw new ActionError("REQUEST_INVALID", `type must not begin with ${OWN_TYPES}: only the service logs runs`);
 }
 
 function eventData(value: unknown): Record<string, unknown> {

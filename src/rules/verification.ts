@@ -34,7 +34,7 @@ export interface VerificationRequest {
 
 const SUBJECT = "Your code";
 const TEXT =
-  "Your code is {{code}}. It is good for ten minutes. If you did not ask for it, somebody mistyped an address.";
+  "Your code is {{code}}. It is good for ten minutes. If you did not ask for it, someone mistyped an address.";
 const LINE_MAX = 200;
 const TEXT_MAX = 1_000;
 

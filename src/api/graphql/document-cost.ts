@@ -1,4 +1,7 @@
-/** How many values a GraphQL operation asks for, told before it is executed: a page counts for as many as its `limit` says. Judges documents that are valid. */
+/**
+ * Number of values that a GraphQL operation requests, computed before it is executed: a page counts for as many as its `limit` says.
+ * Expects valid documents.
+ */
 import {
   type ArgumentNode,
   type DocumentNode,
@@ -28,7 +31,7 @@ import {
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
-/** A thousand whole actions; some fifty milliseconds of work, in which nobody else is served. */
+/** A thousand whole actions; about fifty milliseconds of work, which block all other requests. */
 const COST_MAX = 30_000;
 /** Maximum cost of an introspection query, as a multiple of the longest query that graphql-js writes. Tools such as codegen ask for a little more. */
 const INTROSPECTION_MARGIN = 1.25;
@@ -149,7 +152,7 @@ class Estimate {
     return { cost, levels };
   }
 
-  /** The fields of the operation itself, those of fragments among them: each asks the service anew. */
+  /** Fields of the operation itself, with those of its fragments: each one is a separate request to the service. */
   roots({ selections }: SelectionSetNode, seen = new Set<string>()): number {
     let count = 0;
     for (const selection of selections) {

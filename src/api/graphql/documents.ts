@@ -13,7 +13,7 @@ import { variablesFault } from "./variables.js";
 /** Names in one document, aliases included; a hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
 const FAULTS_MAX = 20;
-/** What nests deeper than the rules allow is told by them; what nests deeper still would overflow the stack before they are asked. */
+/** The rules report values that nest deeper than they allow. Values beyond this depth would overflow the stack before that. */
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Of all that is remembered; a parsed document takes some fifty times the memory of its text. */
 const REMEMBERED_CHARACTERS = 500_000;

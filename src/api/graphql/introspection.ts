@@ -1,7 +1,7 @@
 /** The answers to the questions that GraphiQL's page and other tools ask of the schema by themselves, made once. Knows no credential. */
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
-/** As GraphiQL asks, and as graphql-js does when it is told nothing. */
+/** The options of GraphiQL, and the defaults of graphql-js. */
 const QUESTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
 
 /** More characters than any of them has: what is longer is not compared. */

@@ -221,7 +221,7 @@ export class MediaResolver {
     return precondition && [updatedAt];
   }
 
-  /** REST alone has the files of an app in one list. */
+  /** Only REST returns all files of an app in one list. */
   async allFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
     const admission = await this.gate.admit(context, "readMedia", appId);
     return this.media.files.list(admission, appId, { limit, offset });

@@ -1,9 +1,9 @@
-/** Why the variables of an operation do not fit its types: the first fault alone. Executes nothing. */
+/** The first reason why the variables of an operation do not fit its types. Executes nothing. */
 import { type DocumentNode, type GraphQLError, type GraphQLSchema, getOperationAST, getVariableValues } from "graphql";
 
 /**
- * To be asked before a valid document is executed. Execution itself collects fifty faults, and each repeats the whole value: a
- * megabyte of fields that an input has not would take seconds, in which nobody else is answered.
+ * To be called before a valid document is executed. Execution collects fifty errors, and each repeats the whole value: a megabyte of
+ * unknown input fields would block all other requests for seconds.
  */
 export function variablesFault(
   schema: GraphQLSchema,

@@ -162,7 +162,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
       if (!text) {
         text = { written: Promise.resolve(null), claims: 0, giveBack: null };
         text.written = write(text, appId, event, args);
-        // Whoever claimed it may come to it later.
+        // The claimer may await it later.
         text.written.catch(() => undefined);
         byShape.set(shape, text);
       }

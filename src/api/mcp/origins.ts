@@ -12,8 +12,8 @@ function parsed(origin: string): URL | null {
 }
 
 /**
- * True for requests of programs, which send no `Origin`, and for pages of the service and of this machine. A page that uses the service
- * by a name needs PUBLIC_URL: without it, a rebound name cannot be told from the service's own.
+ * True for requests of programs, which send no `Origin`, and for pages of the service and of this machine. A page that uses the service by
+ * a name needs PUBLIC_URL: otherwise a rebound name looks like the service's own.
  */
 export function isAllowedOrigin(
   { origin, host }: { origin?: string | undefined; host?: string | undefined },

@@ -1,6 +1,6 @@
 /**
- * What a row of the REST table reads and answers, told by the row itself: it is called once with a request and resolvers that only take
- * notes. So nothing that the document says of a route is written twice. Knows no format.
+ * Records what a row of the REST table reads and returns: it calls the row once with a request and resolvers that only record. So the
+ * document repeats nothing by hand. Knows no format.
  */
 import {
   type GraphQLField,

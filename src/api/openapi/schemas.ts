@@ -38,7 +38,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Fields of types that GraphQL alone makes: over REST they are as the operations have them. */
+/** Fields that only GraphQL computes: over REST they are as the operations return them. */
 function madeByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));

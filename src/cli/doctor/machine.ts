@@ -90,7 +90,7 @@ export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   const found = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return well("settings key", "in SETTINGS_KEY");
   if (!found) return well("settings key", `is made at the first start, in ${path}`);
-  if ((found.mode & OTHERS) === 0) return well("settings key", `in ${path}, its owner's alone`);
+  if ((found.mode & OTHERS) === 0) return well("settings key", `in ${path}, readable only by its owner`);
   return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
@@ -136,7 +136,7 @@ export async function browser({
     if (proof?.sandboxed) return [started, well("sandbox", `holds, for ${proof.processes.length} processes`)];
     const mend =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
-    return [started, ill("sandbox", "code of strangers would run without it", mend)];
+    return [started, ill("sandbox", "untrusted code would run without it", mend)];
   } catch (error) {
     return [
       ill(

@@ -63,7 +63,7 @@ export class Client {
     this.#store = store;
   }
 
-  /** @throws CliError if nobody signed in */
+  /** @throws CliError if there is no saved sign-in */
   async token(): Promise<string> {
     const given = this.#env["SVC_TOKEN"];
     if (given !== undefined && given !== "") return given;

@@ -95,7 +95,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
         [appId, id],
       );
       if (added.length === 0)
-        throw new ActionError("REQUEST_INVALID", "userId names nobody of this app's organization");
+        throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
       await credentials.announce();
       return editors(appId);
     },
@@ -127,7 +127,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
         appId,
       ]);
       if (found.length === 0)
-        throw new ActionError("REQUEST_INVALID", "userId names nobody of this app's organization");
+        throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
       return userId;
     },
   };

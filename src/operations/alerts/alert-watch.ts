@@ -223,7 +223,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
     const told = await manager
       .transaction((inner) => settle(inner, one, names.get(actionId)))
       .catch((error: unknown) => {
-        log.warn({ err: error, ruleId: rule.id }, "an alert could not be told");
+        log.warn({ err: error, ruleId: rule.id }, "an alert could not be sent");
         return before.told;
       });
     if (standing === before && told === before.told) return;

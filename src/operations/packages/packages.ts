@@ -375,7 +375,7 @@ export function createPackages(options: PackagesOptions) {
         const before = known.find(({ name }) => name === dependency);
         // What the catalogue held once, and does not any more, is gone; an address is where it was.
         if (before && read.kind === "address") return before;
-        throw unresolved(dependency, "was changed by somebody else meanwhile", 1);
+        throw unresolved(dependency, "was changed by another save meanwhile", 1);
       });
     },
   };

@@ -34,7 +34,7 @@ export function splitHashed(where: unknown, hashed: readonly string[]): HashedWh
     if (text === undefined) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `where.${column.slice(0, 60).toWellFormed()} is hashed: it can be compared with a text, by equality alone`,
+        `where.${column.slice(0, 60).toWellFormed()} is hashed: it can only be compared with a text, by equality`,
       );
     }
     compared.push([column, text]);

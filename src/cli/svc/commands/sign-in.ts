@@ -63,7 +63,7 @@ async function signInByDevice(session: Session, client: Client): Promise<void> {
       throw new CliError(`the sign-in failed: ${answer.body.error_description ?? answer.body.error}`);
     }
   }
-  throw new CliError("nobody confirmed the code in time; run svc login again");
+  throw new CliError("the code was not confirmed in time; run svc login again");
 }
 
 export function addSignIn(program: Command, run: Run): void {
