@@ -33,5 +33,5 @@ export const CHANNELS = [
   ALERT_CHANNEL,
 ];
 
-/** Those of what runs say and come to, many a second: heard only where somebody waits for it. */
+/** Channels of console lines and results of runs, many notifications a second: subscribed only while a caller waits for them. */
 export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -24,7 +24,7 @@ export function createInHand(places: number) {
       return [[...counts.keys()], [...counts.values()]];
     },
 
-    /** @param sending never rejects: whoever sends says what went wrong */
+    /** @param sending never rejects: the sender reports its errors itself */
     take({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
       const done = sending.finally(() => {
         held.delete(id);

@@ -98,7 +98,7 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
   };
 }
 
-/** What keeps the tables small, and what is told of the whole service. */
+/** Maintenance that keeps the tables small, and figures of the whole service. */
 function upkeepOf({ config, db }: Surroundings, schedule: Schedule, depths: QueueRoom["depths"]) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),

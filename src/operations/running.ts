@@ -72,7 +72,7 @@ export function createRunning(
       await ledger.endOverdueInBrowsers(config.clientTimeoutMs + CLIENT_LATE_MS, (run) =>
         overdueEnding(run, config.clientTimeoutMs),
       );
-      if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
+      if (lost > 0) log.warn({ lost }, "ended runs whose process had died");
       measures.runsLost(lost);
       const { queuedAgain } = settled;
       if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");

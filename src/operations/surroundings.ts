@@ -1,4 +1,4 @@
-/** What the operations of a process are given: the settings, its connections, its browsers. Types alone. */
+/** Dependencies of a process's operations: the settings, its connections, its browsers. Only types. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";

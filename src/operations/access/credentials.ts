@@ -120,7 +120,7 @@ const EXPIRE = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
   SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
 
-/** Told the id of the one credential that has ended; null: any may have, or somebody's rights have changed. */
+/** Called with the id of the credential that has ended; null: any may have ended, or a person's rights have changed. */
 type Watcher = (id: number | null) => void;
 
 /** Returns the role of a person on each app; two roles on one app count as the higher. */
@@ -270,7 +270,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       return caller;
     },
 
-    /** Ends a run's token. Nobody else keeps it: only who holds a connection open for it has to be told. */
+    /** Ends a run's token. Only connections that are open for it are notified, because no other process caches it. */
     async expire(id: number): Promise<void> {
       const key = ofRuns.get(id);
       ofRuns.delete(id);

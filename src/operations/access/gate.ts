@@ -37,7 +37,7 @@ export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
 
 /** Who was let through to what an app's access rules may grant. */
 export interface Admission {
-  /** null: nobody that is known. */
+  /** null: anonymous. */
   caller: Caller | null;
   /** Whether the matrix lets the caller do it; else the rules have to. */
   isTrusted: boolean;
@@ -52,7 +52,7 @@ export interface Gate {
   appExists(appId: number): Promise<boolean>;
   /**
    * Lets the visitor through to `operation` on the app, or throws.
-   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (to admins alone), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only to admins), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
   /**

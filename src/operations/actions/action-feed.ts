@@ -1,4 +1,4 @@
-/** What an app's editors are told of its actions as these change: which one, by whom and what. Holds no code. */
+/** Changes of an app's actions as its editors receive them: the action, the person and the kind of change. Contains no code. */
 
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";

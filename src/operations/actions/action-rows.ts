@@ -150,13 +150,13 @@ export async function isNameTaken(
   return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
 }
 
-/** NAME_ALREADY_EXISTS as it is told of masters. */
+/** NAME_ALREADY_EXISTS for drafts. */
 export const nameTaken = (name: string) =>
   new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
 
 /**
- * Turns the database's refusal of a second copy of that name into the specified one. `write` is of one row that is new or
- * locked, so that it can wait for others at the index of names alone: two that swap their names wait for each other.
+ * Turns the database's unique violation of a name into the specified error. `write` is of one row that is new or locked, so that it can
+ * wait only at the index of names: two that swap their names wait for each other.
  */
 export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {

@@ -1,4 +1,4 @@
-/** What becomes of a failure that nobody foresaw in an operation that has a status of its own for it. */
+/** Handles an unexpected failure in an operation that has its own status for it. */
 import type { Logger } from "pino";
 import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";

@@ -122,9 +122,10 @@ export function createJudgement(options: {
 
   return {
     /**
-     * Has code read, and dependencies resolved, that are to be judged within a transaction, which then waits for nobody. What is wrong
-     * with the data is said there.
-     * @param current the action as it stands, null for one that is to be created @param promised what a document says they became elsewhere
+     * Parses code and resolves dependencies before a transaction that validates them, so that the transaction waits for nothing. Faults of
+     * the data are reported in the transaction.
+     * @param current the current action, null for one that is to be created @param promised the resolved dependencies of an imported
+     * document
      */
     async ahead(
       author: Author,

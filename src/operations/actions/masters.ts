@@ -23,7 +23,7 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
-/** What the trail is told of scripts that an action did not have before: a package, or another version of one. */
+/** Audit facts of scripts that an action did not have before: a package, or another version of one. */
 export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const added = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));

@@ -53,7 +53,7 @@ const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 const ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
-/** Tokens that a call may take, as far as can be told before. */
+/** Estimated tokens of a call, before it is sent. */
 function expectedTokens(options: AiOptions): number {
   if (options.call === "image" || options.call === "transcribe") return 0;
   const texts = options.call === "embeddings" ? options.input : options.messages.map(({ content }) => content);
@@ -152,7 +152,7 @@ export function createAi(options: {
     return APIS[setting.provider].read(asked, model, response.body);
   }
 
-  /** The answer without any secret of the app: a provider, or whoever stands in its place, may send the key back. */
+  /** The answer without any secret of the app: a provider, or a server that imitates it, may send the key back. */
   async function withoutSecrets(appId: number, answer: AiAnswer): Promise<AiAnswer> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));

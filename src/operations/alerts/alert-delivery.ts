@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and to Slack: each is tried until somebody takes it, for a day, and may come twice under the same id. Goes to
- * public addresses alone, and keeps of an answer no more than its status.
+ * Sends alerts to webhooks and to Slack. Each is tried for a day until it is accepted, and may arrive twice with the same id. Uses only
+ * public addresses, and stores only the status of a response.
  */
 
 import type { Logger } from "pino";
@@ -18,7 +18,7 @@ import { type AlertBody, slackBody } from "./alert-texts.js";
 const PLACES = 20;
 /** Of one app: hosts that never answer must not take them all. */
 const PLACES_PER_APP = 4;
-/** Longer than a try may take: until then it is nobody else's. */
+/** Lease of a delivery; longer than a try may take. */
 const HELD = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;

@@ -93,7 +93,7 @@ export async function insertRule(executor: Executor, appId: number, input: Alert
   return (await rows<{ id: number }>(executor, sql, [appId, ...valuesOf(input)]))[0]!.id;
 }
 
-/** A rule that was changed begins anew: what it knew was judged by other words. */
+/** Updating a rule resets its state, because the old state was judged by other conditions. */
 export async function updateRule(executor: Executor, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;

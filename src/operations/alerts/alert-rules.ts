@@ -95,7 +95,7 @@ export function createAlertRules(options: {
       const input = alertInput(body);
       await check(appId, input);
       const id = await write(caller, appId, "create", async (manager) => {
-        // Whoever makes one at the same moment waits for this.
+        // A concurrent creation waits for this lock.
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
         if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
           throw new ActionError("REQUEST_INVALID", `an app has at most ${ALERT_RULES_PER_APP} alerts`);

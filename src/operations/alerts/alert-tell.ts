@@ -1,6 +1,6 @@
 /**
- * Has people told: an e-mail goes to the app's outbox, a webhook becomes a row that is sent until it is taken, both in the transaction in
- * which the rule's standing changes. Sends nothing itself.
+ * Queues the messages of an alert: an e-mail goes to the app's outbox, a webhook becomes a delivery row. Both are in the transaction that
+ * changes the rule's state. Sends nothing itself.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";

@@ -1,4 +1,4 @@
-/** What people and programs are told of an alert: names, numbers and an address of Studio; never what a run threw, printed or was given. */
+/** Texts of an alert for people and programs: names, numbers and a URL of Studio; never an error, console output or payload of a run. */
 import type { WatchedRule } from "./alert-rows.js";
 
 /** What happened. */

@@ -1,6 +1,6 @@
 /**
- * Looks at what happened since the last look, in whichever process comes first: any of them, for the scheduler may be what is dead. Rules
- * are folded over it, standings kept, and people told of what changed. Holds one row meanwhile, so that nothing is looked at twice.
+ * Evaluates what happened since the last check. Any process can do it, because the scheduler may be dead. Folds the rules over it, stores
+ * their state, and sends messages about changes. Locks one row meanwhile, so that nothing is evaluated twice.
  */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -16,12 +16,12 @@ import {
 import { keepStanding, type StoredStanding, standings, type WatchedRule, watchedRules } from "./alert-rows.js";
 import type { AlertTell } from "./alert-tell.js";
 
-/** A due tick that nobody claims for so long. */
+/** A due tick that no scheduler claims for this long is overdue. */
 const OVERDUE = "interval '60 seconds'";
-/** Runs are looked at in windows of this width; what ended longer ago than this many of them is not told any more. */
+/** Runs are evaluated in windows of this width. Runs that ended more windows ago than the maximum are not reported. */
 const WINDOW = "interval '1 minute'";
 const WINDOWS_MAX = 60;
-/** Messages of one rule in an hour: what goes up and down is not told each time. */
+/** Maximum messages of one rule in an hour, for rules that change often. */
 const MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
 /** The app as a whole. */
@@ -178,7 +178,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
       told = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.toldAt]);
     };
-    // One that has recovered meanwhile is told all the same: it happened.
+    // An alert that has recovered meanwhile is still reported.
     const first = fired ?? (standing.firing ? standing : null);
     if (!told && first) await say("firing", first);
     if (told && !standing.firing) await say("recovered", standing);
@@ -212,7 +212,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
     for (const one of all) await keep(manager, one, names);
   }
 
-  /** What one app's settings make impossible to tell keeps nobody else's alerts: it is tried again with the next look. */
+  /** If one app's settings make its message impossible, alerts of other apps are not affected. The next check tries again. */
   async function keep(manager: EntityManager, one: Case, names: ReadonlyMap<number, string>): Promise<void> {
     const { rule, actionId, before, standing, fired } = one;
     if (actionId !== WHOLE_APP && !names.has(actionId)) {

@@ -70,7 +70,7 @@ export function keptFields(app: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(FIELDS, name)));
 }
 
-/** Writes the changes, of those fields alone. */
+/** Writes the changes, only of those fields. */
 export async function applyChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
   if (Object.keys(changes).length === 0) return;
   await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT } as object);

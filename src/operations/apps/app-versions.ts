@@ -183,7 +183,7 @@ export function createAppVersions(options: {
       return { ...summaryOf(row), data: keptFields(row.data), settings: await settings.httpOf(appId, copies) };
     },
 
-    /** Takes a snapshot because somebody asked for one. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** Creates a snapshot on request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
       const [size] = await rows<{ bytes: number }>(db, SIZE, [appId]);
       intake.take(caller, appId, size?.bytes ?? 0);

@@ -142,7 +142,7 @@ class Snapshot {
     }
   }
 
-  /** Files that nobody deletes while this goes on; those that are held for an upload are not yet files. */
+  /** Files that no process deletes during the backup. Files that are held for an upload are not included. */
   private async *blobs(): AsyncGenerator<Part> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);

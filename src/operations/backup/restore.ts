@@ -1,6 +1,6 @@
 /**
- * A backup put back: the file is read to its end first, then the schema of its release is made, its rows and files are written, and the
- * schema is brought up to this release's. What fails leaves the database as it was. Nobody else changes the schema meanwhile.
+ * Restores a backup: reads the file to its end, creates the schema of its release, writes its rows and files, and migrates the schema to
+ * this release. A failure leaves the database as it was. No other process changes the schema meanwhile.
  */
 import type { Client } from "pg";
 import { bringCurrentSchema, bringSchema, MIGRATIONS, withSchemaLock } from "../../data/database.js";

@@ -3,7 +3,7 @@
 import type { Client } from "pg";
 import pg from "pg";
 
-/** Told by no backup: what processes say of themselves while they live, and which changes the schema has had, which the manifest tells. */
+/** Tables that no backup contains: state of living processes, and the applied migrations, which the manifest lists. */
 const LEFT_OUT = ["migration", "instance", "rate_window"];
 
 /** A table with the columns that are written; all others are computed from them. */

@@ -9,12 +9,12 @@ import { compileScript } from "../../rules/compile-script.js";
 import type { Addressed } from "../../rules/packages.js";
 import { runAccessOf, type UserOf } from "../runs/run-access.js";
 
-/** What a client is told of an action that it may start on events. The code comes by its own address. */
+/** An action that a client may start on events, as the client receives it. The code has its own address. */
 export interface ClientAction {
   id: number;
   /** Subresource integrity of the compiled script: `sha256-` and the hash in base64. */
   integrity: string;
-  /** The analytics triggers alone. */
+  /** Only the analytics triggers. */
   triggers: Trigger[];
   assets: Asset[];
 }

@@ -1,6 +1,6 @@
 /**
- * What clients are told of their actions as these change: all of them first, then each change, once for everybody who listens to
- * the same app and copy. Knows no socket.
+ * Actions as clients receive them: all of them first, then each change, computed once for all listeners of one app, drafts or live
+ * versions. Knows no socket.
  */
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
@@ -34,7 +34,7 @@ export interface ClientChange {
 
 type Listener = (change: ClientChange) => void;
 
-/** Everybody in this process who listens to one copy of one app. */
+/** All listeners in this process to the drafts or the live versions of one app. */
 interface Audience {
   appId: number;
   copy: Copy;
@@ -79,7 +79,7 @@ export function createClientFeed(options: {
   const { clientActions, notifications, log } = options;
   const audiences = new Map<string, Audience>();
 
-  /** Reads after what was read before; what fails is read again as a whole while somebody listens. */
+  /** Reads in order. After a failure it reads everything again while there are listeners. */
   function inOrder(audience: Audience, read: () => Promise<void>): void {
     audience.order = audience.order.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: audience.appId }, "client actions could not be read");
@@ -121,7 +121,7 @@ export function createClientFeed(options: {
     }
   });
 
-  // Notices may have been missed: everybody begins anew.
+  // Notices may have been missed: all listeners get a new snapshot.
   notifications.onGap(() => {
     for (const audience of audiences.values()) inOrder(audience, () => readAll(audience));
   });
@@ -131,7 +131,7 @@ export function createClientFeed(options: {
       liveSource<ClientChange>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
-        // Who comes before the first reading is told by it.
+        // A listener from before the first reading gets its snapshot from that.
         if (audience.known) listener(snapshotOf(audience, audience.known));
         return () => {
           audience.listeners.delete(listener);

@@ -1,9 +1,9 @@
 /**
- * Sessions of pages that run an app's actions: a visitor's of the live app, an editor's of the viewer or a debug page. Knows no cookie
- * and no page.
+ * Sessions of pages that run an app's actions: a visitor's of the live app, an editor's of the viewer or a debug page. Knows no cookie and
+ * no page.
  *
- * None is the session that it was made in: such a page holds a token of its app and copy alone, which everybody's code in it may read.
- * It ends soon, with the right that it was made by, and with the sign-in.
+ * A page never has the session in which it was opened. It only has a token of its app, for drafts or live versions, which all code in the
+ * page can read. The token ends soon, with the right by which it was created, and with the sign-in.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -80,7 +80,7 @@ export function createPageSessions(options: {
     if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
   }
 
-  /** @param viewer who opens a page of the app by it; null: nobody does */
+  /** @param viewer the person who opens a page of the app by it; null: none */
   async function mint(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -131,7 +131,7 @@ export function createPageSessions(options: {
   }
 
   return {
-    /** @throws UNAUTHORIZED; FORBIDDEN to all but editors of the app; APP_NOT_FOUND (to admins alone) */
+    /** @throws UNAUTHORIZED; FORBIDDEN to all except editors of the app; APP_NOT_FOUND (only to admins) */
     async judge(caller: Caller | null, preview: Preview): Promise<void> {
       await judge(caller, preview);
     },

@@ -142,8 +142,8 @@ export function createVisitors(options: {
 }
 
 /**
- * Makes room for one more session of that address. Sessions without a sign-in go first, the oldest of all: nobody keeps others out by
- * asking for many.
+ * Makes room for one more session of that address. Sessions without a sign-in are removed first, the oldest of all, so that one address
+ * cannot keep others out by opening many.
  * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
  */
 export function createVisitorRoom() {

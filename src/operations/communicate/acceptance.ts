@@ -1,6 +1,6 @@
 /**
- * How a message that has been judged comes into the outbox: its row and the log event of what it is for, in one transaction of whoever
- * sends it. Judges no field and sends nothing.
+ * Stores a validated message in the outbox: its row and its log event, in the transaction of its sender. Validates no field and sends
+ * nothing.
  */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
@@ -33,7 +33,7 @@ function contentOf({ to: _, ...content }: Judged): Content {
   return content as Content;
 }
 
-/** A code stands in what is sent to verify somebody, perhaps in its subject. */
+/** A verification message contains a code, perhaps in its subject. */
 const mayNameSubject = (purpose: Purpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
 /** The entry of a data source that a message is of. */

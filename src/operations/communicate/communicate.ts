@@ -68,7 +68,7 @@ export function createCommunicate(options: {
       const count = await outbox.letGo(holder, sender.known(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "let go of messages whose sender is gone");
     },
-    /** The way out, for other parts that send to hosts which somebody names. */
+    /** Checked egress, for other parts that send to hosts which apps name. */
     checked,
     stop: () => smtp.stop(),
   };

@@ -1,4 +1,4 @@
-/** Messages as they are shown: the outbox as a list, and one message whole. Reads alone. */
+/** Messages as they are shown: the outbox as a list, and one complete message. Only reads. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

@@ -1,6 +1,6 @@
 /**
- * The operations of Communicate: messages are judged, stored with their log event in one transaction, and shown; a person decides about
- * those of which nobody knows whether they were sent. Sends nothing itself.
+ * Operations of Communicate: validates messages, stores each with its log event in one transaction, and returns them. A person decides
+ * about messages of which it is unknown whether they were sent. Sends nothing itself.
  */
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
@@ -64,8 +64,8 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
     },
 
     /**
-     * A person's word on a message of which nobody knows whether it was sent: `sent`, or `again`.
-     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED where its status is another by now
+     * A person's decision on a message of which it is unknown whether it was sent: `sent`, or `again`.
+     * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if its status has changed
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
       if (!DECISIONS.some((one) => one === decision)) {

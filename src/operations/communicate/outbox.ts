@@ -178,7 +178,7 @@ export function createOutbox(db: DataSource) {
       return rows(db, CLAIM, [holder, ...held, share, count, now]);
     },
 
-    /** Says that the content leaves now. false: the message is somebody else's, and nothing of it may leave. */
+    /** Records that the content is sent now. false: another process holds the message, and nothing of it may be sent. */
     async handOver(holder: string, id: number): Promise<boolean> {
       return (await rows(db, HAND_OVER, [id, holder])).length > 0;
     },

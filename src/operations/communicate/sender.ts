@@ -94,7 +94,7 @@ export function createSender(options: {
   }
 
   function begin(message: HeldMessage): void {
-    // Nothing is settled then: what nobody holds is let go of, by what is known of it.
+    // Nothing is settled then: when the lease ends, the message is released by its stored state.
     const unsettled = (err: unknown) => log.warn({ err, messageId: message.id }, "a message could not be settled");
     inHand.take(message, send(message).catch(unsettled));
   }
@@ -113,7 +113,7 @@ export function createSender(options: {
         if (claimed.length === 0) break;
       }
       const next = await outbox.nextDue();
-      // What is due already waits for a place, whose freeing is told.
+      // A message that is already due waits for a slot, and a free slot wakes this loop.
       return next && next.getTime() > now() ? next.getTime() : null;
     },
 

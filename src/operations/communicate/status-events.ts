@@ -5,7 +5,7 @@ import type { HeldMessage, MessageStatus, Recipient, Settlement } from "./outbox
 
 const NAMED_RECIPIENTS = 10;
 
-/** Nobody's: a server has spoken. What caused the message goes on causing, so that a chain is counted through it. */
+/** Emitter of a status event. The cause of the message stays the cause, so that a chain is counted through it. */
 export const emitterOf = ({ runId, personId }: Pick<HeldMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
   credentialId: 0,

@@ -11,7 +11,7 @@ export type TryOutcome =
     }
   /** Certainly refused for the moment. */
   | { kind: "later"; recipients: Recipient[]; detail: string }
-  /** Somebody else holds the message; nothing was sent. */
+  /** Another process holds the message; nothing was sent. */
   | { kind: "fenced" };
 
 /** It cannot be sent as things are set. */

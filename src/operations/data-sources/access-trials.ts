@@ -38,7 +38,7 @@ export interface TriedVerb {
 }
 
 export interface Trial {
-  /** The user without hashed columns; null for nobody. */
+  /** The user without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
   verbs: TriedVerb[];
   /** The first that would be found; null where reading is refused. */
@@ -116,7 +116,7 @@ export function createAccessTrials(options: {
 
   return {
     /**
-     * @param body `{user, accessRules, where}`: nobody, the kept rules and what the rules ask for unless they are given
+     * @param body `{user, accessRules, where}`; defaults: an anonymous visitor, the stored rules, and what the rules require
      * @throws REQUEST_INVALID naming the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
     async try({ appId, ref }: Place, body: unknown, reserve?: Reserve): Promise<Trial> {

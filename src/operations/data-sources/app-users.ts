@@ -1,6 +1,6 @@
 /**
- * The users of an app: entries of a data source with a hashed column, by which a page signs somebody in. The sign-in belongs to the
- * page's credential and holds while the entry has what it was proven by. Makes no credential.
+ * Users of an app: entries of a data source with a hashed column, as which a page signs in. The sign-in belongs to the page's credential
+ * and lasts while the entry has the values that proved it. Creates no credential.
  */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -25,7 +25,7 @@ export interface AppUser {
   verified?: Partial<Record<VerifiedBy, string>>;
 }
 
-/** What a code has proven: that the entry's user has the address in that column. */
+/** An address that a code has proven: the entry's user has it in that column. */
 export interface AddressProof {
   entryId: number;
   column: string;
@@ -73,7 +73,7 @@ const ADD_PROOF = `
 /* $1 app, $2 data source, $3 entry. */
 const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/** What the entry's values are while nobody has changed them. */
+/** Proof over the entry's values; it changes when they change. */
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
   digest(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
@@ -111,8 +111,8 @@ export function createAppUsers(options: {
   }
 
   /**
-   * Who has signed in to the page of that credential; null for nobody, and when the entry or its password changed. `pending`: a second
-   * factor is missing, and nobody is the page's user.
+   * User who is signed in to the page of that credential. null if there is none, or if the entry or its password has changed. `pending`: a
+   * second factor is missing, and the page has no user yet.
    */
   async function signedIn(
     credentialId: number | null,

@@ -1,4 +1,4 @@
-/** Forgets changes that nobody comes back for any more, and failed sign-ins whose time is over. In small batches. */
+/** Removes changes that no subscriber can resume from, and failed sign-ins whose time is over. In small batches. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";

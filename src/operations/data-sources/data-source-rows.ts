@@ -25,7 +25,7 @@ export interface StoredDataSource {
   columns: string[];
   accessRules: AccessRule[];
   hooks: Hook[];
-  /** Columns that are hashed or ever were: nobody reads them. */
+  /** Columns that are or were hashed: no caller reads them. */
   hashedColumns: string[];
   indexes: IndexWish[];
   /** True if pages may sign in by its entries. */
@@ -105,12 +105,12 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
   notifications.onGap(forget);
 
   return {
-    /** Says to every process, when the transaction of `executor` is committed, that the app's data sources are to be read anew. */
+    /** Tells every process to read the app's data sources again, when the transaction of `executor` is committed. */
     async announce(executor: Executor, appId: number): Promise<void> {
       await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
     },
 
-    /** Whoever has changed one forgets what this process knew, once that is committed. */
+    /** Clears this process's cache. To be called after a change is committed. */
     forget,
 
     /** @throws DATA_SOURCE_NOT_FOUND */

@@ -81,7 +81,7 @@ export class EntryChange {
   /** Entries as they were before, each as JSON. */
   readonly replaced: string[] = [];
   private replacedBytes = 0;
-  /** Set for what is told as one whole, however few entries it has. */
+  /** Set for a change that is reported as one event, however few entries it has. */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
   bytes = 0;
@@ -99,7 +99,7 @@ export class EntryChange {
     return this.operation !== null || inserted + updated + deleted > BULK_ENTRIES;
   }
 
-  /** Whether followers are told entry by entry. */
+  /** True if subscribers receive the change entry by entry. */
   get isListed(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;

@@ -137,7 +137,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  /** Removes locked entries, and says what they were where followers are told of each. */
+  /** Removes locked entries, and returns their data if subscribers receive each. */
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
     const tested = Object.keys(grant.tests).length > 0;

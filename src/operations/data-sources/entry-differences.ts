@@ -1,4 +1,7 @@
-/** What a stretch of changes means to who follows a data source: which entries came into view, changed there, or left it. Holds nobody. */
+/**
+ * Meaning of a range of changes for a subscriber of a data source: entries that start to match, change while they match, or stop to match.
+ * Stores no subscriber.
+ */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";

@@ -25,7 +25,7 @@ const TOGETHER = 10;
 /** After this long a reading that failed is tried again. */
 const RETRY_MS = 1_000;
 
-/** With `reset` more has changed than is told, or it was too long ago: what is known is to be read anew. */
+/** With `reset` more has changed than is listed, or it was too long ago: read the entries again. */
 export interface EntryNews extends Differences {
   reset: boolean;
   /** What a later subscription goes on from. */
@@ -43,7 +43,7 @@ const SINCE = `
 interface Follower {
   visit: Admission;
   where: unknown;
-  /** Up to where it has been told; null until its first message. */
+  /** Position up to which it has received changes; null until its first message. */
   position: number | null;
   /** Where it resumes; null: from now. */
   since: Position | null;
@@ -62,7 +62,7 @@ interface Room {
   order: Promise<void>;
 }
 
-/** Followers that are told the same. */
+/** Subscribers that receive the same changes. */
 interface Group {
   rights: Rights;
   position: number;
@@ -103,7 +103,7 @@ export function createEntryFeed(options: {
   const roomOfFollower = new Map<Follower, Room>();
   const users = createEntryUserWatch<Follower>({ db, notifications, log, onChanged: examineThose });
 
-  /** Reads after what was read before; what fails is read again as a whole while somebody follows. */
+  /** Reads in order. After a failure it reads everything again while there are subscribers. */
   function inOrder(room: Room, work: () => Promise<void>): void {
     room.order = room.order.then(work).catch((error: unknown) => {
       log.warn({ err: error, appId: room.appId }, "changes of entries could not be read");

@@ -212,7 +212,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
         });
       } finally {
         leave();
-        // Whoever sends the rest is not waited for.
+        // Does not wait for the sender of the rest.
         await ready.return(undefined);
       }
     },

@@ -13,7 +13,7 @@ import { definitions, type IndexWish, isCounted, isFigure, keyOfName, type Made 
 
 export type IndexState = "ready" | "missing";
 
-/** Each is looked at by the planner of every query on entries, whoever asks: a hundred of them cost each query 0.8 ms. */
+/** The planner checks each one for every query on entries: a hundred of them cost each query 0.8 ms. */
 export const INDEXES_PER_APP = 20;
 export const INDEXES_MAX = 100;
 
@@ -166,8 +166,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       alone(async (client) => dropAll(client, (await existing(client, key)).keys())),
 
     /**
-     * Makes and drops what a process that ended, or an app that was removed, left otherwise than the data sources say. A unique index that
-     * nobody speaks of would refuse entries.
+     * Creates and drops indexes that differ from the data sources because a process ended or an app was removed. A forgotten unique index
+     * would reject entries.
      */
     reconcile: (): Promise<void> =>
       alone(async (client) => {
@@ -187,7 +187,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         }
         for (const [name, key] of keys) {
           await applyWith(client, [{ key, wishes: wishes.get(name) ?? [] }], async () => undefined).catch(
-            (error: unknown) => log.warn({ err: error, ...key }, "the indexes of a data source could not be made anew"),
+            (error: unknown) => log.warn({ err: error, ...key }, "the indexes of a data source could not be created again"),
           );
         }
       }),

@@ -142,7 +142,7 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
-    /** Of a page to which that user is signed in; null: nobody. */
+    /** Rights of a page to which that user is signed in; null: none. */
     ofPage: (user: UserData | null): Rights =>
       rightsOf({ trusted: false, user }, { emitter: NOBODY, userEmail: null }, denied),
   };

@@ -54,7 +54,7 @@ const REMOVE_OTHERS = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS images`;
 
-/** An entry that nobody else changes until the transaction ends; its data are read apart. */
+/** An entry that no other transaction can change until this one ends; its data are read separately. */
 export interface LockedEntry extends Omit<HeldEntry, "data"> {
   bytes: number;
 }
@@ -102,7 +102,7 @@ export async function lockEntries(
   return new Map(found.map((entry) => [entry.id, entry]));
 }
 
-/** The data of locked entries. Whoever asks for many asks in batches. */
+/** Data of locked entries. For many, call it in batches. */
 export async function dataOf(
   executor: Executor,
   { appId }: Place,

@@ -53,7 +53,7 @@ export function mustStandAs(
   throw new ActionError("ENTRY_CHANGED", undefined, { entry: sees ? viewFor(rights, source, entry, []) : null });
 }
 
-/** What replaces an entry's data: hashed columns that nobody could have read stay where none are given. */
+/** Returns the data that replace an entry's: hashed columns stay if the new data have none, because no caller could have read them. */
 export function replaced(source: StoredDataSource, before: EntryData, given: EntryData): EntryData {
   const kept = source.hashedColumns.filter((column) => Object.hasOwn(before, column) && !Object.hasOwn(given, column));
   return kept.length === 0

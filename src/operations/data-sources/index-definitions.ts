@@ -117,9 +117,9 @@ export const isFigure = (name: string): boolean => /_s\d$/.test(name);
 export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
- * An index of the values that stand directly at the paths; where arrays may be on the way to the first, one of the entries that have
- * some, which are looked through one by one. And figures of what the expressions hold: the planner takes none from an index that is
- * of one data source alone, and would guess. A unique one stands beside it: nothing and null are there SQL's null, which equals none.
+ * An index of the values directly at the paths. If there may be arrays on the way to the first, also one of the entries that have some,
+ * which are searched one by one. And statistics of the expressions: the planner takes none from an index of only one data source, and would
+ * guess. A unique index is separate: missing values and null are SQL's null there, which equals none.
  */
 export function definitions(key: DataSourceKey, wish: IndexWish): Made[] {
   const statement = new Definition();

@@ -27,7 +27,7 @@ export type Read = <Row>(appId: number, sql: string, values: readonly unknown[],
 
 const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
 
-/** What the caller is told of the database's refusal; undefined where the query is not at fault. */
+/** The caller's message for a database error; undefined if the query did not cause it. */
 function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return TOO_LONG;
   if (code === "22012") return "the query gathers more than 8 MB in $push or in one document";

@@ -45,7 +45,7 @@ export function createSessions(options: {
   intake: Intake;
   /** The session less the page's user. */
   person: SessionOf;
-  /** To be called when another is signed in to a page, or nobody. */
+  /** To be called when the user of a page changes, or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;

@@ -65,12 +65,12 @@ export function createSignInAttempts({ db }: { db: Database }) {
 
   return {
     /**
-     * Does `attempt`, and counts it as a failure of its address, and of its address with what it guesses, if it answers false. An attempt
-     * that throws, as one that is refused for want of capacity, does not count.
-     * @param guessed names what is guessed at, in one way or several
-     * @param total failures from all addresses together, after which each address has one attempt; for secrets that are short enough to
-     *   be guessed from many addresses. Nobody is locked out whose address has not failed.
-     * @throws RATE_LIMIT_EXCEEDED before it is begun, after ten failures; what `attempt` throws
+     * Runs `attempt`. If it returns false, counts a failure of its address, and of its address with the guessed name. An attempt that
+     * throws, for example for lack of capacity, does not count.
+     * @param guessed names the guessed user, in one form or several
+     * @param total failures from all addresses together, after which each address has one attempt; for secrets that are short enough to be
+     * guessed from many addresses. An address without a failure is never locked out.
+     * @throws RATE_LIMIT_EXCEEDED before it is begun, after ten failures; errors of `attempt`
      */
     async counted(
       appId: number,

@@ -52,7 +52,7 @@ export function createStore(options: {
   /** Whether who signs in to the app is its user only with a second factor. */
   ring: KeyRing;
   asksSecondFactor: (appId: number) => Promise<boolean>;
-  /** To be called when another is signed in to a page, or nobody. */
+  /** To be called when the user of a page changes, or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
   /** Takes the messages of hooks. */
   outlet: Outlet;
@@ -100,7 +100,7 @@ export function createStore(options: {
   const stop = async () => {
     feed.stop();
     const enough = new AbortController();
-    // An index under way is made anew when it is next asked for.
+    // An unfinished index is created again at its next use.
     await Promise.race([
       indexes.idle(),
       delay(INDEX_STOP_MS, undefined, { signal: enough.signal }).catch(() => undefined),

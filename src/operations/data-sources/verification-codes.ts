@@ -23,7 +23,7 @@ interface Bound {
   count: number;
   seconds: number;
   subject: (asking: Asking) => readonly unknown[];
-  /** Only network addresses with a recent request of this subject are refused, so that floods do not lock out everybody else. */
+  /** Only network addresses with a recent request of this subject are refused, so that floods do not lock out others. */
   unlessNew?: (asking: Asking) => readonly unknown[];
 }
 
@@ -50,7 +50,7 @@ export interface CodeTarget {
   /** Hash of what is to be proven. */
   subject: Buffer;
   dataSourceId: number;
-  /** null: nobody has that address. */
+  /** null: no user has that address. */
   entryId: number | null;
   address: string;
 }

@@ -1,6 +1,6 @@
 /**
- * `Svc.Session.verify`: a code goes to an address that the app's data of users holds, and whoever has the code is its user. Nothing
- * tells whether anybody has an address: the same is done, stored or taken back, for each. Sends nothing itself.
+ * `Svc.Session.verify`: sends a code to an address of the app's users; the person with the code is signed in as that user. It does the same
+ * work for an address that no user has, so that callers cannot learn which addresses exist. Sends nothing itself.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -28,7 +28,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 import { createVerificationCodes, newCode } from "./verification-codes.js";
 
-/** A code was asked for: whether anybody got it is not said. */
+/** Response to a request for a code; it does not say whether a code was sent. */
 export interface CodeAsked {
   status: "CODE_SENT";
   /** ISO 8601. */
@@ -65,7 +65,7 @@ export function createVerification(options: {
   attempts: SignInAttempts;
   settings: Pick<Settings, "backend">;
   acceptance: Acceptance;
-  /** To be called when another is signed in to a page, or nobody. */
+  /** To be called when the user of a page changes, or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
@@ -82,10 +82,10 @@ export function createVerification(options: {
     return { source, column, by, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
-  /** @throws UNAUTHORIZED where nobody is signed in, REQUEST_INVALID where that user has no phone number */
+  /** @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if that user has no phone number */
   async function bySignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
     const user = await appUsers.signedIn(caller.credentialId, source.appId);
-    if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "nobody is signed in to this page");
+    if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
     const address = user.data[column];
     if (typeof address !== "string" || address === "") {
       throw new ActionError("REQUEST_INVALID", "the user who is signed in has no phone number");
@@ -110,12 +110,12 @@ export function createVerification(options: {
     return address === null ? bySignIn(caller, source, column) : byAddress(source, column, by, address);
   }
 
-  /** What is stored for nobody is taken back: so much alike is done for each address. */
+  /** For an unknown address the rows are rolled back, so that the work is the same for each address. */
   async function store(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
     const code = newCode();
-    // Before the transaction: whoever holds a connection and waits for another would wait for ever among many of his kind.
+    // Before the transaction: waiting for a second connection while holding one could deadlock the pool.
     const send = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -128,7 +128,7 @@ export function createVerification(options: {
 
   async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeAsked> {
     const { appId } = subject.source;
-    // Before it is counted: what cannot be sent to is refused alike whoever has it.
+    // Before it is counted: an invalid address is rejected in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
     const from = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     await codes.ask({ appId, from, to: [subject.by, subject.address] });
@@ -136,7 +136,7 @@ export function createVerification(options: {
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
 
-  /** @throws UNAUTHORIZED, alike for a wrong, spent or old code and an address that nobody has; RATE_LIMIT_EXCEEDED */
+  /** @throws UNAUTHORIZED, the same for a wrong, spent or old code and an unknown address; RATE_LIMIT_EXCEEDED */
   async function use(caller: Caller, { source, column, by, purpose, hash }: Subject, code: string): Promise<void> {
     let used: { entryId: number; address: string } | null = null;
     const attempt = async () => {
@@ -156,18 +156,19 @@ export function createVerification(options: {
   }
 
   return {
-    /** Whether a password alone signs nobody in. */
+    /** True if a password is not enough to sign in. */
     asksSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
 
     /**
-     * Without a code: has one sent. With one: signs the page's user in, or adds the second factor; null then.
-     * @throws REQUEST_INVALID where the app verifies nobody; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
+     * Without a code: sends one. With one: signs in the page's user, or adds the second factor; then returns null.
+     * @throws REQUEST_INVALID if the app has no verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND,
+     * OVERLOADED
      */
     async verify(caller: Caller, appId: number, body: unknown): Promise<CodeAsked | null> {
       const request = verificationRequest(body);
       const rules = await rulesOf(appId);
       if (!rules)
-        throw new ActionError("REQUEST_INVALID", `the app verifies nobody: it has no setting ${VERIFY_SETTING}`);
+        throw new ActionError("REQUEST_INVALID", `the app has no verification: set ${VERIFY_SETTING}`);
       const subject = await subjectOf(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);
       if (request.code === null) return ask(caller, rules, subject);

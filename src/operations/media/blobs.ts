@@ -1,6 +1,6 @@
 /**
- * The ledger of blobs: what an app's media take, reserved before the first byte comes, and which blobs nobody needs any longer. Knows
- * keys and bytes; what they hold is files' business, where they lie the store's.
+ * Bookkeeping of blobs: the quota of an app's media, reserved before the first byte is received, and blobs that are no longer needed. Knows
+ * keys and sizes. Contents belong to files, locations to the store.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,7 +9,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
 
-/** A blob that is received is held for so long, and held anew so often; a process that dies lets go within a minute. */
+/** Lease of a blob that is being received, and its renewal interval; the lease of a dead process ends within a minute. */
 const HOLD_SECONDS = 60;
 const RENEW_MS = 15_000;
 
@@ -103,12 +103,12 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
         throw new ActionError("OVERLOADED", "the upload took too long, try again", { retryAfter: 1 });
     },
 
-    /** Whoever received it is done with it. */
+    /** Releases a blob after its upload. */
     let(key: string): void {
       held.delete(key);
     },
 
-    /** In the transaction that deletes their files: nobody needs them from then on. */
+    /** Marks blobs as not needed, in the transaction that deletes their files. */
     async giveUp(executor: Executor, keys: readonly string[]): Promise<void> {
       await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
     },
@@ -125,7 +125,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       await inTurn(appId, () => rows(db, RELEASE, [key]));
     },
 
-    /** Blobs that nobody needs, the first of them. */
+    /** The first blobs that are not needed. */
     async unneeded(limit: number): Promise<string[]> {
       const found = await rows<{ key: string }>(
         db,

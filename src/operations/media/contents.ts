@@ -1,4 +1,4 @@
-/** What a file's contents are for who asks: the bytes or a part of them, the thumbnail, a picture made anew. Sends nothing. */
+/** Contents of a file for a request: the bytes or a range of them, the thumbnail, or a converted picture. Sends nothing. */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
@@ -20,7 +20,7 @@ export interface Contents {
   bytes: number | null;
   /** A strong entity tag, in its quotes. */
   tag: string;
-  /** Whether everybody may have them: a cache that others share may keep them. */
+  /** True if everyone may read them: shared caches may store them. */
   isPublic: boolean;
   /** Whether they could be decoded, where they are a picture. */
   isReadable: boolean;
@@ -63,7 +63,7 @@ export function createContents(options: {
     row: FileRow,
     { width, format, quality }: Extract<ContentsForm, { kind: "resized" }>,
   ) {
-    if (row.width === null) throw new ActionError("REQUEST_INVALID", "the file is no picture that can be made anew");
+    if (row.width === null) throw new ActionError("REQUEST_INVALID", "the file is not a picture that can be converted");
     const chosen = format ?? OWN_FORMATS[row.contentType] ?? "webp";
     const resizing = { width, format: chosen, quality };
     const tag = tagOf(row.checksum, width, chosen, quality);

@@ -29,7 +29,7 @@ import { isVisibleFile, isVisibleFolder, type Matching, type Visible, visibleTo 
 export interface FolderListing {
   /** The one that is listed; null for the top, and for a search. */
   folder: MediaFolder | null;
-  /** The folders that it lies in, from the top; for the app itself alone. */
+  /** The parent folders, from the top; only for the app itself. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];

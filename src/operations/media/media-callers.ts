@@ -22,7 +22,7 @@ export interface Grants {
   refusal(): ActionError;
 }
 
-/** Nobody's events count as those of the page's other visitors. */
+/** Events of anonymous callers count as those of the page's other visitors. */
 const NOBODY = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** For whom the events of what is done are stored. */

@@ -18,7 +18,7 @@ const TABLES = { file: "media_file", folder: "media_folder" } as const;
 export type RuledKind = keyof typeof TABLES;
 
 export interface OwnRules {
-  /** null: the nearest folder's that has some hold; without any nobody but the app itself gets in. */
+  /** null: the rules of the nearest folder with rules apply; without any, only the app itself has access. */
   accessRules: MediaRules;
   /** Of the file or folder, ISO 8601. */
   updatedAt: string;

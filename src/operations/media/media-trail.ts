@@ -1,4 +1,4 @@
-/** What people and backends changed of an app's media, in its trail. Runs and visitors are told of by their own records. */
+/** Audit entries for changes of an app's media by people and back ends. Runs and visitors have records of their own. */
 import type { Executor } from "../../data/database.js";
 import type { Admission } from "../access/gate.js";
 import { audit } from "../records/audit.js";

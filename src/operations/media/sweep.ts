@@ -1,6 +1,6 @@
 /**
- * Brings the store and the database together again: removes blobs that nobody needs, and finds what is left over in either direction.
- * What the database has and the store has not is told to the operator and never deleted: a bucket may be away.
+ * Synchronizes the store and the database: removes blobs that are not needed, and finds leftovers in either. Files that only the database
+ * has are reported to the operator and never deleted: a bucket may be unavailable.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -72,7 +72,7 @@ export function createMediaSweep(options: {
     }
   }
 
-  /** Removes what is in the store alone, and answers with all that is there. */
+  /** Removes files that only the store has, and returns all files of the store. */
   async function removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const stored = new Set<string>();
     let orphans = 0;

@@ -33,7 +33,7 @@ import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
-/** Reserved at a time for a file whose length nobody has said. */
+/** Reserved at a time for a file of unknown length. */
 const STEP_BYTES = 4 * 1024 * 1024;
 
 /** A file whose bytes are in the store, and which is no file yet. */

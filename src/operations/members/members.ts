@@ -1,5 +1,5 @@
 /**
- * Members of organizations and apps: listed, given a role, removed. Nobody changes a role above their own, and an organization keeps an
+ * Members of organizations and apps: list, give a role, remove. A caller cannot change a role above their own, and an organization keeps an
  * owner. Invitations are in `invitations.ts`.
  */
 import type { DataSource, EntityManager } from "typeorm";
@@ -262,8 +262,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * True if the caller outranks the person in every organization of theirs: only then can the caller reset the passphrase. An
-     * administrator of the service is outranked by nobody.
+     * True if the caller outranks the person in every organization of theirs: only then can the caller reset the passphrase. No one
+     * outranks an administrator of the service.
      */
     async outranks(caller: Caller, personId: number): Promise<boolean> {
       const [person] = await rows<{ isAdministrator: boolean }>(db, ADMINISTRATOR, [personId]);

@@ -28,7 +28,7 @@ interface Follower {
   listener: Listener;
 }
 
-/** Everybody in this process who follows one app. */
+/** All subscribers in this process to one app. */
 interface Room {
   appId: number;
   followers: Set<Follower>;
@@ -94,7 +94,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Another user is signed in to a page, or nobody. */
+  /** Applies a new user of a page, or a sign-out. */
   async function changeReader({ appId, followers }: Room, credentialId: number): Promise<void> {
     for (const follower of followers)
       if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);

@@ -1,4 +1,4 @@
-/** Notifications in SQL: read, written, published in an order that nobody can miss one of. Judges nothing. */
+/** Notifications in SQL: read, written, and published in an order in which no reader can miss one. Validates nothing. */
 import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";

@@ -212,7 +212,7 @@ export function createNotificationsService(options: {
         const scope = fields.scope === undefined ? before.scope : fields.scope;
         const push = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
-        // A published one keeps its place; any other begins anew as a draft.
+        // A published one keeps its place; any other becomes a draft again.
         const stays = status === "published" && before.status === status;
         if (!stays) await withdraw(manager, id, "draft");
         await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });

@@ -46,7 +46,7 @@ export function createNotify(options: {
     devices,
     push: createPushSender({ db, keysOf, connections, subject, holder, now, log }),
 
-    /** Who is signed in to the caller's page is another, or nobody: its devices and what it follows go along. */
+    /** Moves the devices and subscriptions of a page to its new user, or removes them at a sign-out. */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await devices.follow(caller, appId);
       await announceReader(db, appId, caller.credentialId);

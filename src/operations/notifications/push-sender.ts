@@ -1,7 +1,7 @@
 /**
- * Web Push: what was published becomes one delivery for each device that it is for, and each delivery one message. Its row is held by who
- * sends it and goes when that is done; of what a dead process held nobody knows whether it went, so it is sent again: a push service and a
- * device put the second in the place of the first, by topic and tag.
+ * Web Push: a published notification becomes one delivery for each of its devices, and each delivery one message. The sender leases the row
+ * and deletes it when the message is sent. After a crash it is unknown whether a message was sent, so it is sent again: a push service and
+ * a device replace the first by the second, by topic and tag.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -157,7 +157,7 @@ export function createPushSender(options: {
   }
 
   function begin(delivery: Delivery): void {
-    // Nobody holds it then, and it is let go of.
+    // Its lease ends then, and it is released.
     const unsettled = (err: unknown) => log.warn({ err }, "a push message could not be settled");
     inHand.take(delivery, send(delivery).catch(unsettled));
   }

@@ -12,7 +12,7 @@ import type { Intake } from "../records/intake.js";
 import type { ReaderOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
-/** A device as its owner may see it: an endpoint is a secret between the device and whoever may push to it. */
+/** A device as its owner may see it: an endpoint is a secret between the device and its senders. */
 export interface PushDevice {
   id: number;
   /** The push service's host. */
@@ -76,7 +76,7 @@ export function createPushSubscriptions(options: {
       });
     },
 
-    /** The devices that a page has subscribed go with whoever is its user now: who signs out leaves no device behind. */
+    /** Assigns the devices that a page has subscribed to its current user: signing out leaves no device behind. */
     async follow(caller: Caller, appId: number): Promise<void> {
       const { key } = await readerOf(caller, appId);
       const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";

@@ -5,7 +5,7 @@ import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
 
-/** Channel of the notice `appId:credentialId`: another user is signed in to that page, or nobody. */
+/** Channel of the notice `appId:credentialId`: the user of that page has changed, or signed out. */
 export const READER_CHANNEL = "svc_reader";
 
 export interface Reader {

@@ -28,7 +28,7 @@ export function createVapidKeys({ db, settings }: { db: DataSource; settings: Se
     });
   }
 
-  /** The app's keys, made now where it has none: whoever makes them at the same moment, one pair is kept. */
+  /** Returns the app's keys, and creates them if there are none. Of concurrent creations one pair is stored. */
   return async function keysOf(appId: number): Promise<VapidKeys> {
     const keys = known.get(appId) ?? (await found(appId));
     if (!keys) {

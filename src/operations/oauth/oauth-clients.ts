@@ -117,7 +117,7 @@ export class OauthClients {
     return client;
   }
 
-  /** Each registration removes some old clients that nobody let in, so that their number stays bounded. */
+  /** Each registration removes some old clients that no person has authorized, so that their number stays bounded. */
   async #removeUnused(): Promise<void> {
     await rows(
       this.#db,

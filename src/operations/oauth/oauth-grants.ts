@@ -123,7 +123,7 @@ export class OauthGrants {
     );
   }
 
-  /** Finds a code or refresh token; one that was used before ends its grant, because somebody else has it too. */
+  /** Finds a code or refresh token. One that was used before ends its grant, because another program has it too. */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
     const [row] = await rows<Grant & Omit<SecretRow, "grant">>(
       this.#db,

@@ -149,7 +149,7 @@ export class Oauth {
     return this.devices.start(client.id, readScopes(given["scope"]), app === undefined ? null : Number(app));
   }
 
-  /** @throws NOT_FOUND for a code that waits for nobody */
+  /** @throws NOT_FOUND for a code for which no device waits */
   async decideDevice(userCode: string, decision: Decision | null): Promise<void> {
     const request = await this.devices.find(userCode);
     const gone = new ActionError("NOT_FOUND", "no program waits for this code");

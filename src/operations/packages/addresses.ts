@@ -1,6 +1,6 @@
 /**
- * Scripts at addresses elsewhere, fetched once: https alone, public hosts alone. What becomes of one address, or of one app's, decides
- * nothing about another.
+ * Scripts at URLs elsewhere, fetched once: only over https, only from public hosts. The result of one URL, or of one app's, does not affect
+ * another.
  */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
@@ -28,8 +28,8 @@ function judge(url: URL): void {
 }
 
 /**
- * @returns null where nobody answers
- * @throws DEPENDENCY_UNRESOLVED for an answer that is no script; 503 where the host says that it is for the moment
+ * @returns null if the host does not answer
+ * @throws DEPENDENCY_UNRESOLVED for an answer that is not a script; 503 if the host reports a temporary failure
  */
 export async function fetchScript(
   connections: CheckedConnections,
@@ -70,9 +70,9 @@ export function createAddresses(options: {
 
   return {
     /**
-     * The script that an address serves now, kept. Where nobody answers, runs and pages load it from there (`unreached`): this machine
-     * may be without a way out that their browsers have.
-     * @throws DEPENDENCY_UNRESOLVED where the host answers with no script; RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Stores the current script of a URL. If the host does not answer, runs and pages load it from there (`unreached`): this machine may
+     * lack the network access that their browsers have.
+     * @throws DEPENDENCY_UNRESOLVED if the host returns no script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async keep(author: Author, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
       const { href, pathname } = new URL(url);

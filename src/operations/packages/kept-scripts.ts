@@ -1,4 +1,4 @@
-/** Scripts by their content, in the database: put there, found, used by actions and versions, swept when nobody uses them. Fetches nothing. */
+/** Scripts by their content, in the database: store, find, mark as used by actions and versions, remove unused ones. Fetches nothing. */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -26,7 +26,7 @@ export interface ScriptFacts {
   version: string | null;
   licence: string | null;
   global: string | null;
-  /** What it uses of its surroundings; null: nobody has looked. */
+  /** Globals that it uses; null: not analysed. */
   names: string[] | null;
   parts: Part[];
 }
@@ -43,7 +43,7 @@ export interface KeptScript {
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** A choice of the registry's is believed for so long; then it is asked again. */
 const CHOICE_FRESH_MINUTES = 10;
-/** A choice that nobody asked for in so long is forgotten. */
+/** A choice that was not used for this long is removed. */
 const CHOICE_KEPT_DAYS = 30;
 /** So long it is not even looked up: shorter by far than an unused script is kept. */
 const CHOSEN_LATELY_MS = 60_000;
@@ -66,7 +66,7 @@ const KEEP = `
   INSERT INTO kept_script (sha256, source, package, version, licence, global, names, parts, declarations, declaration_bytes)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::bytea, coalesce(octet_length($9::bytea), 0))
   ON CONFLICT (sha256) DO UPDATE SET touched_at = now(),
-    -- The same bytes may have come from an address before: then nobody had looked at them.
+    -- The same bytes may have come from a URL before: they were not analysed then.
     package = coalesce(kept_script.package, excluded.package), version = coalesce(kept_script.version, excluded.version),
     licence = coalesce(kept_script.licence, excluded.licence), global = coalesce(kept_script.global, excluded.global),
     names = coalesce(kept_script.names, excluded.names),
@@ -231,7 +231,7 @@ export function createKeptScripts(db: DataSource) {
       return total!.bytes;
     },
 
-    /** Drops what nobody uses, and choices that nobody asked for lately. */
+    /** Removes unused scripts, and choices that were not used lately. */
     async sweep(): Promise<void> {
       await rows(db, FORGET);
       await rows(db, SWEEP);

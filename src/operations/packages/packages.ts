@@ -209,7 +209,7 @@ export function createPackages(options: PackagesOptions) {
     const facts = before?.fresh
       ? before
       : await made(author, dependency, npm).catch((error: unknown) => {
-          // A registry that is away hurts nobody who wants what it said last.
+          // If the registry is unavailable, its last answer is used.
           if (before && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return before;
           throw error;
         });
@@ -283,7 +283,7 @@ export function createPackages(options: PackagesOptions) {
       return Object.fromEntries(pairs);
     },
 
-    /** Drops scripts that nobody uses. @returns when to come again, as Unix time in milliseconds */
+    /** Removes unused scripts. @returns when to call it again, as Unix time in milliseconds */
     async sweep(): Promise<number> {
       await scripts.sweep();
       return Date.now() + SWEEP_EVERY_MS;
@@ -358,8 +358,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * The assets of dependencies, from what was resolved ahead and what was there before. Asks nobody.
-     * @throws DEPENDENCY_UNRESOLVED, and whatever kept the first of them from being resolved
+     * Assets of dependencies, from those that were resolved before and the existing ones. Makes no request.
+     * @throws DEPENDENCY_UNRESOLVED, and the error that prevented the first of them from being resolved
      */
     settle(dependencies: readonly string[], known: readonly StoredAsset[], resolved: Resolved): StoredAsset[] {
       const { assets, late, fault } = resolved;
@@ -368,7 +368,7 @@ export function createPackages(options: PackagesOptions) {
         if (found) return found;
         const read = readDependency(dependency, catalogue);
         if (read.kind === "served") return read.asset;
-        // What somebody else had kept meanwhile stays, as anything that is kept.
+        // A script that another save has stored meanwhile stays, like every stored one.
         const kept = keptFor(dependency, [...known, ...late]);
         if (kept) return kept;
         if (fault !== null) throw fault;

@@ -1,4 +1,4 @@
-/** Chains of runs that caused one another: told in words, and logged where one is cut off. Decides nothing. */
+/** Chains of runs that caused one another: describes them, and logs where one is cut off. Decides nothing. */
 import { type Executor, rows } from "../../data/database.js";
 import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";

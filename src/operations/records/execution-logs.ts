@@ -193,7 +193,7 @@ export function createLogs(db: DataSource) {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** The id of the entry in which a run ended; null while it has none. Runs of before their row named it are found by the entry. */
+  /** Id of the entry in which a run ended; null while it has none. Older runs, whose row does not name it, are found by the entry. */
   async function idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await preparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);

@@ -85,7 +85,7 @@ async function tagOf(text: string, nonce: Buffer, parameters: HashParameters, tu
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
-/** @throws REQUEST_INVALID for what is too long to be anybody's password */
+/** @throws REQUEST_INVALID for a text that is too long to be a password */
 export function checkHashable(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
@@ -101,12 +101,12 @@ export async function hash(text: string, turn: HashTurn): Promise<string> {
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(salt)}$${plain(tag)}`;
 }
 
-/** What nobody's text hashes to, and as costly to compare with as what somebody's does. */
+/** A hash that no text has, as costly to compare with as a real one. */
 const NOBODYS = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(randomBytes(SALT_BYTES))}$${plain(randomBytes(TAG_BYTES))}`;
 
 /**
- * Whether the text is what was hashed. It takes as long for what is no hash: a value that was stored before the column was hashed is
- * compared as it is, and nothing with nobody's. @throws OVERLOADED
+ * True if the text is the one that was hashed. It takes as long for other values: a value from before the column was hashed is compared as
+ * it is, and a missing one with a hash that no text has. @throws OVERLOADED
  */
 export async function matches(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
   const found = typeof stored === "string" ? SHAPE.exec(stored) : null;

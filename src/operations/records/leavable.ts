@@ -1,6 +1,6 @@
 /**
- * Async iterables that their reader may leave while they wait. A generator alone hears of that once what it waits for has come: until then
- * it goes on for nobody.
+ * Async iterables that their reader may leave while they wait. A plain generator notices that only when the awaited value arrives, and
+ * until then continues without a reader.
  */
 
 /** What `make` yields. Its reader's leaving aborts `left`, after which it is to wait for nothing more. */

@@ -68,7 +68,7 @@ export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; que
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  // What comes together has one commit together; what one event is refused for is told to nobody else.
+  // Events that arrive together have one commit together. The error of one event affects no other.
   const gathered = createBatches({
     work: storeAll,
     most: STORED_TOGETHER,

@@ -57,7 +57,7 @@ export function createLogTail(options: {
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<Follower>>();
-  /** Every id up to this one is delivered, or never will be written; null while nobody follows. */
+  /** Every id up to this one is delivered, or will never be written; null while there is no subscriber. */
   let settled: number | null = null;
   /** Ids above `settled` that were there before the first follower. */
   let past = new Set<number>();

@@ -72,7 +72,7 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
     restMs = all.runs > MANY ? (countedAt - start) / COUNTING_PART : 0;
   }
 
-  /** Counts anew where the last count is older than that, and than counting may be often. */
+  /** Counts again if the last count is older than that, and than the minimum interval of counts. */
   function refreshed(olderMs = COUNT_EVERY_MS): Promise<void> {
     if (performance.now() - countedAt <= Math.max(olderMs, restMs)) return Promise.resolve();
     counting ??= recount().finally(() => {
@@ -114,7 +114,7 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
       return true;
     },
 
-    /** What waits of each app, whoever queued it; counted anew, but seldom where counting takes long. */
+    /** Queued runs of each app, counted again, but rarely if counting takes long. */
     async depths(): Promise<QueueDepth[]> {
       // One that is under way may have begun before what its asker knows of was written.
       if (counting) await counting.catch(() => undefined);

@@ -110,7 +110,7 @@ async function findByWords(
 
 /** Where a search goes on, and how much it is to find. */
 export interface SearchPlace {
-  /** Runs of smaller ids alone. */
+  /** Only runs of smaller ids. */
   before?: number | null;
   most: number;
 }

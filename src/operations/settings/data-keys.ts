@@ -1,4 +1,4 @@
-/** Each app's data key: made when first needed, kept wrapped under a SETTINGS_KEY, wrapped anew on rotation. */
+/** Each app's data key: created when first needed, stored wrapped under a SETTINGS_KEY, wrapped again on rotation. */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import { LRUCache } from "lru-cache";
@@ -28,7 +28,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     const problem = `is not the key that this database's settings are encrypted under (${name})`;
     if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${problem}`);
     throw new StartError(
-      `${ring.source} of DATA_DIR is missing or ${problem}: copy the file from the DATA_DIR of before, or set SETTINGS_KEY`,
+      `${ring.source} of DATA_DIR is missing or ${problem}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY`,
     );
   }
 

@@ -10,7 +10,7 @@ import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secre
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
-/** A setting as it lies in a table: sealed bytes open in their own app and under their own key alone. */
+/** A setting as a table stores it: sealed bytes open only in their own app and under their own key. */
 export interface StoredSetting {
   key: string;
   value: string | null;

@@ -1,4 +1,4 @@
-/** Which actions read a setting, judged by their code alone: it has the key as a word. Knows no value. */
+/** Finds the actions that read a setting, only by their code: it contains the key as a word. Knows no value. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { checkAskedKeys } from "../../rules/setting-tiers.js";

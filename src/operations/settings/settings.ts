@@ -82,8 +82,7 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
 }
 
 /**
- * Whoever writes an app's settings, or anything that is to fit them, waits here for who writes them already: writers of the same
- * keys in another order would lock each other out.
+ * Serializes writers of an app's settings, and of data that must match them: writers of the same keys in different orders would deadlock.
  */
 export async function lockApp(executor: Executor, appId: number): Promise<void> {
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
@@ -221,7 +220,7 @@ export function createSettings(options: {
     });
   }
 
-  /** Writes what has been judged, in the transaction of what is to hold together with it. Whoever calls it emits the event. */
+  /** Writes validated settings, in the transaction of the caller, who emits the event. */
   async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
@@ -271,7 +270,7 @@ export function createSettings(options: {
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
 
-    /** What GET answers: no protected key, for nobody. */
+    /** Settings in the answer of GET: never a protected key. */
     http,
     httpAt,
     /** The public settings, for readers. */
@@ -291,7 +290,7 @@ export function createSettings(options: {
       );
     },
 
-    /** `window.ENV`: public keys alone. */
+    /** `window.ENV`: only public keys. */
     async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await read(appId, "runtime"));
       const session = await sessionOf({ appId, personId, credentialId, copy });

@@ -55,7 +55,7 @@ const WRITE_TICKS = `
            CASE WHEN EXISTS (SELECT FROM action WHERE action.id = t.action_id AND concurrency IS NOT NULL) THEN 'concurrency' END
       FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
            AS t (app_id, action_id, tick, tick_count, reason)
-     -- Who writes a schedule's ticks has its row locked: nobody else writes the same one meanwhile.
+     -- The writer of a schedule's ticks locks its row, so that no other process writes the same one meanwhile.
      WHERE NOT EXISTS (SELECT FROM run WHERE run.action_id = t.action_id AND run.tick = t.tick)
     RETURNING app_id, state, waits_for)
   SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM written WHERE state = 'queued' AND waits_for IS NULL`;
@@ -91,7 +91,7 @@ interface Circumstances {
   busy: ReadonlySet<number>;
   published: ReadonlySet<number>;
   paused: ReadonlySet<number>;
-  /** Since when a scheduler that lives has been up; null when none has told yet. */
+  /** Since when a living scheduler has been up; null if none has reported yet. */
   upSince: Date | null;
 }
 

@@ -14,15 +14,15 @@ const ROWS_MAX = 50_000_000;
 const AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
- * Others wait behind whoever waits for such locks: each is given up soon, and all is tried again. All of one attempt's together take less
- * than the second after which PostgreSQL looks for circles: it is never a request that is ended for one.
+ * Maximum wait for a lock. Other statements wait behind such a wait, so each is given up soon, and all are tried again. All waits of one
+ * attempt together take less than the second after which PostgreSQL looks for deadlocks, so that it never ends a request for one.
  */
 const LOCK_LIMIT_MS = 30;
 const ATTEMPTS = 60;
 const ATTEMPT_AGAIN_MS = 300;
 /**
- * So many partitions leave their tables at once: each time every connection plans its statements anew, for all partitions that are left.
- * Thirty at once take a seventh of a second, and ten at a time far more of everybody's.
+ * Maximum partitions that are detached at once: each time every connection plans its statements again, for all remaining partitions. Thirty
+ * at once take a seventh of a second, and ten at a time cost all connections far more.
  */
 const DETACHED_AT_ONCE = 30;
 const DETACH_PAUSE_MS = 100;
@@ -139,7 +139,10 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;
   }
 
-  /** Takes partitions out of their tables, where nobody meets them from then on. Others wait for that alone, and not for what is on the disk. */
+  /**
+   * Detaches partitions from their tables, so that no statement reads them. Other statements wait only for that, not for the files on the
+   * disk.
+   */
   async function detach({ tables }: Family, below: number): Promise<boolean> {
     return exclusively(async (manager) => {
       const leaving: { table: string; name: string }[] = [];
@@ -152,7 +155,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       const locked = [...tables.map((table) => `ONLY ${table}`), ...leaving.map(({ name }) => name)];
       await manager.query(
         [
-          // All locks before any work: what others hold costs nobody more than the wait for it.
+          // All locks before any work: locks of others cost only the wait for them.
           `LOCK TABLE ${locked.join(", ")} IN ACCESS EXCLUSIVE MODE`,
           ...leaving.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
           ...leaving.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${LEFT}${name}"`),

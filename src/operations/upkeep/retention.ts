@@ -1,7 +1,7 @@
 /**
- * Drops what is older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens; of what has no age to die of all
- * but an app's newest; and replaced values of settings after an hour. Partitions whole, and in small batches what is in none that goes
- * whole, so that nobody waits for it.
+ * Removes rows older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens. Of rows without such an age it keeps
+ * an app's newest. Removes replaced values of settings after an hour. Drops whole partitions, and deletes other rows in small batches, so
+ * that no statement waits for it.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";

@@ -1,6 +1,6 @@
 /**
- * Keeps what each app's runs and events take of the disk under a bound, the oldest dropped first. What visitors caused has half of the
- * bound for itself, so that nobody can push an app's own records out by visiting it. Measures compressed bytes as they lie on the disk.
+ * Limits the disk space of each app's runs and events, the oldest dropped first. Rows that visitors caused have half of the limit for
+ * themselves, so that visits cannot push out an app's own records. Measures compressed bytes as stored on the disk.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";

@@ -1,6 +1,6 @@
 /**
- * Spans of what this process does, for an OpenTelemetry collector; nothing at all where none is named. Takes numbers and fixed words as
- * values: who calls it hands in no text that a stranger wrote.
+ * Spans of this process for an OpenTelemetry collector; nothing at all if none is set. Accepts numbers and fixed words as values: callers
+ * pass no untrusted text.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
@@ -42,7 +42,7 @@ export const NO_TRACING: Tracing = {
 
 /** How long a stop waits for a collector that does not answer. */
 const LAST_SPANS_MS = 3_000;
-/** Version, trace, span, flags (W3C Trace Context, level 1); ids of zeros alone are none. */
+/** Version, trace, span, flags (W3C Trace Context, level 1); ids of only zeros are invalid. */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 function traceparentOf(span: OtelSpan): string {
