@@ -187,7 +187,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         }
         for (const [name, key] of keys) {
           await applyWith(client, [{ key, wishes: wishes.get(name) ?? [] }], async () => undefined).catch(
-            (error: unknown) => log.warn({ err: error, ...key }, "the indexes of a data source could not be created again"),
+            (error: unknown) =>
+              log.warn({ err: error, ...key }, "the indexes of a data source could not be created again"),
           );
         }
       }),

@@ -167,8 +167,7 @@ export function createVerification(options: {
     async verify(caller: Caller, appId: number, body: unknown): Promise<CodeAsked | null> {
       const request = verificationRequest(body);
       const rules = await rulesOf(appId);
-      if (!rules)
-        throw new ActionError("REQUEST_INVALID", `the app has no verification: set ${VERIFY_SETTING}`);
+      if (!rules) throw new ActionError("REQUEST_INVALID", `the app has no verification: set ${VERIFY_SETTING}`);
       const subject = await subjectOf(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);
       if (request.code === null) return ask(caller, rules, subject);
