@@ -36,9 +36,9 @@ export interface AnswersOptions {
 /** What one request may still make. */
 export interface Answer {
   /**
-   * Counts bytes before they are read; resolves when it is their turn to be.
-   * @throws REQUEST_INVALID beyond one answer's bytes and where nobody waits for it, OVERLOADED beyond those of all,
-   *   RATE_LIMIT_EXCEEDED where too much of the same owner waits
+   * Counts bytes before they are read; resolves when they may be read.
+   * @throws REQUEST_INVALID beyond one answer's bytes and after its caller has disconnected, OVERLOADED beyond those of all,
+   *   RATE_LIMIT_EXCEEDED if too many answers of the same owner wait
    */
   readonly reserve: (bytes: number) => Promise<void>;
   /**

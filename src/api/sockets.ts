@@ -130,8 +130,8 @@ async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncG
   try {
     const { errors, ...result } = await execute(args);
     answer.whole(result.data);
-    const told = errors?.map(format);
-    reply(writeJson(told ? { ...result, errors: told } : result));
+    const formatted = errors?.map(format);
+    reply(writeJson(formatted ? { ...result, errors: formatted } : result));
   } catch (error) {
     reply(writeJson({ data: null, errors: [format(error)] }));
   } finally {

@@ -8,7 +8,7 @@ import type { Caller } from "../../rules/access.js";
 
 const EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
 
-/* Others' old keys go along, a few at a time, without waiting for whoever else sweeps. */
+/* Also removes a few old keys of others, without waiting for concurrent sweeps. */
 const SWEEP = `
   DELETE FROM idempotency WHERE ctid IN
     (SELECT ctid FROM idempotency WHERE ${EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;

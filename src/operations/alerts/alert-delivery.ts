@@ -24,8 +24,8 @@ const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;
 
 /*
- * Of each rule the oldest alone, so that what it says comes in order; of apps those with the fewest in hand first. $1 how many,
- * $2 apps and $3 how many each has in hand.
+ * Only the oldest of each rule, so that its messages arrive in order; apps with the fewest in progress first. $1 how many, $2 apps and
+ * $3 how many each has in progress.
  */
 const CLAIM = `
   UPDATE alert_delivery SET due_at = now() + ${HELD}, attempts = attempts + 1

@@ -40,7 +40,7 @@ const REMOVED_AT_ONCE = 100;
 /** One of so many new sessions looks at all of the app: that reads an index entry for each. */
 const APP_CHECKED_EVERY = 100;
 
-/* Sessions in which nobody has signed in: such a visitor loses nothing and gets another session. */
+/* Sessions without a sign-in: such a visitor loses nothing and gets another session. */
 const UNUSED = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
 /* $1 app, $2 address block, $3 how many. Returns how many the block has. */

@@ -124,7 +124,7 @@ const SETTLE = `
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
-/* What nobody holds any longer: sent again where certainly nothing of it left, else left to a person. */
+/* Messages whose lease has ended: sent again if certainly no part of them was sent, otherwise left to a person. */
 const LET_GO = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,

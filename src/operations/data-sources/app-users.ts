@@ -34,8 +34,8 @@ export interface AddressProof {
 }
 
 /*
- * Only these data sources have users: those that say so, and for a proven address the one that the setting of verification names. A
- * sign-in by any other, from a release before, is no sign-in.
+ * Only these data sources have users: those with `isUsers`, and for a proven address the one that the setting of verification names. A
+ * sign-in by any other, from an earlier release, does not count.
  */
 const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
 
@@ -49,8 +49,8 @@ const FIND = `
    WHERE session.credential_id = $1 AND session.app_id = $2 AND ${HOLDS_USERS}`;
 
 /*
- * The oldest: whoever enters the same address later does not become its owner. All that match are looked for, so that it takes as long
- * when there is none.
+ * The oldest, so that a later entry with the same address does not become its owner. Searches all matches, so that it takes as long if
+ * there is none.
  */
 const CANDIDATE = `
   WITH found AS MATERIALIZED (

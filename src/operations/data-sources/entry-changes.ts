@@ -228,7 +228,7 @@ export function createEntryChanges(options: {
     if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...place, JSON.stringify(met.added)]);
     const more = counts.inserted - counts.deleted;
     const told = change.isListed ? [false, change.inserted, `[${change.replaced.join(",")}]`] : [true, [], "[]"];
-    // What pages write stands in the log events: a visitor is not to push the trail of others out of its bound.
+    // Writes of pages are only in the log events, so that a visitor cannot push others' entries out of the audit log.
     const head = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
     const by = [head, emitter.personId, emitter.credentialId || null];
     const values = [...place, more, bytes, ...told, ...by];

@@ -15,7 +15,7 @@ const INSERT = `
   SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place
   RETURNING id, "order", ${TIMES}`;
 
-/* Locked in the order of their ids: two that change the same entries wait for each other, and never in a circle. */
+/* Locked in the order of their ids: two that change the same entries wait for each other without a deadlock. */
 const LOCK = `
   SELECT id, bytes, "order", ${TIMES} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
@@ -32,9 +32,9 @@ const UPDATE = `
 const REMOVE = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /*
- * In parts, so that no statement takes long. What this transaction itself has written stays. The ids are gathered before anything is
- * removed: of a table that has just been filled the planner knows nothing, and would look through all of it for each. All entries are
- * locked in the order of their ids, kept ones too, as LOCK does: a DELETE alone takes them in the order of their storage.
+ * In parts, so that no statement takes long. Rows that this transaction has written stay. The ids are collected before the removal: the
+ * planner has no statistics of a table that has just been filled, and would scan all of it for each. All entries are locked in the order
+ * of their ids, also those that stay, as LOCK does: a DELETE without that locks them in the order of their storage.
  */
 const REMOVE_OTHERS = `
   WITH next AS MATERIALIZED (

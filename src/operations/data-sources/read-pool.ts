@@ -19,7 +19,7 @@ const STATEMENT_MAX_CHARACTERS = 100_000;
 const settings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
-/* Superusers alone may set it: elsewhere the time bounds what is written. */
+/* Only superusers may set it: for others the time limit bounds the files. */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
 
 /** Runs one statement for an app, in its turn; under a name each connection plans it once. @throws REQUEST_INVALID where the query asks for too much, OVERLOADED */

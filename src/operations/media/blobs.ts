@@ -40,7 +40,7 @@ const SETTLE = `
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;
 
-/* $1 key. No row: a file has it, so that nobody may remove it. From here on no file can. */
+/* $1 key. No row: a file uses it, so that it must not be removed. With a row, no file can use it any more. */
 const ABANDON =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 

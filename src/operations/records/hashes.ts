@@ -21,7 +21,7 @@ const WAITING_PER_SENDER = 64;
 const WAITING_PER_APP = 512;
 const RETRY_SECONDS = 2;
 
-/* No more memory and passes than could ever be chosen here: what somebody once stored in the column is no order to compute. */
+/* Only memory and passes that can be chosen here: an untrusted value in the column must not cause unlimited work. */
 const SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const compute = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
@@ -102,7 +102,7 @@ export async function hash(text: string, turn: HashTurn): Promise<string> {
 }
 
 /** A hash that no text has, as costly to compare with as a real one. */
-const NOBODYS = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(randomBytes(SALT_BYTES))}$${plain(randomBytes(TAG_BYTES))}`;
+const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(randomBytes(SALT_BYTES))}$${plain(randomBytes(TAG_BYTES))}`;
 
 /**
  * True if the text is the one that was hashed. It takes as long for other values: a value from before the column was hashed is compared as
@@ -110,7 +110,7 @@ const NOBODYS = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(r
  */
 export async function matches(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
   const found = typeof stored === "string" ? SHAPE.exec(stored) : null;
-  const [, memory, passes, lanes, salt, tag] = found ?? SHAPE.exec(NOBODYS)!;
+  const [, memory, passes, lanes, salt, tag] = found ?? SHAPE.exec(UNKNOWN_HASH)!;
   const expected = Buffer.from(tag!, "base64");
   const nonce = Buffer.from(salt!, "base64");
   const [tagLength, parallelism] = [expected.length, Number(lanes)];

@@ -71,8 +71,8 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     await db.transaction(async (manager) => {
       const wrapped = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
       if (!wrapped) return;
-      const anew = wrap(next, opened(appId, wrapped), bound(appId));
-      await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, anew]);
+      const rewrapped = wrap(next, opened(appId, wrapped), bound(appId));
+      await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, rewrapped]);
     });
   }
 

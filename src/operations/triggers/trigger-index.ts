@@ -10,7 +10,7 @@ import { jitterOffset, nextTick } from "../../rules/ticks.js";
 /** Channel of the notice that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/* A tick that is due already stays: whoever claims it accounts for it, and goes on by the new frequency. */
+/* A tick that is already due stays: its claimer records it, and continues with the new frequency. */
 const KEEP_SCHEDULE = `
   INSERT INTO schedule AS kept (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
