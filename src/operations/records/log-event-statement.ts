@@ -80,8 +80,9 @@ const COUNTED_EXACTLY = 1_000;
 /*
  * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait, $14 how many of each event's did. An event of an unknown app
  * has no row in the answer. A user is known who has a role on the app or a token of it: a caller could ask for the address of anyone in
- * the organization. Lookups for single events use an index, however many rows the planner expects. A debounced run may become part of
- * one that waits, and has no row then; such runs are written in the order of their actions, so that two such statements never deadlock.
+ * the organization. Lookups for single events are LATERAL, so that they use an index however many rows the planner expects. A debounced
+ * run may become part of one that waits, and has no row then; such runs are written in the order of their actions, so that two such
+ * statements never deadlock.
  */
 export const STORE_EVENTS = `
   WITH source AS (
