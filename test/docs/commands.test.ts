@@ -94,7 +94,7 @@ describe("The documents' commands", () => {
         text
           .replaceAll("http://127.0.0.1:4000", service.url)
           .replaceAll("SVC_APP=1 ", `SVC_APP=${appId} `)
-          .replaceAll('SVC_TOKEN="your token"', `SVC_TOKEN=${credentials.tokens.editor}`)
+          .replaceAll('SVC_TOKEN="${SVC_TOKEN:-your token}"', `SVC_TOKEN=${credentials.tokens.editor}`)
           .replaceAll(/\bapps\/1\b/g, `apps/${appId}`)
           .replaceAll(/--app 1\b/g, `--app ${appId}`)
           .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);

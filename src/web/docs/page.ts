@@ -34,7 +34,9 @@ for (const pre of document.querySelectorAll<HTMLPreElement>("main pre")) {
   frame.append(pre, copyButton(code));
 }
 
-const APP_AND_TOKEN = 'SVC_APP=1 SVC_TOKEN="your token"';
+/** The token that the reader exported, if there is one. */
+const NO_TOKEN = `\${SVC_TOKEN:-your token}`;
+const APP_AND_TOKEN = `SVC_APP=1 SVC_TOKEN="${NO_TOKEN}"`;
 
 /** Fields before an example that names an app and a token. The token stays in this page: it is neither stored nor sent. */
 function addFields(frame: Element, code: HTMLElement): void {
@@ -51,7 +53,7 @@ function addFields(frame: Element, code: HTMLElement): void {
   form.addEventListener("input", () => {
     // Anything else could be a command of the shell into which the example is pasted.
     const id = app.value.replaceAll(/\D/g, "") || "1";
-    const safe = token.value.replaceAll(/[^\w-]/g, "") || "your token";
+    const safe = token.value.replaceAll(/[^\w-]/g, "") || NO_TOKEN;
     code.textContent = text.replace(APP_AND_TOKEN, `SVC_APP=${id} SVC_TOKEN="${safe}"`);
   });
   form.addEventListener("submit", (event) => event.preventDefault());
