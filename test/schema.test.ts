@@ -15,7 +15,10 @@ import {
   validateSchema,
 } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
+import { openapiDocument } from "../src/api/openapi/document.js";
+import { ROUTES } from "../src/api/rest/routes.js";
 import { referencePages } from "../src/cli/reference/pages.js";
+import { BODIES } from "../src/cli/reference/rest-bodies.js";
 import { contracts } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
@@ -121,6 +124,31 @@ describe("the committed contracts, which npm run schema writes", () => {
         `${name}: run npm run reference`,
       ).to.equal(true);
     }
+  });
+
+  it("docs/reference/rest-routes.md shows no empty body, only fields of the schemas, and the callers of deletions", async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has whatever shape the routes give it
+    const document: any = await openapiDocument(await createSchema({} as Resolvers), ROUTES, "");
+    const schemaOf = (route: string) => {
+      const [method = "", path = ""] = route.split(" ");
+      const schema = document.paths[path]?.[method.toLowerCase()]?.requestBody?.content["application/json"].schema;
+      expect(schema, route).to.not.equal(undefined);
+      const name = (schema.items ?? schema).$ref?.split("/").at(-1);
+      return { properties: name ? document.components.schemas[name].properties : schema.properties, schema };
+    };
+    for (const [route, body] of Object.entries(BODIES)) {
+      const { properties, schema } = schemaOf(route);
+      expect(Array.isArray(body), route).to.equal(schema.type === "array");
+      const fields = Object.keys([body].flat()[0] as object);
+      // The operation reads all fields of a query but its type.
+      const isPartial = route.endsWith("/query");
+      if (properties && !isPartial) expect(Object.keys(properties), route).to.include.members(fields);
+    }
+    const page = readFileSync(join(ROOT, "docs/reference/rest-routes.md"), "utf8");
+    expect(page.split("\n").filter((line) => /^(?:\{\}|\[\])$|:\{\}/.test(line))).to.deep.equal([]);
+    const deletions = page.split("### ").filter((text) => text.startsWith("DELETE "));
+    expect(deletions).to.have.length.above(15);
+    expect(deletions.filter((text) => /Callers: [^.]*reader/.test(text))).to.deep.equal([]);
   });
 
   it("breaks no client of the released schema: what is replaced stays, deprecated with a reason", async () => {

@@ -39,7 +39,7 @@ import type { Turns } from "./turns.js";
 import type { ReadUpgrade } from "./upgrade-origin.js";
 
 const PATH = "/graphql";
-const SUBSCRIPTIONS_PER_SOCKET = 100;
+export const SUBSCRIPTIONS_PER_SOCKET = 100;
 /** Credentials that expire send no notice. */
 const RECHECK_MS = 10_000;
 /** A client that does not answer the closing of its socket within this long is cut off. */

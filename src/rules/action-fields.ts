@@ -7,7 +7,7 @@ import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 /** Why a source is refused with those dependencies, or null; dependencies null: not known (rules/code.ts, `codeFault`). */
 export type CodeJudge = (code: string, dependencies: readonly string[] | null) => string | null;
 
-const DEPENDENCIES_MAX = 100;
+export const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
 /** null counts as missing. */

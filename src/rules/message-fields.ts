@@ -21,7 +21,7 @@ export interface Attachment {
 }
 
 export const RECIPIENTS_MAX = 1_000;
-const ATTACHMENTS_MAX = 20;
+export const ATTACHMENTS_MAX = 20;
 const HEADERS_MAX = 50;
 const LINE_MAX = 998;
 const NAME_MAX = 255;

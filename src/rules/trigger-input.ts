@@ -19,7 +19,7 @@ const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
   any: ["http"],
 };
 
-const TRIGGERS_MAX = 100;
+export const TRIGGERS_MAX = 100;
 /** `where` is named for every type, and used for some. */
 export const WHERE_SHAPE = flat(["type", "dataSourceId", "data"]);
 export const TRIGGER_SHAPE: Shape = {

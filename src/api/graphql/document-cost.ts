@@ -32,7 +32,7 @@ import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
 /** A thousand whole actions; about fifty milliseconds of work, which block all other requests. */
-const COST_MAX = 30_000;
+export const COST_MAX = 30_000;
 /** Maximum cost of an introspection query, as a multiple of the longest query that graphql-js writes. Tools such as codegen ask for a little more. */
 const INTROSPECTION_MARGIN = 1.25;
 /** Of a list within a page, such as an action's triggers: most have one. */

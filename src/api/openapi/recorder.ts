@@ -72,6 +72,7 @@ class Recording {
     private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
     /** Whether properties of the body are taken to be there. */
     private readonly isFilled: boolean,
+    private readonly bodyField: string | undefined,
   ) {}
 
   /** The body as an object, whose properties are noted as they are read. */
@@ -152,10 +153,14 @@ class Recording {
     values.slice(1).forEach((value, at) => {
       const type = field.args[at]?.type;
       if (!type) return;
-      if (value === this.whole || value === this.object) this.notes.body = this.schemas.whole(type);
+      if (value === this.whole || value === this.object) this.notes.body = this.bodySchema(this.schemas.whole(type));
       if (value instanceof Part) this.parts.set(value.name, this.schemas.whole(type));
     });
     return this.standFor(field.type, DEPTH_MAX);
+  }
+
+  private bodySchema(value: Schema): Schema {
+    return this.bodyField === undefined ? value : { type: "object", properties: { [this.bodyField]: value } };
   }
 
   resolvers(): never {
@@ -215,12 +220,12 @@ class Recording {
 /** Answers what takes the notes of a row. Rows that judge what they read are called again with nothing in the body. */
 export function createRecorder(schema: GraphQLSchema, schemas: Schemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
-  return async ({ answer }) => {
-    const filled = new Recording(schemas, fields, true);
+  return async ({ answer, bodyField }) => {
+    const filled = new Recording(schemas, fields, true, bodyField);
     try {
       return filled.finish(await answer(filled.resolvers(), filled.request()));
     } catch {
-      const empty = new Recording(schemas, fields, false);
+      const empty = new Recording(schemas, fields, false, bodyField);
       // One that cannot do without a body says what it needs by its refusal, not by its answer.
       const made = await answer(empty.resolvers(), empty.request()).catch(() => new Stand({}));
       return empty.finish(made);

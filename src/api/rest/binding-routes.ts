@@ -16,6 +16,7 @@ export const bindingRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: BINDINGS,
+    bodyField: "bindings",
     answer: async ({ bindings }, q) =>
       shown(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
   },

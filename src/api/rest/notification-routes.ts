@@ -36,6 +36,7 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${NOTIFICATIONS}/read`,
+    bodyField: "ids",
     answer: ({ notifications }, q) => notifications.markNotificationsRead(q.context, q.id("appId"), q.body),
   },
   {

@@ -11,6 +11,8 @@ export interface Route {
   stateless?: true;
   /** Bytes that the body may have; BODY_MAX_BYTES unless given. */
   bodyLimit?: number;
+  /** Field of the body that has the value of the operation's argument; without it the whole body is the value. */
+  bodyField?: string;
   /** True: a client run report, whose `bodyLimit` holds for visitors too; they otherwise have BODY_MAX_BYTES. */
   isReport?: true;
   /** Access rules may let in who has no credential: the operation refuses whom they do not. */

@@ -3,17 +3,42 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS, type Operation, type Standing } from "../../rules/access.js";
 
+/** Operations of resolvers and REST rows that name them through a helper. */
+const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
+  runAction: ["runAction"],
+  runActionWithResult: ["runAction"],
+  ask: ["useAi"],
+  administrators: ["manageAdministrators"],
+  addAdministrator: ["manageAdministrators"],
+  removeAdministrator: ["manageAdministrators"],
+  createApp: ["administrate"],
+  createUser: ["administrate"],
+  invitations: ["manageOrganization"],
+  createInvitation: ["manageOrganization"],
+  revokeInvitation: ["manageOrganization"],
+  authorize: ["signInAppUser"],
+  verify: ["verifyAppUser"],
+  createStage: ["writeStages"],
+  ownRules: ["readMedia"],
+  setOwnRules: ["writeMedia"],
+  allFiles: ["readMedia"],
+  changeFile: ["writeMedia"],
+  changeFolder: ["writeMedia"],
+};
+
 const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS, name);
 
 /** Operations that the resolver of each field enters, by the field's name. @param root the checkout */
 export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
-  const found = new Map<string, readonly Operation[]>();
+  const found = new Map<string, readonly Operation[]>(Object.entries(INDIRECT));
   for (const file of globSync("src/api/graphql/*-resolver.ts", { cwd: root })) {
     const methods = readFileSync(join(root, file), "utf8").split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
-      const named = [...method.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
-      if (name !== undefined) found.set(name, [...new Set(named)]);
+      // Private methods may follow the last resolver of a class.
+      const [text = ""] = method.split("\n  }\n");
+      const named = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
+      if (name !== undefined && !found.has(name)) found.set(name, [...new Set(named)]);
     }
   }
   return found;
@@ -34,8 +59,8 @@ export function callersOf(operations: readonly Operation[]): string {
   const who = [...new Set(rules.flatMap((rule) => [...rule.who] as Standing[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
   const tokens = who.filter((one) => one === "task" || one === "viewer" || one === "live");
-  const api =
-    scopes.length > 0 ? [`token (${scopes.join(", ")})`] : who.includes("api") ? ["token without scopes"] : [];
+  const anyToken = who.includes("api") ? ["without scopes"] : [];
+  const api = scopes.length + anyToken.length > 0 ? [`token (${[...scopes, ...anyToken].join(", ")})`] : [];
   const named = { task: "server action", viewer: "viewer page", live: "live page" };
   const people = peopleOf(who);
   const all = [...(people.length > 0 ? people : who.includes("administrator") ? ["administrator"] : [])];

@@ -4,6 +4,7 @@ import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { callersOf } from "./callers.js";
+import { BODIES, SAMPLES, WEBAUTHN } from "./rest-bodies.js";
 import { code, page } from "./tables.js";
 
 interface Schema {
@@ -74,6 +75,9 @@ const SUMMARIES: Record<string, string> = {
 
 const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
+/** Stands for further fields. */
+const MORE = { "…": "…" };
+
 /** A value of the schema's shape, for readers. */
 function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   if (schema.const !== undefined) return schema.const;
@@ -84,19 +88,28 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
     return exampleOf(document.components.schemas[schema.$ref.split("/").at(-1)!] ?? {}, document, depth);
   const type = [schema.type ?? (schema.properties ? "object" : [])].flat()[0];
   if (type === "array") return depth > DEPTH_SHOWN ? [] : [exampleOf(schema.items ?? {}, document, depth + 1)];
-  if (type === "object") return depth > DEPTH_SHOWN ? {} : objectOf(schema, document, depth);
+  if (type === "object") return depth > DEPTH_SHOWN ? MORE : objectOf(schema, document, depth);
   if (schema.format === "date-time") return "2026-11-21T12:00:00.000Z";
-  return SCALARS[type ?? ""] ?? {};
+  return SCALARS[type ?? ""] ?? MORE;
+}
+
+/** A field's example: one of its name, if its schema permits any value or any text. */
+function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
+  const example = exampleOf(schema, document, depth);
+  const isVague = example === MORE || example === SCALARS["string"];
+  return isVague ? (SAMPLES[name] ?? example) : example;
 }
 
 function objectOf({ properties = {} }: Schema, document: Document, depth: number): object {
   const names = Object.keys(properties);
-  const shown = names.slice(0, FIELDS_SHOWN).map((name) => [name, exampleOf(properties[name]!, document, depth + 1)]);
+  if (names.length === 0) return MORE;
+  const shown = names
+    .slice(0, FIELDS_SHOWN)
+    .map((name) => [name, fieldExample(name, properties[name]!, document, depth + 1)]);
   return Object.fromEntries(names.length > FIELDS_SHOWN ? [...shown, ["…", "…"]] : shown);
 }
 
-const jsonOf = (schema: Schema, document: Document): string =>
-  JSON.stringify(exampleOf(schema, document)).replaceAll('"…":"…"', "…");
+const jsonOf = (value: unknown): string => JSON.stringify(value).replaceAll('"…":"…"', "…");
 
 const schemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
   Object.values(content ?? {})[0]?.schema ?? null;
@@ -107,16 +120,26 @@ interface Row {
   operation: RestOperation;
 }
 
-function routeText({ method, path, operation }: Row, document: Document, callers: string): string {
+/** The body of a route's example; null if it reads none. */
+function bodyOf({ method, path, operation }: Row, document: Document): unknown {
+  const schema = schemaOf(operation.requestBody?.content);
+  if (!schema) return null;
+  const route = `${method} ${path}`;
+  if (WEBAUTHN.includes(route)) return MORE;
+  return BODIES[route] ?? exampleOf(schema, document);
+}
+
+function routeText(row: Row, document: Document, callers: string): string {
+  const { method, path, operation } = row;
   const summary = operation.summary ?? SUMMARIES[`${method} ${path}`] ?? "";
-  const body = schemaOf(operation.requestBody?.content);
+  const body = bodyOf(row, document);
   const [status = "200", answer] = Object.entries(operation.responses)[0] ?? [];
   const query = (operation.parameters ?? []).filter((one) => one.in === "query").map(({ name }) => code(name));
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
-  const request = `${method} ${BASE}${address}${body ? `\n${jsonOf(body, document)}` : ""}`;
+  const request = `${method} ${BASE}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
   const notes = [`${summary} Callers: ${callers}.`, ...(query.length > 0 ? [`Query: ${query.join(", ")}.`] : [])];
-  const shown = `${request}\n\n${status}${answered ? ` ${jsonOf(answered, document)}` : ""}`;
+  const shown = `${request}\n\n${status}${answered ? ` ${jsonOf(exampleOf(answered, document))}` : ""}`;
   return `### ${method} ${path}\n\n${notes.join(" ")}\n\n\`\`\`text\n${shown}\n\`\`\``;
 }
 
@@ -146,7 +169,7 @@ export async function restRoutesPage(
   const tagOf = ({ path, operation }: Row) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
   const tags = [...new Set(rows.map(tagOf))].sort();
   const lead =
-    "For everyone who calls the service over HTTP. Credentials, errors, limits and conditional requests: [the API](api.md). Examples show the shape of a body; a `…` stands for further fields, which [the GraphQL types](graphql-operations.md) list.";
+    "For everyone who calls the service over HTTP. Credentials, errors, limits and conditional requests: [the API](api.md). Examples show the shape of a body; a `…` stands for further fields, which [the GraphQL types](graphql-operations.md) list. Callers: a role stands for all higher roles too; `token (run, without scopes)` is an API token with the scope `run` or one without scopes. The next page of a list: `cursor` is `nextCursor` of the page before; of runs, `before` is `nextBefore`.";
   const sections = tags.map((tag) => {
     const own = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;

@@ -19,7 +19,7 @@ import { exceedsNetworkIsolate } from "./isolate-limits.js";
 import type { Mode } from "./run.js";
 
 /** Longer code runs in a document. The time of the analysis grows faster than the code, and it blocks the process. */
-const ANALYZED_MAX_CHARACTERS = 16_384;
+export const ANALYZED_MAX_CHARACTERS = 16_384;
 /** Ways to globals that the code does not name. */
 const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
 /** Names that a mode has only in part: code must name the member. */

@@ -16,7 +16,7 @@ import { assetOf, type KeptScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
 import type { Author, ScriptRoom } from "./script-room.js";
 
-const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
+export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
 /** Where an action has a script, its address is looked at in passing. */
 export const LOOK_LIMIT_MS = 4_000;

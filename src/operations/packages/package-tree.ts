@@ -7,8 +7,8 @@ import { isPackageName, unresolved } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type Asking, type Registry } from "./registry.js";
 
 /** More is no library. */
-const PACKAGES_MAX = 200;
-const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
+export const PACKAGES_MAX = 200;
+export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
 /** What the registry says of all of them, held until the last is chosen. */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
 const AT_ONCE = 6;

@@ -9,7 +9,7 @@ import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
 /** Deeper data parse, but neither a `where` nor a page that shows them take them surely. */
 const DATA_MAX_DEPTH = 100;
-const COLUMNS_PER_ENTRY = 1_000;
+export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
