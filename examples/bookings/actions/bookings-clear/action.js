@@ -9,11 +9,12 @@ export const config = defineAction({
       trigger: "schedule",
     },
   ],
+  access: "editors",
   frequency: "0 3 * * *",
   dependencies: ["svc-datasources"],
 });
 
-/** At night, after the show: every seat is free again, and who sat there is forgotten. */
+/** At night, after the show: all seats are free again, and who sat there is forgotten. */
 async function execute() {
   const seats = await Svc.DataSources.connectByName("bookings-seats");
   const sold = await seats.find({ where: { Taken: true } });

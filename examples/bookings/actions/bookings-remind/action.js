@@ -1,7 +1,7 @@
 import { defineAction } from "svc";
 
 export const config = defineAction({
-  description: "Three hours before the curtain rises, writes to everybody who comes.",
+  description: "Three hours before the curtain rises, sends a reminder to every guest.",
   active: true,
   environment: "server",
   triggers: [
@@ -9,6 +9,7 @@ export const config = defineAction({
       trigger: "schedule",
     },
   ],
+  access: "editors",
   frequency: "0 17 * * *",
   dependencies: ["svc-datasources", "svc-communicate"],
 });
