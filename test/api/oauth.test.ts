@@ -401,6 +401,13 @@ describe("Programs that people let in", () => {
     expect((await service.rest("GET", `/oauth/devices/${late.user_code}`)).http).to.equal(404);
   });
 
+  it("find the metadata of the server at the address of its issuer only", async () => {
+    for (const path of ["/mcp", "/oauth", "/x"]) {
+      const { http } = await service.rest("GET", `/.well-known/oauth-authorization-server${path}`, { as: null });
+      expect(http, path).to.equal(404);
+    }
+  });
+
   it("get faults of their requests in OAuth's form, and nobody gets a 5xx", async () => {
     const { http, body } = await service.rest("GET", "/.well-known/oauth-authorization-server", { as: null });
     expect([http, body.issuer, body.code_challenge_methods_supported]).to.deep.equal([200, service.url, ["S256"]]);

@@ -81,8 +81,9 @@ const resourceOf = (base: string, resource: string) => ({
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
   const server = (request: FastifyRequest, reply: FastifyReply) =>
     reply.header("cache-control", "no-store").send(metadataOf(addressFor(request)));
+  // Only where its issuer says that it is (RFC 8414, section 3.3).
+  app.get("/.well-known/oauth-authorization-server", server);
   for (const path of ["", "/mcp"]) {
-    app.get(`/.well-known/oauth-authorization-server${path}`, server);
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
       const base = addressFor(request);
       return reply.header("cache-control", "no-store").send(resourceOf(base, `${base}${path}`));
