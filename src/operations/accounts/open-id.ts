@@ -5,8 +5,10 @@
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDuplicate } from "../../data/database.js";
-import { ActionError } from "../../errors.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
 import type { OpenIdProvider } from "../../open-id-config.js";
+import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { highestOf, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
@@ -46,6 +48,9 @@ const SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
 /** The provider's configuration and keys are read again after this long. */
 const DISCOVERED_MS = 3_600_000;
+/** Each answer asks the provider and writes an event, and anyone can send one. */
+const ANSWERS_PER_ADDRESS = 120;
+const ANSWER_WINDOW_MS = 60_000;
 
 class Refusal extends Error {
   constructor(readonly reason: OpenIdRefusal) {
@@ -89,6 +94,7 @@ export function createOpenId(options: {
 }) {
   const { db, providers, accounts, identities } = options;
   const discovered = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
+  const answers = createTokenBucket({ limit: ANSWERS_PER_ADDRESS, windowMs: ANSWER_WINDOW_MS });
 
   /** @throws NOT_FOUND */
   function providerOf(id: string): OpenIdProvider {
@@ -219,10 +225,12 @@ export function createOpenId(options: {
      * Ends a sign-in at the provider.
      * @param flow from the browser's cookie; null without one
      * @param callback the address to which the provider sent the browser
-     * @throws NOT_FOUND
+     * @throws NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many answers
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
+      const retryAfter = answers.take(addressBlock(request.address ?? ""));
+      if (retryAfter > 0) throw tooOften("too many answers of providers from this address", retryAfter);
       const next = flow?.next ?? "";
       try {
         if (flow === null || flow.provider !== id) throw new Refusal("failed");
