@@ -2,8 +2,9 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
-import { signedInPerson } from "../harness/people.js";
+import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 /** A browser, as far as redirects and cookies go. Cookies are kept by host and name. */
 class Browser {
@@ -145,6 +146,42 @@ describe("Sign-in at an OpenID provider", () => {
     await signIn();
     provider.accounts.get(sub)!["groups"] = ["staff"];
     expect((await session((await signIn()).browser)).organizations[0].role).to.equal("owner");
+  });
+
+  it("the last owner of an organization stays one while another owner leaves it", async () => {
+    const sub = account({ groups: ["founders"] });
+    const { user } = await session((await signIn()).browser);
+    const leaving = await signedInPerson(service);
+    const owners = [user.id, leaving.user.id];
+    await service.db.query("DELETE FROM organization_member WHERE role = 'owner' AND person_id <> ALL ($1)", [owners]);
+    provider.accounts.get(sub)!["groups"] = ["staff"];
+    const removal = service.db.createQueryRunner();
+    await removal.startTransaction();
+    await removal.query("SELECT FROM organization WHERE id = $1 FOR UPDATE", [organizations[0]]);
+    const signedIn = signIn();
+    const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await until(async () => (await rows(service.db, waiting)).length > 0);
+    await removal.query("DELETE FROM organization_member WHERE person_id = $1", [leaving.user.id]);
+    await removal.commitTransaction();
+    await removal.release();
+    expect((await session((await signedIn).browser)).organizations[0].role).to.equal("owner");
+  });
+
+  it("groups that take a role away end the invitations that it permitted", async () => {
+    const sub = account({ groups: ["chiefs"] });
+    const { browser } = await signIn();
+    const invited = await browser.request(`${service.url}/v1/organizations/${organizations[0]}/invitations`, {
+      method: "POST",
+      headers: { "content-type": "application/json", origin: service.url },
+      body: JSON.stringify({ email: "second-address@example.com", role: "admin" }),
+    });
+    expect(invited.status).to.equal(201);
+    const { link } = (await invited.json()) as { link: string };
+    provider.accounts.get(sub)!["groups"] = ["staff"];
+    await signIn();
+    const body = { token: link.split("#token=")[1], firstName: "Ada", lastName: "Again", passphrase: PASSPHRASE };
+    const accepted = await service.rest("POST", "/v1/auth/invitations/accept", { as: null, body });
+    expect([accepted.http, accepted.body.status]).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
   it("makes no account where that is not switched on", async () => {
@@ -309,5 +346,18 @@ describe("Sign-in at an OpenID provider", () => {
     expect(url.searchParams.get("post_logout_redirect_uri")).to.equal(`${service.url}/studio`);
     expect((await browser.request(endSessionUrl)).status).to.equal(200);
     expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
+  });
+
+  // The last test: this address cannot sign in at a provider afterwards.
+  it("answers beyond the limit of an address are refused and write no event", async () => {
+    const answer = async () =>
+      (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;
+    const events = async () => (await rows<{ count: number }>(service.db, "SELECT count(*) FROM access_event"))[0]!.count;
+    let status = 302;
+    for (let sent = 0; sent <= 120 && status === 302; sent += 1) status = await answer();
+    expect(status).to.equal(429);
+    const before = await events();
+    expect(await answer()).to.equal(429);
+    expect(await events()).to.equal(before);
   });
 });

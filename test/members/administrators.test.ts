@@ -88,6 +88,25 @@ describe("administrators and roles over two processes", () => {
     if (left[0].id !== administrator.id) await as(other.token, "PUT", `${PATH}/${administrator.id}`);
   });
 
+  it("a removed administrator cannot use an invitation or a reset link from before", async () => {
+    const [other, third] = [await person("reader"), await person("reader")];
+    await as(administrator.token, "PUT", `${PATH}/${other.id}`);
+    const organization = `/v1/organizations/${service.organizationId}`;
+    const invitation = { email: "second-address@example.com", role: "owner" };
+    const invited = await as(other.token, "POST", `${organization}/invitations`, invitation);
+    const reset = await as(other.token, "POST", `${organization}/members/${third.id}/reset-link`);
+    expect([invited.http, reset.http]).to.deep.equal([201, 201]);
+    expect((await as(administrator.token, "DELETE", `${PATH}/${other.id}`)).http).to.equal(200);
+    const tokenIn = ({ body }: Answer) => String(body.link).split("#token=")[1];
+    const names = { firstName: "Grace", lastName: "Hopper", passphrase: PASSPHRASE };
+    for (const [path, body] of [
+      ["/v1/auth/invitations/accept", { token: tokenIn(invited), ...names }],
+      ["/v1/auth/reset/confirm", { token: tokenIn(reset), passphrase: PASSPHRASE }],
+    ] as const) {
+      expect(stated(await service.rest("POST", path, { as: null, body })), path).to.deep.equal([410, "LINK_EXPIRED"]);
+    }
+  });
+
   it("only a person with an account becomes one; faulty ids are 404", async () => {
     const { body } = await as(administrator.token, "POST", "/v1/admin/users", {
       ...{ firstName: "No", lastName: "Account", email: "none@example.com" },

@@ -425,6 +425,23 @@ describe("members and invitations", () => {
     expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
   });
 
+  it("a reset link ends when the role of its maker or of its person changes", async () => {
+    const { id } = await organization();
+    const owner = await join(id, "owner");
+    const [promoted, other] = [await join(id, "reader"), await join(id, "reader")];
+    const link = async (userId: number) =>
+      tokenIn((await as(owner.token, "POST", `${members(id)}/${userId}/reset-link`)).body.link);
+    const ofPromoted = await link(promoted.id);
+    await as(administrator.token, "PUT", `${members(id)}/${promoted.id}`, { role: "owner" });
+    const ofOther = await link(other.id);
+    expect((await as(administrator.token, "DELETE", `${members(id)}/${owner.id}`)).http).to.equal(200);
+    for (const token of [ofPromoted, ofOther]) {
+      const body = { token, passphrase: "nine lamps of the harbour" };
+      const answer = await as(null, "POST", "/v1/auth/reset/confirm", body);
+      expect(stated(answer)).to.deep.equal([410, "LINK_EXPIRED"]);
+    }
+  });
+
   it("changes of roles are in the audit log of the app and of the service", async () => {
     const { id, appId } = await organization();
     const person = await join(id, "editor", appId);

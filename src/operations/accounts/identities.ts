@@ -7,6 +7,7 @@ import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
+import { revokeOvertakenLinks } from "../members/invitation-rows.js";
 import type { OwnRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
@@ -52,11 +53,11 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/* Locks the organization, so that two owners do not leave it at once. */
+/* A statement of its own: one that waits for the lock and counts would count the owners of before the wait. */
+const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
-         EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id = $2) AS "isOwner"
-    FROM organization WHERE id = $1 FOR NO KEY UPDATE`;
+         EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id = $2) AS "isOwner"`;
 const LIST = `
   SELECT id, provider, issuer, created_at AS "createdAt", last_used_at AS "lastUsedAt"
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
@@ -101,6 +102,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
 
     /** Sets the person's role in their organization, null for none. The last owner stays one. */
     async setRole(executor: Executor, { id, organizationId }: User, role: Role | null): Promise<void> {
+      await rows(executor, LOCK_ORGANIZATION, [organizationId]);
       const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, OTHER_OWNERS, [organizationId, id]);
       if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
       const changed =
@@ -108,6 +110,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
           ? await rows(executor, REMOVE_ROLE, [organizationId, id])
           : await rows(executor, SET_ROLE, [organizationId, id, role]);
       if (changed.length === 0) return;
+      await revokeOvertakenLinks(executor, id);
       await recordAccess(executor, {
         type: "member.role",
         subjectId: id,

@@ -7,6 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
+import { revokeOvertakenLinks } from "./invitation-rows.js";
 import { END_SESSIONS } from "./members.js";
 
 /* True for a person with a passphrase, a passkey or an identity at a provider. */
@@ -52,6 +53,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       }
       await manager.query(SET, [personId, isAdministrator]);
       if (!isAdministrator) await manager.query(END_SESSIONS, [personId]);
+      await revokeOvertakenLinks(manager, personId);
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;
       await recordAccess(manager, { type, personId: caller.personId, subjectId: personId, address });

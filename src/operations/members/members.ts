@@ -14,7 +14,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
 import { type AuditActor, audit } from "../records/audit.js";
-import { revokeInvitationsOf } from "./invitation-rows.js";
+import { revokeOvertakenLinks } from "./invitation-rows.js";
 
 /** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
 export interface Member {
@@ -160,6 +160,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   async function write(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
+      await revokeOvertakenLinks(manager, personId);
       return;
     }
     const cleared: Date[] = [];
@@ -169,6 +170,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     const at = changedAfter(cleared[0]);
     if (role === "editor") await manager.query(SET_EDITOR, [appId, personId, at]);
     else await manager.query(SET_APP, [appId, personId, role, at]);
+    await revokeOvertakenLinks(manager, personId);
   }
 
   async function listOf(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
@@ -224,7 +226,6 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
         if (before === null) await refuseTooMany(manager, scope);
         await write(manager, scope, personId, role);
-        await revokeInvitationsOf(manager, scope, personId, role);
         await record(manager, caller, scope, { type: "member.update", subjectId: personId, data: { role, before } });
         await credentials.announce(manager);
       });
@@ -254,7 +255,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         }
         await manager.query(END_TOKENS, [organizationId, appId, personId]);
         await manager.query(END_SESSIONS, [personId]);
-        await revokeInvitationsOf(manager, scope, personId, null);
+        await revokeOvertakenLinks(manager, personId);
         await record(manager, caller, scope, { type: "member.delete", subjectId: personId, data: { before } });
         await credentials.announce(manager);
       });
