@@ -1,6 +1,7 @@
 /** Permissions: one table of operations, and the caller whose request is checked against it. Read it before you add an operation. */
 import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
+import type { ActionError } from "../errors.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 import { ROLES, type Role } from "./roles.js";
 
@@ -39,6 +40,8 @@ export interface Caller {
   expiresAt: number;
   /** The network address of the request, where there is one. */
   address?: string;
+  /** An unknown field of the request's body; the operation reports it after all other faults, by `reportUnknownField`. */
+  unknownField?: ActionError;
 }
 
 /** What an API token with scopes can do (contract, section 7). */

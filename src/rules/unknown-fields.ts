@@ -93,18 +93,32 @@ function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: st
   return null;
 }
 
-/**
- * Call this after all other checks, so that any other fault is reported first.
- * @param path of the body itself, where it is a part of one
- * @throws REQUEST_INVALID for the first field that is neither known nor read-only, at any depth that has a schema
- */
-export function refuseUnknownFields(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): void {
+/** Returns REQUEST_INVALID for the first field that is neither known nor read-only, at any depth that has a schema; else null. */
+export function unknownFieldIn(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): ActionError | null {
   const unknown = firstInField(body, shapeOf, path);
-  if (!unknown) return;
+  if (!unknown) return null;
   const top = typeof shapeOf === "object" && "fields" in shapeOf ? shapeOf.fields : {};
   const belongsAbove = Object.hasOwn(top, unknown.name);
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
     : `the nearest known field is ${JSON.stringify(nearestName(unknown.name, unknown.known))}`;
-  throw new ActionError("REQUEST_INVALID", `${shownPath(unknown.path, unknown.name)} is not a known field; ${advice}`);
+  return new ActionError("REQUEST_INVALID", `${shownPath(unknown.path, unknown.name)} is not a known field; ${advice}`);
+}
+
+/**
+ * Call this after all other checks, so that any other fault is reported first.
+ * @param path of the body itself, where it is a part of one
+ * @throws REQUEST_INVALID as `unknownFieldIn` returns it
+ */
+export function refuseUnknownFields(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): void {
+  const fault = unknownFieldIn(body, shapeOf, path);
+  if (fault) throw fault;
+}
+
+/**
+ * Call this in an operation that reads its values from more than one argument: after all other checks, and before the change is
+ * committed. @throws the fault of a body whose fields the route compared with its shape
+ */
+export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {
+  if (unknownField) throw unknownField;
 }

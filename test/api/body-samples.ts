@@ -4,6 +4,7 @@ import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
 export interface BodySample {
+  /** A text such as `{stage}` stands for the ID or token of this name. */
   body: unknown;
   /** Paths of values that have no schema; "" stands for the whole body. */
   free?: readonly string[];
@@ -47,9 +48,16 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   const link = await accountsBeside(service).accounts.setupLink();
   const person = { firstName: "A", lastName: "B", email: "setup@example.com", passphrase: PASSPHRASE };
   const setup = await service.rest("POST", "/v1/auth/setup", { as: null, body: { token: link.token, ...person } });
+  const { accounts } = accountsBeside(service);
+  const { user } = setup.body;
+  const invitation = { email: "invited@example.com", role: "reader" };
+  const invited = await ask("POST", `/v1/organizations/${service.organizationId}/invitations`, invitation);
+  const { app: stage } = await ask("POST", "/v1/apps/1/stages", { name: "next" });
   const [, session = ""] = /auth_token=([^;]*)/.exec(setup.headers.get("set-cookie") ?? "") ?? [];
   return {
     session,
+    ...{ setupToken: (await accounts.setupLink()).token, resetToken: (await accounts.resetLink(user.id, null)).token },
+    ...{ invitationToken: String(invited.link).split("#token=")[1]!, stage: stage.id },
     ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },
     ...{ ds: 1, users: users.dataSource.id, entryId: entry.id, folder: folder.id, file: files[0]!.id },
     ...{ notificationId: notification.id, alertId: alert.id, messageId: 1, name: "kept" },
@@ -146,21 +154,21 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   },
   [`PUT ${APP}/members/{userId}`]: { body: { role: "reader" } },
   "POST /v1/auth/invitations/accept": {
-    body: { token: "a", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
+    body: { token: "{invitationToken}", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },
   [`PUT ${APP}/manifest`]: { body: { version: 1 } },
   [`POST ${APP}/stages`]: { body: { name: "sample", expiresInHours: 1 } },
-  [`POST ${APP}/promotions`]: { body: { fromAppId: 1 } },
+  [`POST ${APP}/promotions`]: { body: { fromAppId: "{stage}" } },
   // WebAuthn's own JSON.
   "POST /v1/auth/passkeys": FREE,
   "POST /v1/auth/passkeys/sign-in": FREE,
   "POST /v1/auth/setup": {
-    body: { token: "a", email: "c@example.com", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
+    body: { token: "{setupToken}", email: "c@example.com", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },
-  "POST /v1/auth/sign-in": { body: { email: "c@example.com", passphrase: PASSPHRASE } },
+  "POST /v1/auth/sign-in": { body: { email: "setup@example.com", passphrase: PASSPHRASE } },
   "PUT /v1/auth/account": { body: { firstName: "A" } },
   "POST /v1/auth/reset": { body: { email: "c@example.com" } },
-  "POST /v1/auth/reset/confirm": { body: { token: "a", passphrase: PASSPHRASE } },
+  "POST /v1/auth/reset/confirm": { body: { token: "{resetToken}", passphrase: PASSPHRASE } },
   [`POST ${APP}/data-sources`]: {
     body: { name: "new", ...SOURCE, entries: [{ a: 1 }] },
     free: [...SOURCE_FREE, "entries[0]"],
@@ -225,7 +233,33 @@ export function addressOf(route: string, ids: Ids): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => String(special[name] ?? ids[name] ?? ids["action"]));
 }
 
-const UNKNOWN = "unknwn";
+/** The body with the IDs and tokens that it names. */
+export function filled(body: unknown, ids: Ids): unknown {
+  const [, name] = /^\{(\w+)\}$/.exec(typeof body === "string" ? body : "") ?? [];
+  if (name !== undefined) return ids[name];
+  if (Array.isArray(body)) return body.map((one) => filled(one, ids));
+  if (typeof body !== "object" || body === null) return body;
+  return Object.fromEntries(Object.entries(body).map(([key, value]) => [key, filled(value, ids)]));
+}
+
+export const UNKNOWN = "unknwn";
+
+/** No sample has a field whose value could be this. */
+const FAULTY = -1;
+
+/** The body once for each of its own fields that has a schema, with a fault there and an unknown field before it. */
+export function withFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
+  const isList = Array.isArray(body);
+  const object = (isList ? body[0] : body) as Record<string, unknown>;
+  const path = (field: string) => (isList ? `[0].${field}` : field);
+  if (free.includes("")) return [];
+  return Object.keys(object)
+    .filter((field) => !free.includes(path(field)))
+    .map((field) => {
+      const faulty = { [UNKNOWN]: 1, ...object, [field]: FAULTY };
+      return { field, body: isList ? [faulty] : faulty };
+    });
+}
 
 /** The body once for each object in it that has a schema, with an unknown field there. */
 export function withUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {

@@ -4,8 +4,18 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType } from "graphql";
+import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { addressOf, BODY_SAMPLES, type Ids, prepareSamples, withUnknownField } from "./body-samples.js";
+import {
+  addressOf,
+  BODY_SAMPLES,
+  filled,
+  type Ids,
+  prepareSamples,
+  UNKNOWN,
+  withFaults,
+  withUnknownField,
+} from "./body-samples.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
@@ -82,6 +92,24 @@ const SAMPLES: Sample[] = [
   { method: "DELETE", path: "/v1/apps/1/settings", body: { keys: [] }, unknown: [[{ key: "x" }, '"keys"']] },
 ];
 
+/** Written by every request, whatever it asks: times of last uses, and counted requests. */
+const OF_REQUESTS = ["credential", "person_session", "person", "sign_in_failure"];
+
+/** A digest of the rows of each table. */
+async function tableStates({ db }: TestService): Promise<Map<string, string>> {
+  const tables = await rows<{ name: string }>(
+    db,
+    "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+  );
+  const states = new Map<string, string>();
+  for (const { name } of tables.filter((table) => !OF_REQUESTS.includes(table.name))) {
+    const sql = `SELECT coalesce(md5(string_agg(t::text, ' ' ORDER BY t::text)), '') AS state FROM "${name}" t`;
+    const [found] = await rows<{ state: string }>(db, sql);
+    states.set(name, found!.state);
+  }
+  return states;
+}
+
 describe("unknown fields of a body", () => {
   let service: TestService;
   before(async () => {
@@ -103,9 +131,19 @@ describe("unknown fields of a body", () => {
 
   describe("of every body", () => {
     let ids: Ids;
+    let stored: Map<string, string>;
     before(async () => {
       ids = await prepareSamples(service);
+      stored = await tableStates(service);
     });
+
+    async function send(route: string, body: unknown, key: string) {
+      const headers = { "idempotency-key": key.slice(0, 200) };
+      const isOwn = route.endsWith("/auth/account");
+      const as = isOwn ? String(ids["session"]) : /session|push/.test(route) ? "viewer" : "admin";
+      const [method] = route.split(" ");
+      return service.rest(method!, addressOf(route, ids), { as, body: filled(body, ids), headers });
+    }
 
     it("has a sample for each route that reads one", async () => {
       const { paths } = (await service.rest("GET", "/v1/openapi.json", { as: null })).body;
@@ -120,10 +158,7 @@ describe("unknown fields of a body", () => {
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
       for (const { path, body } of withUnknownField(sample)) {
         it(`${route} refuses ${path}`, async () => {
-          const call = { as: "admin", body, headers: { "idempotency-key": path.slice(0, 200) } };
-          if (route.endsWith("/auth/account")) call.as = String(ids["session"]);
-          if (/session|push/.test(route)) call.as = "viewer";
-          const answer = await service.rest(route.split(" ")[0]!, addressOf(route, ids), call);
+          const answer = await send(route, body, path);
           expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([
             400,
             "REQUEST_INVALID",
@@ -134,6 +169,22 @@ describe("unknown fields of a body", () => {
         });
       }
     }
+
+    for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
+      for (const { field, body } of withFaults(sample)) {
+        it(`${route} reports a fault of ${field} before them`, async () => {
+          const { http, body: answer } = await send(route, body, `fault of ${field}`);
+          expect(http, JSON.stringify(answer)).to.be.within(400, 499);
+          expect(answer.error).to.not.contain(UNKNOWN);
+        });
+      }
+    }
+
+    it("writes nothing of all these bodies", async () => {
+      const states = await tableStates(service);
+      const changed = [...states.keys()].filter((table) => states.get(table) !== stored.get(table));
+      expect(changed).to.deep.equal([]);
+    });
 
     it("has all inputs of the GraphQL schema refuse them", async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));

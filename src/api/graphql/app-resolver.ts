@@ -122,8 +122,8 @@ export class AppResolver {
     @AppId() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
   ): Promise<Editor[]> {
-    await this.gate.enter(context, "manageEditors", appId);
-    return this.people.addEditor(appId, userId);
+    const caller = await this.gate.enter(context, "manageEditors", appId);
+    return this.people.addEditor(caller, appId, userId);
   }
 
   @Mutation(() => [UserType], {
@@ -135,7 +135,7 @@ export class AppResolver {
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Editor[]> {
-    await this.gate.enter(context, "manageEditors", appId);
-    return this.people.removeEditor(appId, userId, preconditionOf(ifUpdatedAt));
+    const caller = await this.gate.enter(context, "manageEditors", appId);
+    return this.people.removeEditor(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, userId);
   }
 }

@@ -1,5 +1,6 @@
 /** Calls rows of the REST table inside the process, so that a tool has the rights, limits and faults of the same request over HTTP. */
 import type { FastifyRequest } from "fastify";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { restRequest } from "../rest/request.js";
@@ -34,7 +35,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
     const row = rows.get(`${method} ${path}`);
     if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
-    const { quota: _quota, deferred: _deferred, updatedAt: _updatedAt, ...shared } = context;
+    const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
     const inner: RequestContext = { ...shared, idempotencyKey: null };
     const values = texts(params);
     // Only lists of names are read from the address itself, and no tool passes one.
@@ -42,6 +43,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     const asked = restRequest(request as unknown as FastifyRequest, inner);
     const answer = await context.answer!.part(() => row.answer(resolvers, asked));
     if (inner.deferred) throw inner.deferred;
+    reportUnknownField(inner);
     return answer;
   };
 }

@@ -1,12 +1,9 @@
 /** Apps over REST: rows of the facade's table. */
 import type { App } from "../../operations/apps/apps.js";
-import { flat } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
-
-const NEW_APP = flat(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
 const withApp = (q: RestRequest, app: App) => q.at(app, { app });
 
@@ -27,7 +24,7 @@ export const appRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/admin/apps",
     http: 201,
-    answer: async ({ apps }, q) => withApp(q, await apps.createApp(q.context, q.object(NEW_APP))),
+    answer: async ({ apps }, q) => withApp(q, await apps.createApp(q.context, q.object())),
   },
   {
     method: "POST",

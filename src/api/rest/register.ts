@@ -7,6 +7,7 @@ import { reportDeferred } from "../../operations/access/gate.js";
 import type { Tracing } from "../../operations/watch/tracing.js";
 import { jsonParts } from "../../rules/json-text.js";
 import { entityTag, isKnownTag } from "../../rules/precondition.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { quotaHeaders } from "../context.js";
 import { gated } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
@@ -59,6 +60,8 @@ export function registerRest(
         });
         const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, asked)));
         reportDeferred(context);
+        // Of operations that only read, which need not report it themselves.
+        reportUnknownField(context);
         const parts = jsonParts(body);
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);

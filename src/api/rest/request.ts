@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
 import { entityTag, listState, type Precondition, readIfMatch, type Stated } from "../../rules/precondition.js";
 import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
-import { refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { type Shape, unknownFieldIn } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
@@ -36,7 +36,11 @@ export interface RestRequest {
   at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
   /** Names the state of the list that the answer shows, which `If-Match` accepts for each of its items. Returns the answer. */
   ofList<T extends object>(items: readonly Stated[], answer: T): T;
-  /** The body as an object, `{}` when there was none. @param shape what it may hold, unless the operation checks that itself */
+  /**
+   * The body as an object, `{}` when there was none.
+   * @param shape fields that it may have, unless the operation checks that itself: the operation reports another one after all other
+   *   faults, by `reportUnknownField`
+   */
   object(shape?: Shape): Record<string, unknown>;
 }
 
@@ -140,7 +144,8 @@ export function restRequest(
     object(shape) {
       return deferring(() => {
         const object = bodyObject();
-        if (shape) refuseUnknownFields(object, shape);
+        const unknown = shape ? unknownFieldIn(object, shape) : null;
+        if (unknown) context.unknownField ??= unknown;
         return object;
       }, {});
     },

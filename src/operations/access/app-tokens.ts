@@ -9,6 +9,7 @@ import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
 import { described } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import { mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 import type { Credentials } from "./credentials.js";
 import type { People } from "./people.js";
@@ -146,6 +147,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
         }
         const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
         const made = await credentials.issue(fields, manager);
+        reportUnknownField(caller);
         const about = { tokenId: made.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
         await audit(manager, caller, { appId, type: "token.create", data: about });
         return made;

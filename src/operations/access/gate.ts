@@ -28,6 +28,8 @@ export interface Visitor {
   quota?: RateAnswer & { limit: number };
   /** A fault of the request that is reported once the caller's right is known: who has none learns of no fault. */
   deferred?: ActionError;
+  /** An unknown field of the body, which is reported after all other faults. */
+  unknownField?: ActionError;
 }
 
 /** @throws the fault that the request has */
@@ -45,7 +47,16 @@ export interface Admission {
   address?: string;
   /** A fault of the request that the operation reports once the access rules have granted the right. */
   deferred?: ActionError;
+  /** An unknown field of the body, which the operation reports after all other faults. */
+  unknownField?: ActionError;
 }
+
+/** The caller, with the parts of the request that operations read. */
+const callerOf = (caller: Caller, { address, unknownField }: Visitor): Caller => ({
+  ...caller,
+  ...(address !== undefined && { address }),
+  ...(unknownField && { unknownField }),
+});
 
 export interface Gate {
   /** True if the app exists; apps that exist are remembered. */
@@ -184,16 +195,26 @@ export function createGate(options: {
       const { caller, address } = visitor;
       if (caller && mayEnter(caller, operation, appId)) {
         const entered = await this.enter(visitor, operation, appId);
-        return { caller: entered, isTrusted: true, ...(address !== undefined && { address }) };
+        const { unknownField } = visitor;
+        return {
+          ...{ caller: entered, isTrusted: true },
+          ...(address !== undefined && { address }),
+          ...(unknownField && { unknownField }),
+        };
       }
       if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
-      const { deferred } = visitor;
-      return { caller, isTrusted: false, ...(address !== undefined && { address }), ...(deferred && { deferred }) };
+      const { deferred, unknownField } = visitor;
+      return {
+        ...{ caller, isTrusted: false },
+        ...(address !== undefined && { address }),
+        ...(deferred && { deferred }),
+        ...(unknownField && { unknownField }),
+      };
     },
 
     async enter(visitor, operation, appId) {
-      const { caller, address } = visitor;
+      const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
       // The others' credentials name apps that exist; an admin may name any.
@@ -202,7 +223,7 @@ export function createGate(options: {
       if (rateClass) await count(visitor, caller, rateClass, appId);
       reportDeferred(visitor);
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
-      return address === undefined ? caller : { ...caller, address };
+      return callerOf(caller, visitor);
     },
 
     recheck(caller, operation, appId) {
@@ -234,7 +255,7 @@ export function createGate(options: {
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnterService(caller, operation)) throw new ActionError("FORBIDDEN");
       reportDeferred(visitor);
-      return caller;
+      return callerOf(caller, visitor);
     },
 
     async enterOrganization(visitor, operation, organizationId) {
@@ -246,11 +267,11 @@ export function createGate(options: {
         const [found] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
         if (!found) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
         reportDeferred(visitor);
-        return { caller, organizationId: found.id };
+        return { caller: callerOf(caller, visitor), organizationId: found.id };
       }
       if (id === null || !mayEnterOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
       reportDeferred(visitor);
-      return { caller, organizationId: id };
+      return { caller: callerOf(caller, visitor), organizationId: id };
     },
   };
 }

@@ -3,9 +3,11 @@ import type { DataSource } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import { optionalId, requiredEmail, requiredText } from "../../rules/fields.js";
 import { mustBeInList, type Precondition } from "../../rules/precondition.js";
+import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "./credentials.js";
 
 /** A person of an organization. */
@@ -27,7 +29,14 @@ const INSERT = `
 const BELONGS = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
+const ADD_EDITOR = `
+  INSERT INTO app_editor (app_id, person_id)
+  SELECT app.id, person.id FROM app JOIN person ON ${BELONGS} WHERE app.id = $1 AND person.id = $2
+  ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING person_id`;
+
 const PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
+
+const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id"]);
 
 /** @throws REQUEST_INVALID unless it is a positive integer */
 function requiredId(value: unknown, field: string): number {
@@ -79,29 +88,31 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
         const [user] = await rows<User>(manager, INSERT, [organizationId, ...names, email]).catch((error: unknown) => {
           throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
         });
+        refuseUnknownFields(data, NEW_USER);
         const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
         return { user: user!, token };
       });
     },
 
     /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */
-    async addEditor(appId: number, userId: unknown): Promise<Editor[]> {
+    async addEditor(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
       const id = requiredId(userId, "userId");
-      const added = await rows(
-        db,
-        `INSERT INTO app_editor (app_id, person_id)
-         SELECT app.id, person.id FROM app JOIN person ON ${BELONGS} WHERE app.id = $1 AND person.id = $2
-         ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING person_id`,
-        [appId, id],
-      );
-      if (added.length === 0)
-        throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
+      await db.transaction(async (manager) => {
+        const added = await rows(manager, ADD_EDITOR, [appId, id]);
+        if (added.length === 0)
+          throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
+        reportUnknownField(caller);
+      });
       await credentials.announce();
       return editors(appId);
     },
 
     /** Takes editor rights away, at once; answers with the editors who are left. @throws REQUEST_INVALID, RESOURCE_CHANGED */
-    async removeEditor(appId: number, userId: unknown, precondition?: Precondition): Promise<Editor[]> {
+    async removeEditor(
+      caller: Caller,
+      { appId, precondition }: { appId: number; precondition?: Precondition },
+      userId: unknown,
+    ): Promise<Editor[]> {
       const id = requiredId(userId, "userId");
       await db.transaction(async (manager) => {
         if (precondition) {
@@ -113,6 +124,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
             precondition,
           );
         }
+        reportUnknownField(caller);
         await manager.query("DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2", [appId, id]);
       });
       await credentials.announce();

@@ -140,7 +140,6 @@ export function createAccounts(options: {
       const email = requiredEmail(body["email"], "email");
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      refuseUnknownFields(body, SETUP);
       await links.peek(body["token"], "setup");
       const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
       const organizationId = await people.organizationOf(null);
@@ -148,6 +147,7 @@ export function createAccounts(options: {
         await links.redeem(body["token"], "setup", manager);
         const user = await insertPerson([organizationId, ...names, email, hashed, true], manager);
         await manager.query(MAKE_OWNER, [organizationId, user.id]);
+        refuseUnknownFields(body, SETUP);
         const how = { replaced: request.caller, isProvisional: hashed === null };
         const session = await sessions.begin(user.id, request, how, manager);
         const { address } = request;
@@ -185,7 +185,6 @@ export function createAccounts(options: {
     async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
       const email = requiredEmail(body["email"], "email");
       const passphrase = readPassphrase(body["passphrase"]);
-      refuseUnknownFields(body, SIGN_IN);
       const { address } = request;
       const user = await attempts.counted(email.toLowerCase(), address, async () => {
         const found = await personOf(BY_EMAIL, email);
@@ -195,6 +194,7 @@ export function createAccounts(options: {
         await recordAccess(db, { type: "person.signInFailed", address, data: { email } });
         throw new ActionError("SIGN_IN_FAILED");
       }
+      refuseUnknownFields(body, SIGN_IN);
       return this.begin(request, user, { by: "passphrase" });
     },
 
@@ -241,11 +241,11 @@ export function createAccounts(options: {
     /** Sets a passphrase by a reset link; all sessions of the person end. @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
-      refuseUnknownFields(body, CONFIRM);
       await links.peek(body["token"], "reset");
       const hashed = await hash(passphrase, turnOf(request));
       await db.transaction(async (manager) => {
         const { personId } = await links.redeem(body["token"], "reset", manager);
+        refuseUnknownFields(body, CONFIRM);
         await manager.query(SET_PASSPHRASE, [personId, hashed]);
         await links.revokeAll("reset", personId, manager);
         await sessions.endAll(personId!, null, manager);
@@ -266,7 +266,6 @@ export function createAccounts(options: {
         isGiven(body[field]) ? requiredText(body[field], field) : user[field];
       const names = { firstName: name("firstName"), lastName: name("lastName") };
       const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      refuseUnknownFields(body, ACCOUNT);
       if (passphrase !== null && passphraseHash !== null) {
         const current = readPassphrase(body["currentPassphrase"]);
         const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>
@@ -274,6 +273,7 @@ export function createAccounts(options: {
         );
         if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
       }
+      refuseUnknownFields(body, ACCOUNT);
       const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];

@@ -96,7 +96,6 @@ const CREDENTIAL = flat(["id", "rawId", "type", "response", "clientExtensionResu
 /** Checks the fields that are read before the library checks all of them. @throws REQUEST_INVALID */
 function checkResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
-  refuseUnknownFields(body, CREDENTIAL);
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
     throw new ActionError("REQUEST_INVALID", "the body must be the JSON of a WebAuthn credential");
   }
@@ -156,6 +155,7 @@ export function createPasskeys(options: {
       credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },
     }).catch(() => null);
     if (!verified?.verified) return null;
+    refuseUnknownFields(body, CREDENTIAL);
     await rows(db, USED, [found.id, verified.authenticationInfo.newCounter]);
     return accounts.user(found.personId);
   }
@@ -208,6 +208,7 @@ export function createPasskeys(options: {
         const [row] = await rows<Row>(manager, INSERT, values).catch((error: unknown) => {
           throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is registered already") : error;
         });
+        refuseUnknownFields(response, CREDENTIAL);
         await sessions.confirm(credentialId, manager);
         await recordAccess(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
         return toPasskey(row!);

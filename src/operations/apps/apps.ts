@@ -8,6 +8,7 @@ import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { announcePublication } from "../client/client-feed.js";
 import { audit } from "../records/audit.js";
@@ -125,6 +126,7 @@ export function createApps(options: {
     async create(data: Record<string, unknown>): Promise<App> {
       const name = requiredText(data["name"], "name");
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
+      refuseUnknownFields(data, NEW_APP);
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
       // Members of the organization have a role on it from now on.

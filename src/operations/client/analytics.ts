@@ -5,7 +5,7 @@ import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 
@@ -50,6 +50,7 @@ export function createAnalytics(options: {
       }
       const parsed = events.map(parseEvent);
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
+      reportUnknownField(caller);
       bound(caller);
       // All of them or none: what is refused half-way would be sent again whole.
       const bytes = parsed.reduce((sum, event) => sum + event.bytes, 0);

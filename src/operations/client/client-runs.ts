@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import { ERROR_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { JsonText } from "../../rules/json-text.js";
-import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/browser-endings.js";
@@ -32,7 +32,6 @@ export interface ClientRunReport {
 /** A run and its log entry. */
 const ROWS_OF_A_RUN = 2;
 
-const STARTED_SHAPE = flat(["payload"]);
 const REPORT_SHAPE: Shape = {
   fields: {
     ...flat(["payload", "result", "duration"]).fields,
@@ -163,7 +162,7 @@ export function createClientRuns(options: {
       if (refusal) throw refusal;
       return db.transaction(async (manager) => {
         const { id } = await accept(manager, caller, run, payload);
-        refuseUnknownFields(run.body, STARTED_SHAPE);
+        reportUnknownField(caller);
         return { runId: id };
       });
     },

@@ -11,6 +11,7 @@ import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISI
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 
 /** The answer that a page gets (contract, section 7). `expiresAt` is ISO 8601. */
@@ -115,6 +116,7 @@ export function createVisitors(options: {
     /** Replaces the list. @throws REQUEST_INVALID */
     async setOrigins(caller: Caller, appId: number, given: unknown): Promise<string[]> {
       const origins = parsePageOrigins(given, allowHttp);
+      reportUnknownField(caller);
       await db.transaction(async (manager) => {
         await rows(manager, "UPDATE app SET origins = $2 WHERE id = $1 RETURNING id", [appId, origins]);
         await audit(manager, caller, { appId, type: "app.origins", data: { origins } });

@@ -8,6 +8,7 @@ import type { Caller } from "../../rules/access.js";
 import { described } from "../../rules/described.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
 import type { Reserve } from "../../rules/page.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { once } from "../actions/idempotency.js";
 import { audit } from "../records/audit.js";
 import type { Acceptance, Judged, Receipt } from "./acceptance.js";
@@ -71,6 +72,7 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
       if (!DECISIONS.some((one) => one === decision)) {
         throw new ActionError("REQUEST_INVALID", `decision must be sent or again; ${described(decision)} came`);
       }
+      reportUnknownField(caller);
       await db.transaction(async (manager) => {
         const status = decision === "sent" ? "sent" : "queued";
         if (!(await outbox.decide(manager, appId, id, status, new Date(now())))) {

@@ -7,7 +7,7 @@ import { described, isObject } from "../../rules/described.js";
 import { denied } from "../../rules/entries/entry-access.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
 import { type Reference, referenceOf } from "../../rules/reference.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
@@ -100,6 +100,7 @@ export function createSessions(options: {
     async set(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       const locale = localeOf(isObject(body) ? body["locale"] : undefined);
       intake.take(caller, appId, locale.length);
+      reportUnknownField(caller);
       const user = await appUsers.userOf(caller);
       const about = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
       await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);

@@ -9,6 +9,7 @@ import { isObject } from "../../rules/described.js";
 import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
 import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Admission } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
@@ -218,6 +219,7 @@ export function createFolders(options: {
           "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
           [appId, parentId, name, admission.caller?.personId ?? null],
         );
+        reportUnknownField(admission);
         await auditMedia(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
         return toFolder((await findFolder(manager, appId, made!.id))!);
       })

@@ -13,7 +13,7 @@ import { described } from "../../rules/described.js";
 import { requiredEmail } from "../../rules/fields.js";
 import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import { isAbove, type RoleScope, requiredRole } from "../../rules/roles.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
@@ -68,16 +68,22 @@ export function createInvitations(options: {
   const made = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
 
   /** Adds the invited role, unless the person has one at least as high. */
-  async function join(user: User, { organizationId, appId, role }: Invitation, request: SignInRequest, token: unknown) {
+  async function join(
+    user: User,
+    { organizationId, appId, role }: Invitation,
+    request: SignInRequest,
+    body: Record<string, unknown>,
+  ) {
     const scope = { organizationId, appId };
     await db.transaction(async (manager) => {
       await members.lock(manager, scope);
-      await links.redeem(token, "invitation", manager);
+      await links.redeem(body["token"], "invitation", manager);
       const before = await members.roleAt(manager, scope, user.id);
       if (isAbove(role, before)) {
         if (before === null) await members.refuseTooMany(manager, scope);
         await members.write(manager, scope, user.id, role);
       }
+      refuseUnknownFields(body, ACCEPT);
       const actor = { personId: user.id, credentialId: request.caller!.credentialId, address: request.address };
       await members.record(manager, actor, scope, {
         type: "invitation.accept",
@@ -123,6 +129,7 @@ export function createInvitations(options: {
         }
         const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
         const invitation = await insertInvitation(manager, link.id, scope, { email, role });
+        reportUnknownField(caller);
         const about = { email, role, appId: scope.appId, invitationId: invitation.id };
         await recordAccess(manager, { type: "invitation.create", organizationId, personId, address, data: about });
         return { invitation, link: link.link };
@@ -151,7 +158,6 @@ export function createInvitations(options: {
      * PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
      */
     async accept(request: SignInRequest, body: Record<string, unknown>): Promise<Accepted> {
-      refuseUnknownFields(body, ACCEPT);
       const link = await links.peek(body["token"], "invitation");
       const invitation = await invitationOfLink(db, link.id);
       const { email, organizationId, appId, role } = invitation;
@@ -162,7 +168,7 @@ export function createInvitations(options: {
           throw new ActionError("UNAUTHORIZED", "this e-mail address has an account; sign in to it to accept");
         }
         const user = await accounts.user(owner.id);
-        await join(user, invitation, request, body["token"]);
+        await join(user, invitation, request, body);
         const { expiresAt } = caller;
         return {
           user,
@@ -176,6 +182,7 @@ export function createInvitations(options: {
         await links.redeem(body["token"], "invitation", manager);
         await members.refuseTooMany(manager, scope);
         await members.write(manager, scope, user.id, role);
+        refuseUnknownFields(body, ACCEPT);
         const actor = { personId: user.id, credentialId: null, address: request.address };
         const data = { role, before: null };
         await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });

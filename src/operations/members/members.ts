@@ -10,6 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
 import { changedAfter, mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
 import { highestOf, isAbove, type Role, type RoleScope, requiredRole } from "../../rules/roles.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
@@ -226,6 +227,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
         if (before === null) await refuseTooMany(manager, scope);
         await write(manager, scope, personId, role);
+        reportUnknownField(caller);
         await record(manager, caller, scope, { type: "member.update", subjectId: personId, data: { role, before } });
         await credentials.announce(manager);
       });
@@ -311,6 +313,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         const [organization] = await rows<Organization>(manager, sql, [text]);
         const scope = { organizationId: organization!.id, appId: null };
         if (caller.personId !== null) await write(manager, scope, caller.personId, "owner");
+        reportUnknownField(caller);
         const { personId, address } = caller;
         await recordAccess(manager, { type: "organization.create", ...scope, personId, address, data: { name: text } });
         return organization!;

@@ -4,6 +4,7 @@ import type { TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { optionalId } from "../../rules/fields.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
 import type { QueueRoom } from "../records/queue-room.js";
@@ -86,6 +87,7 @@ export function createBacklogs({ db, queueRoom }: { db: DataSource; queueRoom: Q
      */
     async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<CancelledBacklog> {
       const actionId = optionalId(input.actionId, "actionId");
+      reportUnknownField(caller);
       const end = performance.now() + LIMIT_MS;
       let [cancelled, after, more] = [0, 0, true];
       while (more && performance.now() < end) {

@@ -26,6 +26,7 @@ import {
   tierOf,
   withoutProtected,
 } from "../../rules/setting-tiers.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -208,15 +209,12 @@ export function createSettings(options: {
   async function writeAndEmit(caller: Caller, target: SettingsTarget, entries: [string, unknown][]): Promise<void> {
     const { appId } = target;
     if (entries.length === 0) return;
+    const keys = entries.map(([key]) => key);
     await db.transaction(async (manager) => {
       await lock(manager, target);
       await write(manager, caller, appId, entries);
-      await emitUpdate(
-        manager,
-        caller,
-        appId,
-        entries.map(([key]) => key),
-      );
+      reportUnknownField(caller);
+      await emitUpdate(manager, caller, appId, keys);
     });
   }
 
@@ -343,6 +341,7 @@ export function createSettings(options: {
       await db.transaction(async (manager) => {
         await lock(manager, target);
         await markSecrets(manager, appId, keys, secret);
+        reportUnknownField(caller);
         await touchSettings(manager, appId);
         await audit(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
       });
@@ -387,6 +386,7 @@ export function createSettings(options: {
       await db.transaction(async (manager) => {
         await lock(manager, target);
         const removed = await removeKeys(manager, caller, appId, keys);
+        reportUnknownField(caller);
         if (removed.length === 0) return;
         await emitUpdate(manager, caller, appId, removed);
       });

@@ -7,6 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { described } from "../../rules/described.js";
 import type { Manifest } from "../../rules/manifest.js";
+import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { audit } from "../records/audit.js";
 import type { Stages } from "./stages.js";
@@ -92,6 +93,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
       ...{ appId, isPlan, prune: true, keepsData: true, precondition: undefined },
       may: (operation) => may(operation, appId),
       onApplied: async (manager, applied) => {
+        reportUnknownField(caller);
         promotion = await record(manager, caller, appId, origin, applied);
       },
     });
