@@ -5,6 +5,8 @@
 type Listener = (isExpired: boolean) => void;
 
 let pending: PromiseWithResolvers<void> | null = null;
+/** Number of times that the person has signed in again. */
+let renewals = 0;
 /** False while nobody is signed in to Studio: its sign-in page has requests of its own. */
 let isOn = false;
 const listeners = new Set<Listener>();
@@ -22,8 +24,15 @@ export function watchSession(isSignedIn: boolean): void {
 /** True if a request that was rejected with 401 should wait. */
 export const isRenewable = (): boolean => isOn;
 
-/** Resolves once the person has signed in again. */
-export function renewed(): Promise<void> {
+/** State of the session before a request; pass it to `renewed` if the request is rejected. */
+export const renewalCount = (): number => renewals;
+
+/**
+ * Resolves once the person has signed in again: at once if that happened after the request was sent.
+ * @param before `renewalCount` before the request
+ */
+export function renewed(before: number): Promise<void> {
+  if (before !== renewals) return Promise.resolve();
   if (!pending) {
     pending = Promise.withResolvers<void>();
     tell(true);
@@ -34,6 +43,7 @@ export function renewed(): Promise<void> {
 /** The person has signed in again: all that waits goes on. */
 export function resume(): void {
   const before = pending;
+  if (before) renewals += 1;
   pending = null;
   tell(false);
   before?.resolve();
@@ -49,8 +59,9 @@ export function onExpiry(listener: Listener): () => void {
 /** `fetch` that waits for a new sign-in when the session has expired, and then sends the same request again. */
 export async function fetchSignedIn(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
+    const before = renewals;
     const response = await fetch(input, init);
     if (response.status !== 401 || !isOn) return response;
-    await renewed();
+    await renewed(before);
   }
 }

@@ -2,7 +2,7 @@
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
-import { fetchSignedIn, isRenewable, renewed } from "../accounts/renewal.js";
+import { fetchSignedIn, isRenewable, renewalCount, renewed } from "../accounts/renewal.js";
 
 const ADDRESS = serviceAddress("/graphql");
 
@@ -145,6 +145,7 @@ function upload(
     signal: AbortSignal;
   },
 ): Promise<void> {
+  const before = renewalCount();
   const request = new XMLHttpRequest();
   request.open("POST", url);
   request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
@@ -153,7 +154,7 @@ function upload(
     request.onload = () => {
       if (request.status === 201) return resolve();
       if (request.status === 401 && isRenewable()) {
-        return renewed().then(() => upload(url, { form, onProgress, signal }).then(resolve, reject), reject);
+        return renewed(before).then(() => upload(url, { form, onProgress, signal }).then(resolve, reject), reject);
       }
       const { status, error } = refusalIn(request.responseText);
       reject(new ApiError(status, error));
@@ -178,12 +179,14 @@ export function createApi(): Api {
   url.protocol = url.protocol.replace("http", "ws");
   /** The service has closed the socket because the session has ended. */
   let isForbidden = false;
+  let before = renewalCount();
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || isRenewable(),
     async retryWait(retries) {
-      if (isForbidden) await renewed();
+      if (isForbidden) await renewed(before);
+      before = renewalCount();
       isForbidden = false;
       await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
     },
@@ -212,11 +215,12 @@ export function createApi(): Api {
       };
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
+        const sent = renewalCount();
         const answer = (await (await fetch(ADDRESS, init)).json()) as Answer<Data>;
         checkForbidden(statusOf(answer));
         // GraphQL answers 200 to a request whose session has expired.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
-        await renewed();
+        await renewed(sent);
       }
     },
     async bytes(address) {

@@ -1,0 +1,32 @@
+/** Requests that wait for the person to sign in again, and those that need not. */
+import { expect } from "chai";
+import { onExpiry, renewalCount, renewed, resume, watchSession } from "../../src/web/studio/accounts/renewal.js";
+
+describe("requests of an expired session", () => {
+  const shown: boolean[] = [];
+  let stop: () => void;
+  before(() => {
+    watchSession(true);
+    stop = onExpiry((isExpired) => shown.push(isExpired));
+    shown.length = 0;
+  });
+  after(() => {
+    stop();
+    watchSession(false);
+  });
+
+  it("wait for one sign-in, and are sent again at once if they are rejected only after it", async () => {
+    const early = renewalCount();
+    const waiting = [renewed(early), renewed(early)];
+    expect(shown).to.deep.equal([true]);
+    resume();
+    await Promise.all(waiting);
+    expect(shown).to.deep.equal([true, false]);
+    await renewed(early);
+    expect(shown, "a late rejection").to.deep.equal([true, false]);
+    const next = renewed(renewalCount());
+    expect(shown, "the next expiry").to.deep.equal([true, false, true]);
+    resume();
+    await next;
+  });
+});
