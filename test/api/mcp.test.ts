@@ -130,6 +130,15 @@ describe("Agents", () => {
     expect(text).to.contain(`The result was cut at ${RESULT_MAX_CHARACTERS} of `);
   });
 
+  it("cannot fill the audit log with names of arguments", async () => {
+    const names = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`${at}${"x".repeat(100)}`, 1]));
+    expect((await call(agent, "run_live", { action: "greet", ...names })).isError).to.equal(true);
+    const { body } = await service.rest("GET", `/v1/apps/${service.appId}/audit`);
+    const [entry] = body.entries.filter(({ type }: { type: string }) => type === "app.mcp.call");
+    expect(entry.data).to.include({ tool: "run_live" });
+    expect(JSON.stringify(entry.data).length).to.be.below(4_000);
+  });
+
   it("leave each call in the audit log, with names and without values", async () => {
     await call(agent, "run_live", { action: "greet", payload: { password: "audit-canary" } });
     await call(agent, "no_such_tool", { action: "audit-canary" });

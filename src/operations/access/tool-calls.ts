@@ -5,19 +5,24 @@ import { type AuditFact, audit } from "../records/audit.js";
 import type { Gate, Visitor } from "./gate.js";
 
 const NAME_MAX_CHARACTERS = 100;
+/** No tool has more arguments; the names of others come from the caller. */
+const NAMES_MAX = 20;
 /** Arguments that name a thing. All others are recorded by name only, because values may be secrets. */
 const NAMING = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
 export type ToolCalls = ReturnType<typeof createToolCalls>;
+
+const shortened = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
 /** Names of the arguments, and the values of those that name a thing. */
 function describedArguments(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const names = NAMING.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
   const values = names.map((name) => {
     const value = args[name];
-    return [name, typeof value === "string" ? value.slice(0, NAME_MAX_CHARACTERS) : value];
+    return [name, typeof value === "string" ? shortened(value) : value];
   });
-  return { arguments: Object.keys(args).sort(), ...Object.fromEntries(values) };
+  const given = Object.keys(args).sort().slice(0, NAMES_MAX).map(shortened);
+  return { arguments: given, ...Object.fromEntries(values) };
 }
 
 export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate, "countToolCall"> }) {
