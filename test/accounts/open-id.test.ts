@@ -352,7 +352,8 @@ describe("Sign-in at an OpenID provider", () => {
   it("answers beyond the limit of an address are refused and write no event", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;
-    const events = async () => (await rows<{ count: number }>(service.db, "SELECT count(*) FROM access_event"))[0]!.count;
+    const events = async () =>
+      (await rows<{ count: number }>(service.db, "SELECT count(*) FROM access_event"))[0]!.count;
     let status = 302;
     for (let sent = 0; sent <= 120 && status === 302; sent += 1) status = await answer();
     expect(status).to.equal(429);

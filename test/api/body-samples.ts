@@ -35,7 +35,7 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
     isUsers: true,
     entries: [{ Email: "ann@example.com", Password: "secret" }],
   });
-  await ask("POST", "/v1/apps/1/settings", { _verify: { dataSource: "users", email: "Email" } });
+  await ask("POST", "/v1/apps/1/settings", { _a: "set", _verify: { dataSource: "users", email: "Email" } });
   const entry = await ask("POST", "/v1/apps/1/data-sources/1/entries", { Name: "Ann" });
   const { folder } = await ask("POST", "/v1/apps/1/media/folders", { name: "sample" });
   const form = new FormData();
@@ -140,7 +140,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`PUT ${APP}`]: { body: { name: "App", hooks: [], dependencies: [] }, free: ["hooks", "settings"] },
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
-  "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "ab@example.com" } },
+  "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
   // Options of a model are judged by the operation, whose answer names the field.
   ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },

@@ -55,6 +55,8 @@ function toApp(row: AppRow): App {
   };
 }
 
+const NEW_APP = flat(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
+
 /** Returns the app as callers see it who only run its actions. */
 const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 

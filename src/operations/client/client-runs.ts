@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import { ERROR_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { JsonText } from "../../rules/json-text.js";
-import { refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
+import { flat, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/browser-endings.js";
