@@ -6,8 +6,8 @@ import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
-import { revokeOvertakenLinks } from "../members/invitation-rows.js";
 import { recordAccess } from "./access-events.js";
+import { revokeOvertakenLinks } from "./overtaken-links.js";
 import type { OwnRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 

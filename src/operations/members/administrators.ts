@@ -7,7 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
-import { revokeOvertakenLinks } from "./invitation-rows.js";
+import { revokeOvertakenLinks } from "../accounts/overtaken-links.js";
 import { END_SESSIONS } from "./members.js";
 
 /* True for a person with a passphrase, a passkey or an identity at a provider. */

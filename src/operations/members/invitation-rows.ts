@@ -74,27 +74,3 @@ export const revokeInvitation = (executor: Executor, id: number) =>
     "UPDATE one_time_link SET revoked_at = now() FROM invitation WHERE link_id = one_time_link.id AND invitation.id = $1",
     [id],
   );
-
-/* $1 is the person. An invitation stays if the person could still make it. */
-const REVOKE_INVITATIONS = `
-  UPDATE one_time_link SET revoked_at = now() FROM invitation
-   WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND created_by = $1
-     AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)
-     AND NOT EXISTS (
-       SELECT FROM (SELECT role FROM organization_member m WHERE m.organization_id = invitation.organization_id AND m.person_id = $1
-                    UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
-        WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
-/* Whoever holds such a link outranked the person when it was made, which may no longer be so. */
-const REVOKE_RESETS = `
-  UPDATE one_time_link SET revoked_at = now()
-   WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;
-
-/**
- * Revokes links that a change of the person's roles overtook: pending invitations that the person can no longer make, and reset links that
- * the person made or that are about the person. Call it after the change, in its transaction. So a former administrator cannot come back
- * by a link, and an administrator cannot take over an account that was promoted meanwhile.
- */
-export async function revokeOvertakenLinks(executor: Executor, personId: number): Promise<void> {
-  await executor.query(REVOKE_INVITATIONS, [personId]);
-  await executor.query(REVOKE_RESETS, [personId]);
-}

@@ -14,8 +14,8 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
+import { revokeOvertakenLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, audit } from "../records/audit.js";
-import { revokeOvertakenLinks } from "./invitation-rows.js";
 
 /** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
 export interface Member {
