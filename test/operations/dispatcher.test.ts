@@ -31,7 +31,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
   /** Called after the queue was read, before the answer is here. */
-  const moment = { isLooking: () => {} };
+  const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];
   const ends: ((outcome: RunOutcome) => void)[] = [];
@@ -45,6 +45,8 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       if (!run) return null;
       rows.splice(rows.indexOf(run), 1);
       const after = new Map(slots).set(run.appId, of(run) + 1);
+      await Promise.resolve();
+      moment.isClaiming();
       return { ...run, isMoreClaimable: claimable(after, share).length > 0 };
     },
     async claimOne(_holder: string, id: number) {
@@ -99,6 +101,30 @@ describe("a dispatcher", () => {
     expect(executed).to.have.length(30);
     // 27 wait. The last claim finds the queue empty.
     expect(statements()).to.be.within(27, 28);
+  });
+
+  it("claims once for each freed slot although further runs of the app are queued during the claim", async () => {
+    const { dispatcher, executed, call, write, endOne, moment, statements } = startDispatcher(2);
+    for (let more = 0; more < 3; more += 1) void call(1);
+    moment.isClaiming = () => {
+      write(1);
+      dispatcher.expectQueued(1);
+    };
+    await endOne();
+    expect(executed).to.have.length(2);
+    expect(statements()).to.equal(1);
+  });
+
+  it("claims a run of another app that was queued during a claim", async () => {
+    const { dispatcher, executed, call, write, endOne, moment } = startDispatcher(2);
+    for (let more = 0; more < 3; more += 1) void call(1);
+    moment.isClaiming = () => {
+      moment.isClaiming = () => {};
+      write(2);
+      dispatcher.expectQueued(2);
+    };
+    await endOne();
+    expect(executed).to.deep.equal([1, 1, 2]);
   });
 
   it("answers a large result at once, and delays only the next run of its app", async () => {

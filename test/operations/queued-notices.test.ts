@@ -5,7 +5,7 @@ import pg from "pg";
 import type { DataSource } from "typeorm";
 import { rows } from "../../src/data/database.js";
 import { eventParameters, STORE_EVENTS } from "../../src/operations/records/log-event-statement.js";
-import { QUEUED_CHANNEL } from "../../src/operations/records/queue-room.js";
+import { createQueueRoom, QUEUED_CHANNEL } from "../../src/operations/records/queue-room.js";
 import { acceptRun, acceptTarget } from "../../src/operations/runs/acceptance.js";
 import { createSchedule } from "../../src/operations/triggers/schedule.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
@@ -65,11 +65,20 @@ describe("a queued run", () => {
       { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
     ]);
     const access = { granted: null, user: null, judge: async () => true };
-    const accept = (name: string, holder: string | null) =>
-      acceptTarget(db, { ...run, appId: 2, ref: { name }, trigger: "manual", needsApp: true, access }, holder);
+    const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
+      const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsApp: true, access } as const;
+      return acceptTarget(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
+    };
     expect(await noticesOf(() => accept("n", null))).to.deep.equal(["2"]);
     expect(await noticesOf(() => accept("n", randomUUID()))).to.deep.equal([]);
     expect(await noticesOf(() => accept("limited", null))).to.deep.equal([]);
+    expect(await noticesOf(() => accept("n", null, false))).to.deep.equal([]);
+  });
+
+  it("that waited for its own process is announced with the others of its app by one notice", async () => {
+    const room = createQueueRoom(db, { max: 100, maxPerApp: 100, maxBytes: 100 });
+    const announced = await noticesOf(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
+    expect(announced.sort()).to.deep.equal(["1", "2"]);
   });
 
   it("of a tick is announced once it is written", async () => {

@@ -13,8 +13,10 @@ const RUNS = 5;
 
 describe("a run of known code", () => {
   let service: TestService;
+  /** The statements of all requests and of the service itself. */
+  let all: string[] = [];
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ RUNNER_CONCURRENCY: "4" });
   });
   after(() => service.stop());
 
@@ -23,6 +25,7 @@ describe("a run of known code", () => {
     const { query } = pg.Client.prototype;
     const asking = new AsyncLocalStorage<string[]>();
     const asked: string[][] = [];
+    all = [];
     const onRequest = () => {
       const texts: string[] = [];
       asked.push(texts);
@@ -32,6 +35,7 @@ describe("a run of known code", () => {
     pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
       const [{ text = given[0], name = String(text).replaceAll(/\s+/g, " ").slice(0, 60) }] = given;
       asking.getStore()?.push(name);
+      all.push(name);
       return Reflect.apply(query, this, given);
     } as typeof query;
     subscribe(REQUEST, onRequest);
@@ -44,18 +48,30 @@ describe("a run of known code", () => {
     return asked;
   }
 
+  const call = (name: string, n: number) =>
+    service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: { n } });
+
+  const create = (name: string, code: string) =>
+    service.rest("POST", "/v3/apps/1/actions", {
+      body: { name, code, active: true, triggers: [{ trigger: "manual" }] },
+    });
+
   it("is two statements, of its row and of its end", async () => {
-    const code = "async function execute({ payload }) { return payload.n }";
-    const body = { name: "known", code, active: true, triggers: [{ trigger: "manual" }] };
-    await service.rest("POST", "/v3/apps/1/actions", { body });
+    await create("known", "async function execute({ payload }) { return payload.n }");
     const runs = async (count: number) => {
-      for (let n = 0; n < count; n += 1) {
-        const { body: answer } = await service.rest("POST", "/v3/apps/1/actions/known/runWithResult", { body: { n } });
-        expect(answer.result).to.equal(n);
-      }
+      for (let n = 0; n < count; n += 1) expect((await call("known", n)).body.result).to.equal(n);
     };
     await runs(WARM);
     const asked = await statementsOf(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["accept-target", "end-runs-1"]));
+  });
+
+  it("is one more statement if it waits for a slot: a claim, which reads its code and its app's secrets too", async () => {
+    await create("slow", "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }");
+    await call("slow", 0);
+    await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));
+    expect(all).to.include("claim-run");
+    expect(all).to.not.include("load-action");
+    expect(all).to.not.include("secrets-version");
   });
 });

@@ -2,12 +2,20 @@
  * Whether another run may wait: how many of one app do and with how many bytes, the fewer the more wait in all. Knows numbers of rows,
  * not whose turn it is.
  */
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 
 /** Channel of the notice, with the app's id, that a run of the app was queued and can start. An empty notice stands for any app. */
 export const QUEUED_CHANNEL = "svc_queued";
+
+/**
+ * A runner starts most runs that its own callers wait for within this time. It announces the others to all runners then, and their callers
+ * also follow the log, in which the outcome of another process appears.
+ */
+export const ANNOUNCE_AFTER_MS = 100;
+const ANNOUNCED_MAX = 1_000;
 
 /** All that wait are counted once in so long; where they are many, seldom enough that counting takes but this part of the time. */
 const COUNT_EVERY_MS = 1_000;
@@ -56,6 +64,8 @@ export function queueShare(waiting: number, { max, maxPerApp }: QueueBounds): nu
 export type QueueRoom = ReturnType<typeof createQueueRoom>;
 
 export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
+  /** Apps that were announced within this time: such a notice is for all runs that are announced now. */
+  const announced = new LRUCache<number, true>({ max: ANNOUNCED_MAX, ttl: ANNOUNCE_AFTER_MS });
   let known = new Map<number, QueueDepth>();
   const all = { runs: 0, bytes: 0 };
   let countedAt = Number.NEGATIVE_INFINITY;
@@ -112,6 +122,13 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
       all.runs += 1;
       all.bytes += bytes;
       return true;
+    },
+
+    /** Notifies all runners of the app's runs that were queued ANNOUNCE_AFTER_MS ago without a notice. */
+    async announce(appId: number): Promise<void> {
+      if (announced.has(appId)) return;
+      announced.set(appId, true);
+      await db.query("SELECT pg_notify($1, $2)", [QUEUED_CHANNEL, String(appId)]);
     },
 
     /** Queued runs of each app, counted again, but rarely if counting takes long. */

@@ -27,6 +27,8 @@ export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
   /** True if an unpublished app pauses this caller's runs: those of live tokens. */
   needsApp: boolean;
   access: RunAccess;
+  /** False if the process that queues it claims it itself and sends the notice later. */
+  isAnnounced?: boolean;
 };
 
 /** The first run of that idempotency key, where it is `repeated`: then nothing was written. */
@@ -57,7 +59,7 @@ const KEY: Record<NonNullable<KeyTable>, (source: string, action: string) => str
     ON CONFLICT (action_id, credential_id, key) DO NOTHING RETURNING run_id),`,
   http_event: (source, action) => `key AS (
     INSERT INTO http_event (action_id, key, run_id)
-    SELECT ${action}, $14::bytea, nextval('run_id_seq') FROM ${source}
+    SELECT ${action}, $15::bytea, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (action_id, key) DO NOTHING RETURNING run_id),`,
 };
 
@@ -74,18 +76,18 @@ const insert = (keyed: KeyTable, source: string, action: string, others: string)
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
       FROM ${source}${keyed ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
-/* Tells the runners that a run of the app is queued. */
-const NOTIFY_QUEUED = `
-  CASE WHEN accepted.state = 'queued' AND accepted.waits_for IS NULL THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
+/* Notifies the runners that a run of the app is queued. */
+const notifyQueued = (isAnnounced: string) => `
+  CASE WHEN accepted.state = 'queued' AND accepted.waits_for IS NULL AND ${isAnnounced} THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
 
 /* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 what it waits for. */
 const accept = (keyed: KeyTable) => `
   WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
-  SELECT id, ${NOTIFY_QUEUED} FROM accepted`;
+  SELECT id, ${notifyQueued("true")} FROM accepted`;
 
 /*
  * $9 name, $10 the same as an id or null, $11 whether an unpublished app pauses it, $12 the access values that the caller
- * has, $13 the trigger. One that has to wait for something does not start at once; one
+ * has, $13 the trigger, $14 whether the runners are notified. One that has to wait for something does not start at once; one
  * that is debounced is written by its action's id, for its payload may become another run's.
  */
 const acceptNamed = (keyed: KeyTable) => `
@@ -97,7 +99,7 @@ const acceptNamed = (keyed: KeyTable) => `
     "runnable.target_id",
     `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
-  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${NOTIFY_QUEUED}
+  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
 /* A statement for keys and one without: most runs have none, and pay nothing for those that do. */
@@ -195,12 +197,19 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
  * @throws as `findTarget`
  */
 export async function acceptTarget(db: Executor, asked: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const { access, ref, needsApp, trigger, eventKey = null } = asked;
+  const { access, ref, needsApp, trigger, eventKey = null, isAnnounced = true } = asked;
   const keyed = keyTableOf(asked) ?? "none";
   for (;;) {
     const run = { ...asked, idempotencyKey: keyOfUser(access, asked.idempotencyKey) };
     const values = [
-      ...[...common(run, holder), ...referenceParameters(ref), needsApp, grantedParameter(access), trigger],
+      ...[
+        ...common(run, holder),
+        ...referenceParameters(ref),
+        needsApp,
+        grantedParameter(access),
+        trigger,
+        isAnnounced,
+      ],
       ...(eventKey === null ? [] : [eventKey]),
     ];
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(

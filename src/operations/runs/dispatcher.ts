@@ -53,8 +53,8 @@ export class Dispatcher {
   private stopping: AbortSignal | null = null;
   /** True if runs may be queued that no notice will come for: no slot was free, or their app had its share. */
   private isBehind = false;
-  /** True if a run was queued during the current claim, which may have missed it. */
-  private isQueuedMeanwhile = false;
+  /** Apps of runs that were queued during the current claim, which may have missed them. */
+  private readonly queuedMeanwhile = new Set<number>();
   private claiming: Promise<void> | null = null;
   private isClaimRequested = false;
 
@@ -100,9 +100,9 @@ export class Dispatcher {
 
   /** Claims and starts the next queued run. Returns true if another one can be claimed. */
   private async claimNext(): Promise<boolean> {
+    this.queuedMeanwhile.clear();
     if (this.stopping) return false;
     const { ledger, holder } = this.options;
-    this.isQueuedMeanwhile = false;
     const open = this.slots.open();
     if (!open) {
       this.isBehind = true;
@@ -120,21 +120,26 @@ export class Dispatcher {
     });
     if (run) {
       this.isBehind = true;
-      return run.isMoreClaimable || this.isQueuedMeanwhile;
+      return run.isMoreClaimable;
     }
-    const isAnyLeft = this.slots.isAnyAppAtShare() && (await ledger.anyQueued());
-    this.isBehind = isAnyLeft || this.isQueuedMeanwhile;
+    const isAnyLeft = this.queuedMeanwhile.size > 0 || (this.slots.isAnyAppAtShare() && (await ledger.anyQueued()));
+    this.isBehind = isAnyLeft || this.queuedMeanwhile.size > 0;
     return false;
+  }
+
+  /** True if the last claim may have missed a run of an app that can get a slot. */
+  private hasMissedClaimable(): boolean {
+    return [...this.queuedMeanwhile].some((appId) => this.slots.allows(appId));
   }
 
   /** One claim at a time, so that each one counts the slot of the one before. A request during a claim makes another claim follow. */
   private claimAll(): Promise<void> {
     const all = async () => {
       try {
-        while (this.isClaimRequested) {
+        do {
           this.isClaimRequested = false;
           while (await this.claimNext());
-        }
+        } while (this.isClaimRequested || this.hasMissedClaimable());
       } finally {
         this.claiming = null;
       }
@@ -178,8 +183,8 @@ export class Dispatcher {
   /** A run of the app was queued, here or by another process. Claims it now if the app has a free slot, else when one is free. */
   expectQueued(appId: number): void {
     this.isBehind = true;
-    this.isQueuedMeanwhile = true;
-    if (this.slots.allows(appId)) this.claimIfBehind();
+    this.queuedMeanwhile.add(appId);
+    if (!this.claiming && this.slots.allows(appId)) this.claimIfBehind();
   }
 
   /** Ends the run early, if this process executes it. */

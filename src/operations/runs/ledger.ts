@@ -8,11 +8,28 @@ import { RUNNING } from "../../data/run.js";
 import { type AskedRun, acceptDebounced, acceptRun, acceptTarget } from "./acceptance.js";
 import { createEndings, type Ending } from "./endings.js";
 import { createLiveRuns } from "./live-runs.js";
-import type { HeldRun, NewRun } from "./run-facts.js";
+import type { HeldRun, NewRun, RunCode } from "./run-facts.js";
 
 const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
+
+/* Columns of a claimed run, with the code of its action and the number of its app's last change of secrets: no statement reads them later. */
+const CLAIMED = `
+  claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
+  action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
+const FROM_CLAIMED = `
+  FROM claimed JOIN app ON app.id = claimed."appId"
+    LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
+
+/** A row of `CLAIMED`. The name is null if the action is gone or the run has the code of a version. */
+type ClaimedRow = Omit<HeldRun, "code"> & Omit<RunCode, "name"> & { name: string | null };
+
+function claimedRun<Row extends ClaimedRow>(row: Row) {
+  const { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map, ...run } = row;
+  if (name === null) return run;
+  return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
+}
 
 /** A scheduled run that no runner took for so long is skipped, not run late. */
 const START_LATE = "interval '60 seconds'";
@@ -55,11 +72,11 @@ const CLAIM = `
   claimed AS (
     UPDATE run SET state = 'running', holder = $1, started_at = now()
      WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${HELD})
-  SELECT claimed.*, EXISTS (
+  SELECT ${CLAIMED}, EXISTS (
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
             WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
          ) AS "isMoreClaimable"
-    FROM claimed`;
+  ${FROM_CLAIMED}`;
 
 /* The longest wait of a run that CLAIM could take, locked by somebody or not; $1 and $2 as $2 and $3 there, $3 the share, $4 the floor. */
 const LONGEST_WAIT = `
@@ -70,9 +87,11 @@ const LONGEST_WAIT = `
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $3`;
 
 const CLAIM_ONE = `
-  UPDATE run SET state = 'running', holder = $1, started_at = now()
-   WHERE id = (SELECT id FROM run WHERE id = $2 AND ${READY} FOR UPDATE SKIP LOCKED)
-  RETURNING ${HELD}`;
+  WITH claimed AS (
+    UPDATE run SET state = 'running', holder = $1, started_at = now()
+     WHERE id = (SELECT id FROM run WHERE id = $2 AND ${READY} FOR UPDATE SKIP LOCKED)
+    RETURNING ${HELD})
+  SELECT ${CLAIMED} ${FROM_CLAIMED}`;
 
 /* Queued runs that these runs asked for. */
 const QUEUED_BY = `
@@ -152,7 +171,13 @@ export function createLedger(db: DataSource) {
      */
     async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
       const values = [holder, [...slots.keys()], [...slots.values()], share, await firstLive()];
-      return (await preparedRows<ClaimedRun>(db, "claim-run", CLAIM, values))[0] ?? null;
+      const [row] = await preparedRows<ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">>(
+        db,
+        "claim-run",
+        CLAIM,
+        values,
+      );
+      return row ? claimedRun(row) : null;
     },
 
     /** How long the run waits in milliseconds that waits longest of those that `claim` could take; 0 when there is none. */
@@ -170,9 +195,10 @@ export function createLedger(db: DataSource) {
       return (await preparedRows(db, "any-queued", text, [await firstLive()])).length > 0;
     },
 
-    /** Takes that run; null when it is queued no longer. */
+    /** Claims that run; null if it is no longer queued. */
     async claimOne(holder: string, id: number): Promise<HeldRun | null> {
-      return (await preparedRows<HeldRun>(db, "claim-one", CLAIM_ONE, [holder, id]))[0] ?? null;
+      const [row] = await preparedRows<ClaimedRow>(db, "claim-one", CLAIM_ONE, [holder, id]);
+      return row ? claimedRun(row) : null;
     },
 
     /** The queued runs that those runs asked for. */

@@ -15,7 +15,7 @@ import { type Reference, referenceKey } from "../../rules/reference.js";
 import type { Logs, RunOutcome } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
-import type { QueueRoom } from "../records/queue-room.js";
+import { ANNOUNCE_AFTER_MS, type QueueRoom } from "../records/queue-room.js";
 import type { AskedRun } from "./acceptance.js";
 import { cancelledInBrowser } from "./browser-endings.js";
 import { Dispatcher } from "./dispatcher.js";
@@ -88,9 +88,6 @@ type Queued = Pick<NewRun, "appId" | "payload">;
 /** An action that runs at a moment is taken to do so for that long, by those who are to wait: it is asked again as they start. */
 const FOUND_MS = 1_000;
 const FOUND_MAX = 1_000;
-
-/** A runner starts most runs that it queues within this time. Later, the caller also follows the log, for runs of other processes. */
-const FOLLOW_AFTER_MS = 50;
 
 /** Rows for the queue that are written at once, in all and of one app: who sends hundreds together waits behind himself. */
 const QUEUED_AT_ONCE = 8;
@@ -240,8 +237,9 @@ export function createRuns(options: {
     return queue(asked, acceptAsked(asked), awaitedBy);
   }
 
-  /** The same for a caller that waits for the result. */
-  const startAwaited = (asked: AskedRun): Promise<Started> => start(asked, asked.causeRunId ?? null);
+  /** The same for a caller that waits for the result. A runner announces the run only if it cannot start it soon. */
+  const startAwaited = (asked: AskedRun): Promise<Started> =>
+    start({ ...asked, isAnnounced: concurrency === 0 }, asked.causeRunId ?? null);
 
   /** Cancels a run that is still queued after its caller disconnected. */
   async function cancelAbandoned(id: number): Promise<void> {
@@ -274,9 +272,14 @@ export function createRuns(options: {
     const started = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
     const follow = () => entryOf(id, signal, started.signal).then(outcomeIn).then(resolve, reject);
-    const following = setTimeout(() => runInBackground(follow()), concurrency > 0 ? FOLLOW_AFTER_MS : 0);
+    const share = () => {
+      runInBackground(follow());
+      // Without the notice, other runners find the run by their next look at the queue.
+      if (concurrency > 0) queueRoom.announce(asked.appId).catch(() => undefined);
+    };
+    const sharing = setTimeout(share, concurrency > 0 ? ANNOUNCE_AFTER_MS : 0);
     const forget = dispatcher.onStart(id, (executed) => {
-      clearTimeout(following);
+      clearTimeout(sharing);
       resolve(executed);
       started.abort();
     });
