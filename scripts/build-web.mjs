@@ -25,7 +25,7 @@ const PAGES = {
   studio: {
     entry: "src/web/studio/page.tsx",
     title: "Studio · App Actions",
-    asks: { all: ["/v1/session"], signedIn: ["/v1/apps"] },
+    asks: { all: ["/v1/session"], signedIn: ["/v1/apps", "/v1/auth/session"] },
     core: "src/web/studio/shell/studio.tsx",
     next: "src/web/studio/home/home-page.tsx",
   },

@@ -16,7 +16,7 @@ const CONTROLS = `
   const wordsOf = (element) => (element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent)
     .trim().replace(/\\d+/g, "#").slice(0, 60);
   const kind = (element) => {
-    const row = element.closest("li, tr, .grid-row");
+    const row = element.closest("li, tr, [role='row']");
     if (!row || element.role === "tab") return element.tagName + " " + wordsOf(element);
     const at = [...row.querySelectorAll("button, summary, input, select, textarea")].indexOf(element);
     return (row.parentElement.className || row.parentElement.tagName) + " > " + element.className + " " + at;
@@ -51,7 +51,9 @@ const keysOn = (page: Page) =>
 const hereIn = (page: Page) => page.evaluate("location.hash") as Promise<string>;
 
 /** Addresses that differ in numbers alone show the same screen. */
-export const kindOfPlace = (href: string): string => href.replace(/\d+/g, "#");
+export const kindOfPlace = (href: string): string =>
+  // A run's page is the same for all filters that it leads back to.
+  href.replace(/\d+/g, "#").replace(/(\/runs\/#)\?.*$/, "$1");
 
 /** The places that the screen leads to. */
 export const linksOn = (page: Page) =>

@@ -56,6 +56,20 @@ describe("The frame of Studio", () => {
     expect(icon).to.match(/^data:image\/svg/);
   });
 
+  it("loads the library of menus when a menu is first opened, and opens it", async () => {
+    const loaded = () =>
+      page.evaluate('performance.getEntriesByType("resource").some(({ name }) => /\\/menus-\\w+\\.js$/.test(name))');
+    expect(await loaded()).to.equal(false);
+    for (const _ of ["first", "second"]) {
+      await page.click(".account-button");
+      await page.waitForSelector(studio.withText("*[@role='menuitem']", "Sign out"));
+      expect(await loaded()).to.equal(true);
+      await page.keyboard.press("Escape");
+      await page.waitForFunction('!document.querySelector("[role=menuitem]")');
+      await focused(".account-button");
+    }
+  });
+
   it("goes back and forward through pages, items and apps by the browser's own buttons", async () => {
     await studio.open(`${service.appId}/settings`);
     await page.waitForSelector(".settings");

@@ -1,5 +1,5 @@
 /** Studio as a person handles it: buttons and links by their words, fields by their selectors, the keyboard. */
-import type { Page } from "puppeteer";
+import type { Page, SerializedAXNode } from "puppeteer";
 
 const withText = (tag: string, text: string, inside = "") =>
   `::-p-xpath(${inside}//${tag}[normalize-space(.)="${text}"])`;
@@ -73,6 +73,19 @@ export function studioPage(page: Page) {
     async run(): Promise<void> {
       await page.waitForSelector(".payload .primary:enabled");
       await press("Enter");
+    },
+
+    /** Rows of a table with their cells, as assistive technology reads them. */
+    async rowsOf(name: string): Promise<{ role: string; name: string }[][]> {
+      const table = await page.waitForSelector(`::-p-aria([name="${name}"][role="table"])`);
+      const tree = await page.accessibility.snapshot({ root: table!, interestingOnly: false });
+      const rows: { role: string; name: string }[][] = [];
+      const walk = ({ role, children = [] }: SerializedAXNode) => {
+        if (role === "row") rows.push(children.map((cell) => ({ role: cell.role, name: (cell.name ?? "").trim() })));
+        else for (const child of children) walk(child);
+      };
+      walk(tree!);
+      return rows;
     },
 
     /** Opens one of the places of the address, as a link to it does. */

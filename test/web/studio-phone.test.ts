@@ -91,10 +91,10 @@ for (const width of [390, 640]) {
 
     it("shows the runs, one of them, the week of schedules and the settings within the width", async () => {
       await studio.follow("Runs");
-      await page.waitForSelector(".runs-box .run-line");
+      await page.waitForSelector(".runs-box .run-link");
       await page.waitForSelector(".runs-chart canvas");
       await fits();
-      await page.click(".runs-box .run-line");
+      await page.click(".runs-box .run-link");
       await page.waitForSelector(".run-page .timeline");
       await fits();
       await studio.follow("Schedules");

@@ -2,7 +2,7 @@
 import MailWarning from "lucide-react/icons/mail-warning";
 import Siren from "lucide-react/icons/siren";
 import type { ReactNode } from "react";
-import { RunLine } from "../runs/runs-list.js";
+import { RunLine } from "../runs/run-line.js";
 import { counted, lasted, moment } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";

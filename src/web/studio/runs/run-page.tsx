@@ -10,8 +10,8 @@ import { Operations } from "../shell/role.js";
 import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { RunAgain } from "./run-again.js";
+import { RunLine } from "./run-line.js";
 import { CopyChip, isUnfinished, RunState, TRIGGER_WORDS, WAIT_WORDS } from "./run-words.js";
-import { RunLine } from "./runs-list.js";
 import { Stack } from "./stack.js";
 import { useRunDetails } from "./use-run-details.js";
 
@@ -115,12 +115,20 @@ function Facts({ run, appId }: { run: RunDetails; appId: number }) {
   );
 }
 
-function Head({ run, appId, cancel }: { run: RunDetails; appId: number; cancel: () => Promise<void> }) {
+interface HeadProps {
+  run: RunDetails;
+  appId: number;
+  /** Filters of the list from which the run was opened. */
+  filters: Place["query"];
+  cancel: () => Promise<void>;
+}
+
+function Head({ run, appId, filters, cancel }: HeadProps) {
   const { actionId, actionName, masterId } = run;
   const name = actionName ?? `action ${actionId}, which is gone`;
   return (
     <div className="row run-head">
-      <a href={hrefOf({ appId, view: "runs" })} aria-label="Back to all runs">
+      <a href={hrefOf({ appId, view: "runs", query: filters })} aria-label="Back to all runs">
         ‹ Runs
       </a>
       <h2>
@@ -200,7 +208,7 @@ function Outcome({ run, appId, api }: { run: RunDetails; appId: number; api: Api
   );
 }
 
-export function RunPage({ api, appId, runId, go, ask }: PageProps & { runId: number }) {
+export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { runId: number }) {
   const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
@@ -220,7 +228,7 @@ export function RunPage({ api, appId, runId, go, ask }: PageProps & { runId: num
   const { log, caused } = run;
   return (
     <div className="run-page">
-      <Head {...{ run, appId, cancel }} />
+      <Head {...{ run, appId, cancel }} filters={place.query} />
       <div className="run-columns">
         <div>
           <Outcome run={run} appId={appId} api={api} />

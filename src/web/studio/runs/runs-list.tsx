@@ -1,12 +1,14 @@
-/** Runs in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
+/** Table of runs, which may have 100,000 rows: draws the rows in sight and loads older runs when they are scrolled to. */
+// biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import { exact, stamp } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
-import { hrefOf } from "../shell/place.js";
-import { mayRun, useRole } from "../shell/role.js";
-import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+import { hrefOf, type Place } from "../shell/place.js";
+import { CancelButton } from "./run-line.js";
+import { CopyChip, gistOf, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
 import type { RunsFound } from "./use-runs.js";
 
 const ROW_PIXELS = 34;
@@ -17,56 +19,76 @@ const AHEAD = 30;
 interface RowProps {
   run: RunRow;
   appId: number;
-  /** Without it, the run can be cancelled on its own page. */
-  cancel?: (runId: number) => Promise<void>;
-}
-
-export function RunLine({ run, appId, cancel }: RowProps) {
-  const isOperator = mayRun(useRole());
-  const at = run.tick ?? run.queuedAt;
-  return (
-    <>
-      <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
-        <span className="run-number">#{run.id}</span>
-        <RunState state={run.state} />
-        <time dateTime={at} title={exact(at)}>
-          {stamp(at)}
-        </time>
-        <b>{run.actionName ?? `action ${run.actionId}`}</b>
-        <CopyChip copy={run.copy} />
-        <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
-        <span className="took">{tookOf(run)}</span>
-        <span className="gist">{gistOf(run)}</span>
-      </a>
-      {cancel && isOperator && isUnfinished(run) && (
-        <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel(run.id)}>
-          Cancel
-        </button>
-      )}
-    </>
-  );
-}
-
-interface ItemProps extends RowProps {
+  /** Filters of the list: the run's page leads back to them. */
+  filters: Place["query"];
+  cancel: (runId: number) => Promise<void>;
+  /** Position in the table, after the heads. */
+  index: number;
   start: number;
   size: number;
 }
 
-/** Drawn once, however often the list around it is. */
-const RunItem = memo(function RunItem({ start, size, ...row }: ItemProps) {
+/** Drawn once, however often the table around it is. The link of the action's name covers the row. */
+const RunItem = memo(function RunItem({ run, appId, filters, cancel, index, start, size }: RowProps) {
+  const { id, startedAt } = run;
+  const name = run.actionName ?? `action ${run.actionId}`;
   return (
-    <li className={`run-row ${row.run.state}`} style={{ height: size, transform: `translateY(${start}px)` }}>
-      <RunLine {...row} />
-    </li>
+    <div
+      role="row"
+      aria-rowindex={index + FIRST_ROW}
+      className={`run-row ${run.state}`}
+      style={{ height: size, transform: `translateY(${start}px)` }}
+    >
+      <span role="cell" className="run-number">
+        #{id}
+      </span>
+      <span role="cell">
+        <RunState state={run.state} />
+      </span>
+      <span role="cell" className="started">
+        {startedAt ? (
+          <time dateTime={startedAt} title={exact(startedAt)}>
+            {stamp(startedAt)}
+          </time>
+        ) : (
+          "not started"
+        )}
+      </span>
+      <b role="cell">
+        <a
+          className="run-link"
+          href={hrefOf({ appId, view: "runs", item: String(id), query: filters })}
+          aria-label={`${name}, run ${id}`}
+        >
+          {name}
+        </a>
+      </b>
+      <span role="cell">
+        <CopyChip copy={run.copy} />
+      </span>
+      <span role="cell" className="mode">
+        {TRIGGER_WORDS[run.trigger]}
+      </span>
+      <span role="cell" className="took">
+        {tookOf(run)}
+      </span>
+      <span role="cell" className="end">
+        <span className="gist">{gistOf(run)}</span>
+        <CancelButton {...{ run, cancel }} />
+      </span>
+    </div>
   );
 });
 
-/** Heads of the columns, in the order of RunLine. A row says the same in words to a screen reader. */
-const HEADS = ["Run", "State", "Queued", "Action", "Version", "Trigger", "Duration", "Error or reason"];
+/** Heads of the columns, in the order of the cells. */
+const HEADS = ["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Error or reason"];
+/** Position of the first run for assistive technology: the heads are row 1. */
+const FIRST_ROW = 2;
 
 interface RunsListProps {
   found: RunsFound;
   appId: number;
+  filters: Place["query"];
   /** Scrolls away above the list. */
   children: ReactNode;
 }
@@ -83,8 +105,8 @@ function useHeight(element: RefObject<HTMLElement | null>): number {
   return height;
 }
 
-export function RunsList({ found, appId, children }: RunsListProps) {
-  const { runs, hasMore, isLoading, loadMore, cancel } = found;
+export function RunsList({ found, appId, filters, children }: RunsListProps) {
+  const { runs, total, hasMore, isLoading, loadMore, cancel } = found;
   const box = useRef<HTMLElement>(null);
   const above = useRef<HTMLDivElement>(null);
   const scrollMargin = useHeight(above);
@@ -109,25 +131,38 @@ export function RunsList({ found, appId, children }: RunsListProps) {
     <section
       ref={box}
       className="runs-box"
-      aria-label="Runs, newest first"
+      aria-label="Runs and their chart"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
       tabIndex={0}
     >
       <div ref={above}>{children}</div>
       {count > 0 && (
-        <div className="run-heads" aria-hidden="true">
-          {HEADS.map((head) => (
-            <span key={head} className={head === "Duration" ? "took" : ""}>
-              {head}
-            </span>
-          ))}
+        <div
+          role="table"
+          aria-label="Runs, newest first"
+          aria-rowcount={total?.isExact ? Math.max(total.count, count) + 1 : -1}
+        >
+          <div role="rowgroup" className="run-heads-group">
+            <div role="row" aria-rowindex={1} className="run-heads">
+              {HEADS.map((head) => (
+                <span key={head} role="columnheader" className={head === "Duration" ? "took" : ""}>
+                  {head}
+                </span>
+              ))}
+            </div>
+          </div>
+          <div role="rowgroup" className="run-rows" style={{ height: virtual.getTotalSize() }}>
+            {rows.map(({ index, key, start, size }) => (
+              <RunItem
+                key={key}
+                run={runs![index]!}
+                {...{ appId, filters, cancel, index, size }}
+                start={start - scrollMargin}
+              />
+            ))}
+          </div>
         </div>
       )}
-      <ul style={{ height: virtual.getTotalSize() }}>
-        {rows.map(({ index, key, start, size }) => (
-          <RunItem key={key} run={runs![index]!} {...{ appId, cancel, size }} start={start - scrollMargin} />
-        ))}
-      </ul>
     </section>
   );
 }

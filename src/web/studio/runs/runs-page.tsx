@@ -1,14 +1,14 @@
 /** The history of the app's runs: searched, filtered and counted by the service; one of them on a page of its own. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
+import { changedQuery, idOf } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
 import { BulkReplay } from "./bulk-replay.js";
 import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { changedQuery, filterOf, isCounted, type RunsQuery, rangeOf } from "./runs-query.js";
+import { filterOf, isCounted, type RunsQuery, rangeOf } from "./runs-query.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
 function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
@@ -44,7 +44,7 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
       <h2 className="unseen">Runs</h2>
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, ask }} />
-      <RunsList found={found} appId={appId}>
+      <RunsList found={found} appId={appId} filters={place.query}>
         {isCounted(query) && (
           <RunsOverTime
             {...{ api, appId }}

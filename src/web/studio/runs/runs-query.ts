@@ -56,11 +56,3 @@ export function filterOf(query: RunsQuery, now: number): Omit<FindRunsQueryVaria
 /** True if the chart counts the runs that the list shows: the service counts by action and time only. */
 export const isCounted = (query: RunsQuery): boolean =>
   Object.keys(query).every((key) => key === "action" || key === "range");
-
-/** The query with one key changed, and without what says nothing. */
-export function changedQuery(query: RunsQuery, change: RunsQuery): Record<string, string> {
-  const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
-  return Object.fromEntries(
-    all.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
-  );
-}

@@ -21,7 +21,7 @@ export function useCommands(commands: readonly Command[]): void {
 
 /** What the page itself offers: its buttons and tabs. Those of a list's rows are the list's, and some are registered by a key. */
 const OFFERED =
-  '#content :is(button, summary):not(:disabled, li *, tr *, .grid-row *, [title^="Ctrl"], [title^="Alt"])';
+  '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';
 
 function nameOf(element: HTMLElement): string {
   const words = (element.getAttribute("aria-label") ?? element.textContent).trim();

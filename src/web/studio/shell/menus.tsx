@@ -1,15 +1,14 @@
-/** Menus of the sidebar: the switcher between apps with its search, the account, and the drawer of a narrow window. */
+/** Menus of the sidebar: the switcher between apps with its search, the account, and the drawer of a narrow window. Loaded and open on first use. */
 import * as Dialog from "@radix-ui/react-dialog";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import * as Popover from "@radix-ui/react-popover";
 import { Command } from "cmdk";
-import ChevronsUpDown from "lucide-react/icons/chevrons-up-down";
 import CircleUser from "lucide-react/icons/circle-user";
 import LayoutGrid from "lucide-react/icons/layout-grid";
 import LogOut from "lucide-react/icons/log-out";
-import Menu from "lucide-react/icons/menu";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { App } from "../shared/model.js";
+import { AccountButton, AppButton, DrawerButton, Letter } from "./menu-buttons.js";
 import { hrefOf, type Navigation } from "./place.js";
 
 const ICON_PIXELS = 16;
@@ -20,15 +19,8 @@ interface AppMenuProps {
   go: Navigation["go"];
 }
 
-/** Square with the first letter of an app. */
-const Letter = ({ name }: { name: string }) => (
-  <span className="app-letter" aria-hidden="true">
-    {name.trim().slice(0, 1).toUpperCase()}
-  </span>
-);
-
 export function AppMenu({ apps, app, go }: AppMenuProps) {
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(true);
   const choose = (change: Parameters<typeof go>[0]) => {
     setOpen(false);
     go(change);
@@ -36,11 +28,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
   return (
     <Popover.Root open={isOpen} onOpenChange={setOpen}>
       <Popover.Trigger asChild>
-        <button type="button" className="app-button" title={app.name}>
-          <Letter name={app.name} />
-          <b className="nav-label grow">{app.name}</b>
-          <ChevronsUpDown className="nav-label" size={14} aria-hidden />
-        </button>
+        <AppButton name={app.name} />
       </Popover.Trigger>
       <Popover.Portal>
         <Popover.Content className="menu app-menu" align="start" sideOffset={6} aria-label="Apps">
@@ -85,13 +73,9 @@ interface AccountMenuProps {
 export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
   return (
     // Not modal and without a portal: the page stays readable, and the menu is part of the navigation.
-    <Dropdown.Root modal={false}>
+    <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>
-        <button type="button" className="nav-link account-button" title={email || "Account"}>
-          <CircleUser size={ICON_PIXELS} aria-hidden />
-          <span className="nav-label grow">{email || "Account"}</span>
-          <ChevronsUpDown className="nav-label" size={14} aria-hidden />
-        </button>
+        <AccountButton email={email} />
       </Dropdown.Trigger>
       <Dropdown.Content className="menu" align="start" side="top" sideOffset={6}>
         <Dropdown.Item asChild>
@@ -117,15 +101,16 @@ interface DrawerProps {
 
 /** Drawer with the button that opens it. */
 export function Drawer({ openPage, children }: DrawerProps) {
-  const [isOpen, setOpen] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: closes when another page opens
-  useEffect(() => setOpen(false), [openPage]);
+  const [isOpen, setOpen] = useState(true);
+  const first = useRef(openPage);
+  useEffect(() => {
+    if (first.current !== openPage) setOpen(false);
+    first.current = openPage;
+  }, [openPage]);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
       <Dialog.Trigger asChild>
-        <button type="button" className="quiet drawer-button" aria-label="Open the navigation">
-          <Menu size={18} aria-hidden />
-        </button>
+        <DrawerButton />
       </Dialog.Trigger>
       <Dialog.Portal>
         <Dialog.Overlay className="drawer-shade" />

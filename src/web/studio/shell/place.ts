@@ -35,6 +35,14 @@ export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> 
   return `#/${parts.join("/")}${search && `?${search}`}`;
 }
 
+/** The query with some keys changed, without those that have no text. */
+export function changedQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
+  const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
+  return Object.fromEntries(
+    all.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+  );
+}
+
 /** What is not named stays as long as it means the same: an item is one of its page, a query one of its item. */
 function changed(from: Place, change: Partial<Place>): Place {
   const { appId, view } = { ...from, ...change };

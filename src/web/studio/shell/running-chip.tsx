@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinished, type ListUnfinishedQuery } from "../documents.js";
-import { RunLine } from "../runs/runs-list.js";
+import { RunLine } from "../runs/run-line.js";
 import type { Api } from "../shared/api.js";
 import { hrefOf } from "./place.js";
 

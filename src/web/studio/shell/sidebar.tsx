@@ -19,10 +19,12 @@ import Siren from "lucide-react/icons/siren";
 import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
 import Users from "lucide-react/icons/users";
 import Zap from "lucide-react/icons/zap";
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, lazy } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import type { App } from "../shared/model.js";
+import { AccountButton, AppButton, OnFirstUse } from "./menu-buttons.js";
+import { loading } from "./page-boundary.js";
 import { hrefOf, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./role.js";
 import { APP_PARTS, isAppPart, SIDEBAR, type SidebarLink, VIEWS, type View } from "./views.js";
@@ -49,9 +51,8 @@ const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: 
 
 const ICON_PIXELS = 16;
 
-/** Libraries of menus are a file of their own. Each name is on the screen before it arrives. */
-const AppMenu = lazy(async () => ({ default: (await import("./menus.js")).AppMenu }));
-const AccountMenu = lazy(async () => ({ default: (await import("./menus.js")).AccountMenu }));
+const AppMenu = lazy(async () => ({ default: (await loading(import("./menus.js"))).AppMenu }));
+const AccountMenu = lazy(async () => ({ default: (await loading(import("./menus.js"))).AccountMenu }));
 
 /** True if the page is for people with this role. */
 export const isFor = (view: View, role: Role): boolean => mayEdit(role) || (VIEWS[view].also ?? []).includes(role);
@@ -121,9 +122,9 @@ export function SidebarContent(props: SidebarProps) {
   const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
   return (
     <>
-      <Suspense fallback={<span className="app-button">{app.name}</span>}>
+      <OnFirstUse popup="dialog" button={(props) => <AppButton name={app.name} {...props} />}>
         <AppMenu {...{ apps, app, go }} />
-      </Suspense>
+      </OnFirstUse>
       <button
         type="button"
         className="commands-button"
@@ -141,9 +142,9 @@ export function SidebarContent(props: SidebarProps) {
           <BookOpen size={ICON_PIXELS} aria-hidden />
           <span className="nav-label">Docs</span>
         </a>
-        <Suspense fallback={<span className="nav-link">Account</span>}>
+        <OnFirstUse popup="menu" button={(props) => <AccountButton email={email} {...props} />}>
           <AccountMenu {...{ app, email, signOut }} />
-        </Suspense>
+        </OnFirstUse>
         {toggle && (
           <button
             type="button"

@@ -1,15 +1,17 @@
 /** Bar above a page: where the page is, whether the app is published, and what runs. On a narrow window also the way to the sidebar. */
 import ChevronRight from "lucide-react/icons/chevron-right";
-import { Fragment, lazy, Suspense } from "react";
+import { Fragment, lazy } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
 import { useMedia } from "../shared/use-narrow.js";
+import { DrawerButton, OnFirstUse } from "./menu-buttons.js";
+import { loading } from "./page-boundary.js";
 import { hrefOf, idOf, type Place } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
 import { APP_PARTS, isAppPart, VIEWS } from "./views.js";
 
-const Drawer = lazy(async () => ({ default: (await import("./menus.js")).Drawer }));
+const Drawer = lazy(async () => ({ default: (await loading(import("./menus.js"))).Drawer }));
 
 /** Name of what is open on a page; null for the page itself. */
 export function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
@@ -26,12 +28,14 @@ interface TopBarProps extends SidebarProps {
 }
 
 function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
-  const { view, item } = place;
+  const { view, item, query } = place;
   const name = itemName(place, actions);
   const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEWS[view].label;
   const above = [
     { label: app.name, href: hrefOf({ appId: app.id, view: "home" }) },
-    ...(name === null ? [] : [{ label: page, href: hrefOf({ appId: app.id, view }) }]),
+    ...(name === null
+      ? []
+      : [{ label: page, href: hrefOf({ appId: app.id, view, query: view === "runs" ? query : {} }) }]),
   ];
   return (
     <nav className="breadcrumbs" aria-label="Breadcrumbs">
@@ -52,7 +56,7 @@ export function TopBar({ api, actions, ...props }: TopBarProps) {
   return (
     <header className="top-bar">
       {isNarrow && (
-        <Suspense fallback={<span className="drawer-button" />}>
+        <OnFirstUse popup="dialog" button={DrawerButton}>
           <Drawer openPage={`${app.id}/${place.view}/${place.item}`}>
             {(close) => (
               <SidebarContent
@@ -65,7 +69,7 @@ export function TopBar({ api, actions, ...props }: TopBarProps) {
               />
             )}
           </Drawer>
-        </Suspense>
+        </OnFirstUse>
       )}
       <Breadcrumbs {...{ app, place, actions }} />
       <RunningChip key={app.id} api={api} appId={app.id} tail={actions.tail} />

@@ -1,0 +1,44 @@
+/** One run as a line of a short list: Home, the runs that have not ended, and runs that a run caused. The table of all runs is runs-list.tsx. */
+import { exact, stamp } from "../shared/format.js";
+import type { RunRow } from "../shared/model.js";
+import { hrefOf } from "../shell/place.js";
+import { mayRun, useRole } from "../shell/role.js";
+import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+
+interface RunLineProps {
+  run: RunRow;
+  appId: number;
+  /** Without it, the run can be cancelled on its own page. */
+  cancel?: (runId: number) => Promise<void>;
+}
+
+export const CancelButton = ({ run, cancel }: Required<Pick<RunLineProps, "run" | "cancel">>) => {
+  const isOperator = mayRun(useRole());
+  if (!isOperator || !isUnfinished(run)) return null;
+  return (
+    <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel(run.id)}>
+      Cancel
+    </button>
+  );
+};
+
+export function RunLine({ run, appId, cancel }: RunLineProps) {
+  const at = run.tick ?? run.queuedAt;
+  return (
+    <>
+      <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
+        <span className="run-number">#{run.id}</span>
+        <RunState state={run.state} />
+        <time dateTime={at} title={exact(at)}>
+          {stamp(at)}
+        </time>
+        <b>{run.actionName ?? `action ${run.actionId}`}</b>
+        <CopyChip copy={run.copy} />
+        <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
+        <span className="took">{tookOf(run)}</span>
+        <span className="gist">{gistOf(run)}</span>
+      </a>
+      {cancel && <CancelButton {...{ run, cancel }} />}
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+/** Buttons of the sidebar's menus. The libraries behind a menu are loaded when its button is first pressed, not with Studio. */
+import ChevronsUpDown from "lucide-react/icons/chevrons-up-down";
+import CircleUser from "lucide-react/icons/circle-user";
+import Menu from "lucide-react/icons/menu";
+import { type ComponentProps, type ReactElement, type ReactNode, Suspense, useState } from "react";
+import { PageBoundary } from "./page-boundary.js";
+
+type ButtonProps = ComponentProps<"button">;
+
+/** Square with the first letter of an app. */
+export const Letter = ({ name }: { name: string }) => (
+  <span className="app-letter" aria-hidden="true">
+    {name.trim().slice(0, 1).toUpperCase()}
+  </span>
+);
+
+export const AppButton = ({ name, ...props }: ButtonProps & { name: string }) => (
+  <button type="button" className="app-button" title={name} {...props}>
+    <Letter name={name} />
+    <b className="nav-label grow">{name}</b>
+    <ChevronsUpDown className="nav-label" size={14} aria-hidden />
+  </button>
+);
+
+export const AccountButton = ({ email, ...props }: ButtonProps & { email: string }) => (
+  <button type="button" className="nav-link account-button" title={email || "Account"} {...props}>
+    <CircleUser size={16} aria-hidden />
+    <span className="nav-label grow">{email || "Account"}</span>
+    <ChevronsUpDown className="nav-label" size={14} aria-hidden />
+  </button>
+);
+
+export const DrawerButton = (props: ButtonProps) => (
+  <button type="button" className="quiet drawer-button" aria-label="Open the navigation" {...props}>
+    <Menu size={18} aria-hidden />
+  </button>
+);
+
+interface OnFirstUseProps {
+  /** Draws the button alone, until the menu is loaded. */
+  button: (props: ButtonProps) => ReactElement;
+  /** Kind of popup, for assistive technology. */
+  popup: "dialog" | "menu";
+  /** The menu with its button, open when it is first drawn. */
+  children: ReactNode;
+}
+
+export function OnFirstUse({ button, popup, children }: OnFirstUseProps) {
+  const [isUsed, setUsed] = useState(false);
+  const state = { "aria-haspopup": popup, "aria-expanded": false } as const;
+  if (!isUsed) return button({ ...state, onClick: () => setUsed(true) });
+  return (
+    <PageBoundary>
+      <Suspense fallback={button({ ...state, "aria-busy": true })}>{children}</Suspense>
+    </PageBoundary>
+  );
+}
