@@ -87,6 +87,18 @@ describe("messages in actions, pages and Studio", function () {
     expect(message.status).to.equal("sent");
   });
 
+  it("Studio's outbox has an address for each status, which an open message keeps", async () => {
+    await page.select(".mailbox-list select", "sent");
+    await page.waitForFunction('location.hash.endsWith("?status=sent")');
+    await (await page.waitForSelector(".message-line"))!.click();
+    await page.waitForFunction(`location.hash.endsWith("/outbox/${sent.id}?status=sent")`);
+    await page.reload();
+    await page.waitForSelector(".reader .chip.sent");
+    expect(await page.$eval(".mailbox-list select", (field) => (field as never as { value: string }).value)).to.equal(
+      "sent",
+    );
+  });
+
   it("Studio's outbox fits a narrow screen: the list, or what is opened", async () => {
     await page.setViewport({ width: 390, height: 800 });
     const widths = "[document.documentElement.scrollWidth, innerWidth]";

@@ -94,12 +94,34 @@ describe("Studio's page of data sources", () => {
     expect((await cells())[0]).to.equal("A|2");
     await studio.replace('input[aria-label="Search the entries"]', "b");
     await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "1 entry"');
+    await page.waitForFunction('location.hash.endsWith("?sort=Seat&order=desc&search=b")');
+    await page.reload();
+    await page.waitForFunction('document.querySelector(".entries-panel .hint")?.textContent === "1 entry"');
+    await page.waitForSelector('[role="columnheader"][aria-sort="descending"]');
     await page.click(".grid-rows button.cell");
     await studio.replace(".grid-rows input.cell", "C");
     await page.keyboard.press("Enter");
     await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "0 entries"');
     expect(await stored("Seats")).to.deep.include({ Row: "C", Seat: "1" });
     await studio.replace('input[aria-label="Search the entries"]', "");
+  });
+
+  it("is a table for assistive technology, whose cells say their column", async () => {
+    await rows(6);
+    const [heads, first] = await studio.rowsOf("Entries");
+    expect(heads!.map(({ name }) => name)).to.deep.equal(["id", "Row", "Seat", "Delete"]);
+    expect(heads!.map(({ role }) => role)).to.deep.equal(Array(4).fill("columnheader"));
+    expect(first!.map(({ role }) => role)).to.deep.equal(["rowheader", "cell", "cell", "cell"]);
+    expect(first![1]!.name).to.match(/^Row: /);
+  });
+
+  it("has an address for each tab of a data source", async () => {
+    await studio.button("Versions", '//*[@role="tablist"]');
+    await page.waitForFunction('location.hash.includes("tab=versions")');
+    await page.reload();
+    await page.waitForSelector('[role="tabpanel"][aria-label="Versions"]');
+    await studio.button("Entries", '//*[@role="tablist"]');
+    await page.waitForFunction('!location.hash.includes("tab=")');
   });
 
   it("does not overwrite what somebody else has changed, and says so", async () => {

@@ -101,6 +101,9 @@ describe("Studio's media", () => {
     await page.click(tile("sunset.jpg"));
     await page.waitForSelector(".media-details .preview img");
     await page.waitForFunction('document.querySelector(".preview img").naturalWidth > 500');
+    expect(await page.evaluate("location.hash")).to.match(/file=\d+$/);
+    await page.reload();
+    await page.waitForSelector(".media-details .preview img");
     await studio.replace('.media-details input[aria-label="Name"]', "evening.jpg");
     await studio.button("Rename");
     await page.waitForFunction('document.querySelector(".media-details h2").textContent === "evening.jpg"');

@@ -7,11 +7,11 @@ import type { DataSource } from "../shared/model.js";
 import { TabList } from "../shared/tab-list.js";
 import { useRefresh } from "../shared/use-refresh.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
+import { changedQuery, idOf } from "../shell/place.js";
 import { Changes, mayEdit, useRole } from "../shell/role.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-import.js";
-import { EntriesPanel, type PanelProps } from "./entries-panel.js";
+import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
 
 const REFRESH_MS = 3_000;
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
@@ -27,8 +27,10 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
 
 function Source(props: SourceProps) {
   const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
-  const { setDirty } = props;
-  const [tab, setTab] = useState<Tab>("Entries");
+  const { setDirty, query, changeQuery } = props;
+  const isEditor = mayEdit(useRole());
+  const tabs = isEditor ? TABS : READ_TABS;
+  const tab = tabs.find((name) => name.toLowerCase() === query.tab) ?? "Entries";
   const unsaved = useRef(new Set<string>());
   const onDirty = useCallback(
     (field: string, isDirty: boolean) => {
@@ -45,9 +47,8 @@ function Source(props: SourceProps) {
       unsaved.current.clear();
       setDirty(false);
     }
-    setTab(next);
+    changeQuery({ tab: next === "Entries" ? undefined : next.toLowerCase() });
   };
-  const isEditor = mayEdit(useRole());
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
     const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
@@ -87,12 +88,7 @@ function Source(props: SourceProps) {
           </button>
         </Changes>
       </div>
-      <TabList
-        label="Parts of the data source"
-        names={isEditor ? TABS : READ_TABS}
-        selected={tab}
-        select={(next) => void select(next)}
-      />
+      <TabList label="Parts of the data source" names={tabs} selected={tab} select={(next) => void select(next)} />
       <div className="data-panel" role="tabpanel" aria-label={tab}>
         {panels[tab]()}
       </div>
@@ -164,6 +160,12 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
   useEffect(() => void load(), [load]);
   useRefresh(api, load, REFRESH_MS);
   const isEditor = mayEdit(useRole());
+  const query: DataQuery = place.query;
+  const changeQuery = useCallback(
+    // Back leaves the data source, which asks about unsaved rules.
+    (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
+    [go, query],
+  );
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
@@ -200,7 +202,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
       {chosen ? (
         <Source
           key={chosen.id}
-          {...{ api, appId, ask, setDirty }}
+          {...{ api, appId, ask, setDirty, query, changeQuery }}
           source={chosen}
           reload={load}
           onRemoved={() => void load().then(() => open(null))}

@@ -13,7 +13,21 @@ import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 export interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
   source: DataSource;
   reload: () => void;
+  /** Tab, search and order, as the address has them. */
+  query: DataQuery;
+  changeQuery: (change: DataQuery) => void;
 }
+
+/** Keys of the address of a data source. */
+export interface DataQuery {
+  tab?: string | undefined;
+  search?: string | undefined;
+  sort?: string | undefined;
+  order?: string | undefined;
+}
+
+const orderOf = ({ sort, order }: DataQuery): EntryOrder | null =>
+  sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
 
 /** A person has stopped typing. */
 const TYPED_MS = 250;
@@ -27,10 +41,16 @@ function useTyped(text: string): string {
   return typed;
 }
 
-export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<EntryOrder | null>(null);
+export function EntriesPanel({ api, appId, ask, source, reload, query, changeQuery }: PanelProps) {
+  const [search, setSearch] = useState(query.search ?? "");
+  const { sort, order: direction } = query;
+  const order = useMemo(() => orderOf({ sort, order: direction }), [sort, direction]);
+  const setOrder = (next: EntryOrder | null) =>
+    changeQuery({ sort: next?.column, order: next?.direction === "DESC" ? "desc" : undefined });
   const words = useTyped(search).trim();
+  useEffect(() => {
+    if (words !== (query.search ?? "")) changeQuery({ search: words });
+  }, [words, query.search, changeQuery]);
   /** Those that no entry has yet. */
   const [added, setAdded] = useState<string[]>([]);
   const columns = useMemo(() => [...new Set([...source.columns, ...added])], [source.columns, added]);

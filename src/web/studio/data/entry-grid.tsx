@@ -1,4 +1,6 @@
 /** Entries as a grid: of a hundred thousand rows those in sight are drawn, and the one that is typed in. */
+// biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useRef } from "react";
 import type { Entry } from "../shared/model.js";
@@ -22,6 +24,7 @@ interface EntryGridProps {
 }
 
 const ARROWS = { ASC: " ↑", DESC: " ↓" };
+const SORTED = { ASC: "ascending", DESC: "descending" } as const;
 
 type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & { width: number; tracks: string };
 
@@ -31,15 +34,26 @@ function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
     else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
   };
   return (
-    <div className="grid-row grid-head" style={{ gridTemplateColumns: tracks, width }}>
-      <span className="cell id">id</span>
+    <div role="row" aria-rowindex={1} className="grid-row grid-head" style={{ gridTemplateColumns: tracks, width }}>
+      <span role="columnheader" className="cell id">
+        id
+      </span>
       {columns.map((column) => (
-        <button key={column} type="button" className="cell" onClick={() => sort(column)}>
-          <b>{column}</b>
-          {order?.column === column && ARROWS[order.direction]}
-        </button>
+        <span
+          key={column}
+          role="columnheader"
+          className="cell-box"
+          aria-sort={order?.column === column ? SORTED[order.direction] : "none"}
+        >
+          <button type="button" className="cell" onClick={() => sort(column)}>
+            <b>{column}</b>
+            <span aria-hidden="true">{order?.column === column && ARROWS[order.direction]}</span>
+          </button>
+        </span>
       ))}
-      <span />
+      <span role="columnheader">
+        <span className="unseen">Delete</span>
+      </span>
     </div>
   );
 }
@@ -116,9 +130,17 @@ export function EntryGrid({ columns, entries, order, setOrder, inserted, remove 
       <p className="fault" role="alert">
         {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
       </p>
-      <div ref={box} className="grid-box">
-        <Head {...{ columns, order, setOrder, width, tracks }} />
-        <div className="grid-rows" style={{ height: virtual.getTotalSize(), width }}>
+      <div
+        ref={box}
+        className="grid-box"
+        role="table"
+        aria-label="Entries"
+        aria-rowcount={entries.total === null ? -1 : entries.total + 1}
+      >
+        <div role="rowgroup" className="grid-heads">
+          <Head {...{ columns, order, setOrder, width, tracks }} />
+        </div>
+        <div role="rowgroup" className="grid-rows" style={{ height: virtual.getTotalSize(), width }}>
           {rows.map(({ index, start }) => row(index, start))}
         </div>
       </div>

@@ -1,8 +1,13 @@
 /** One row of the grid of entries: its cells, each changed where it stands. Keeps nothing: rows come and go as one scrolls. */
+// biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { Changes, mayEdit, useRole } from "../shell/role.js";
 import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
+
+/** Position of the first entry for assistive technology: the heads are row 1. */
+const FIRST_ROW = 2;
 
 interface CellProps {
   column: string;
@@ -19,12 +24,11 @@ function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
     const input = event.currentTarget;
-    const { children } = input.parentElement!;
-    const at = [...children].indexOf(input);
+    const box = input.parentElement!;
     if (event.key === "Enter") acts.finish();
     else acts.leave();
     // The button that stands there now.
-    (children[at] as HTMLElement).focus();
+    (box.firstElementChild as HTMLElement).focus();
   };
   if (isTyped) {
     return (
@@ -45,7 +49,8 @@ function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
     <button
       type="button"
       className={fault ? "cell fault" : "cell"}
-      title={fault ?? `${column}: press Enter or click to change it`}
+      aria-label={`${column}: ${text === "" ? "empty" : text}`}
+      title={fault ?? "Press Enter or click to change it"}
       onClick={begin}
     >
       {text}
@@ -76,35 +81,47 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
   const cell = (column: string) => {
     const isEdited = edit?.column === column;
     return (
-      <Cell
-        key={column}
-        {...{ column, acts }}
-        text={isEdited ? edit.text : shownCell(entry!.data[column])}
-        isTyped={isEdited && !edit.isSaving}
-        fault={fault?.column === column ? fault.message : null}
-        begin={isEditor ? () => acts.begin(entry!, index, column) : null}
-      />
+      <span key={column} role="cell" className="cell-box">
+        <Cell
+          {...{ column, acts }}
+          text={isEdited ? edit.text : shownCell(entry!.data[column])}
+          isTyped={isEdited && !edit.isSaving}
+          fault={fault?.column === column ? fault.message : null}
+          begin={isEditor ? () => acts.begin(entry!, index, column) : null}
+        />
+      </span>
     );
   };
   return (
-    <div className="grid-row" style={{ gridTemplateColumns: tracks, width, transform: `translateY(${start}px)` }}>
+    <div
+      role="row"
+      aria-rowindex={index + FIRST_ROW}
+      className="grid-row"
+      style={{ gridTemplateColumns: tracks, width, transform: `translateY(${start}px)` }}
+    >
       {entry ? (
         <>
-          <span className="cell id">{entry.id}</span>
+          <span role="rowheader" className="cell id">
+            {entry.id}
+          </span>
           {columns.map(cell)}
-          <Changes>
-            <button
-              type="button"
-              className="quiet small"
-              aria-label={`Delete entry ${entry.id}`}
-              onClick={() => void remove(entry)}
-            >
-              ✕
-            </button>
-          </Changes>
+          <span role="cell">
+            <Changes>
+              <button
+                type="button"
+                className="quiet small"
+                aria-label={`Delete entry ${entry.id}`}
+                onClick={() => void remove(entry)}
+              >
+                ✕
+              </button>
+            </Changes>
+          </span>
         </>
       ) : (
-        <span className="cell hint">…</span>
+        <span role="cell" className="cell hint">
+          …
+        </span>
       )}
     </div>
   );

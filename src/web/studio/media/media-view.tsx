@@ -2,7 +2,7 @@
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf, type Navigation } from "../shell/place.js";
+import { changedQuery, idOf, type Navigation } from "../shell/place.js";
 import { Changes, mayEdit, useRole } from "../shell/role.js";
 import { MediaDetails } from "./media-details.js";
 import { dropOn, FileTile, FolderTile } from "./media-tile.js";
@@ -125,6 +125,20 @@ function Empty({ search }: { search: string }) {
 
 interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "ask" | "go"> {
   folderId: number | null;
+  query: MediaQuery;
+}
+
+/** Keys of the address: the search, and the file or folder whose details are open. */
+interface MediaQuery {
+  search?: string | undefined;
+  file?: string | undefined;
+  folder?: string | undefined;
+}
+
+function openedBy({ file, folder }: MediaQuery): MediaItem | null {
+  const [fileId, folderId] = [idOf(file), idOf(folder)];
+  if (fileId !== null) return { kind: "file", id: fileId };
+  return folderId === null ? null : { kind: "folder", id: folderId };
 }
 
 /** Files that a person drags in from outside. */
@@ -152,16 +166,21 @@ function useDropZone(send: MediaState["send"]) {
   };
 }
 
-function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
-  const [search, setSearch] = useState("");
-  const [opened, setOpened] = useState<MediaItem | null>(null);
+function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
+  const { search = "" } = query;
+  const opened = openedBy(query);
+  const change = useCallback(
+    (part: MediaQuery, replace = false) => void go({ query: changedQuery(query, part) }, { replace }),
+    [go, query],
+  );
+  const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: String(id) });
   const [fault, setFault] = useState<string | null>(null);
   const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
   const { listing, send } = media;
   const chooser = useRef<HTMLInputElement>(null);
   const { over, handlers } = useDropZone(send);
-  const close = useCallback(() => setOpened(null), []);
+  const close = useCallback(() => change({ file: undefined, folder: undefined }), [change]);
 
   const drop = async (item: MediaItem, to: number | null) => setFault(await media.move(item, to));
   const remove = async (item: MediaItem, name: string) => {
@@ -187,7 +206,7 @@ function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
           aria-label="Search by name"
           placeholder="search by name"
           value={search}
-          onChange={(event) => setSearch(event.target.value)}
+          onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
         />
         <Changes>
           <NewFolder create={media.createFolder} />
@@ -258,5 +277,5 @@ function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
 
 export function MediaPage(props: PageProps) {
   const folderId = idOf(props.place.item);
-  return <MediaView key={folderId} {...props} folderId={folderId} />;
+  return <MediaView key={folderId} {...props} folderId={folderId} query={props.place.query} />;
 }

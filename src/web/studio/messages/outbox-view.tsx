@@ -47,7 +47,7 @@ function Line({ message, selected, open }: LineProps) {
 }
 
 export function OutboxView({ api, appId, ask, place, go }: PageProps) {
-  const [status, setStatus] = useState<MessageStatus | null>(null);
+  const status = STATUSES.find((one) => one === place.query["status"]) ?? null;
   const { messages, more, fault, loadMore, read, decide } = useOutbox(api, appId, status);
   const [message, setMessage] = useState<Message | null>(null);
   const [readFault, setReadFault] = useState<string | null>(null);
@@ -81,7 +81,7 @@ export function OutboxView({ api, appId, ask, place, go }: PageProps) {
             <span className="unseen">Status</span>
             <select
               value={status ?? ""}
-              onChange={(event) => setStatus((event.target.value || null) as MessageStatus | null)}
+              onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
             >
               <option value="">every status</option>
               {STATUSES.map((one) => (
@@ -99,7 +99,7 @@ export function OutboxView({ api, appId, ask, place, go }: PageProps) {
               key={message.id}
               message={message}
               selected={message.id === openId}
-              open={() => go({ item: String(message.id) })}
+              open={() => go({ item: String(message.id), query: place.query })}
             />
           ))}
         </ul>
@@ -113,7 +113,7 @@ export function OutboxView({ api, appId, ask, place, go }: PageProps) {
         )}
       </section>
       {open ? (
-        <MessageReader message={open} ask={ask} decide={onDecide} back={() => go({ item: null })} />
+        <MessageReader message={open} ask={ask} decide={onDecide} back={() => go({ item: null, query: place.query })} />
       ) : (
         <div className="welcome">
           <h2>Choose a message</h2>
