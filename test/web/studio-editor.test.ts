@@ -145,6 +145,19 @@ describe("Studio's editor", () => {
     await unmarked();
   });
 
+  it("offers to add the package of a namespace that the code uses", async () => {
+    await studio.write("async function execute() {\n  return Svc.Communicate.init() && Svc.Media.init();\n}");
+    await studio.button("Add svc-media");
+    await studio.button("Add svc-communicate");
+    await page.waitForFunction(`!/Add svc-/.test(document.querySelector('[aria-label="Code"]').textContent)`);
+    const listed = await page.$$eval('[data-field="dependencies"] code', (all) => all.map((one) => one.textContent));
+    expect(listed).to.deep.equal(["svc-csv", "svc-media", "svc-communicate"]);
+    await page.click('[aria-label="Remove svc-media"]');
+    await page.click('[aria-label="Remove svc-communicate"]');
+    await studio.write(`${CODE}\n// without packages`);
+    await unmarked();
+  });
+
   it("keeps a payload with the action by name, and fills it from there or from a past run", async () => {
     await studio.replace("#payload", '{ "seat": "window" }');
     await studio.button("Keep this payload");

@@ -16,11 +16,13 @@ interface CodePaneProps {
   /** What a save would be refused for, found while one types. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
+  /** Adds a package to the draft's dependencies. */
+  addDependency: (name: string) => void;
   /** A place to go to. */
   at: PlaceInCode | null;
 }
 
-export function CodePane({ code, onChange, fault, problems, types, at }: CodePaneProps) {
+export function CodePane({ code, onChange, fault, problems, types, addDependency, at }: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
   const format = useCallback(async () => {
     try {
@@ -32,6 +34,7 @@ export function CodePane({ code, onChange, fault, problems, types, at }: CodePan
       setRefusal(`It cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);
+  const missing = [...new Set(problems.map(({ dependency }) => dependency))].filter((name) => name !== null);
   useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
@@ -40,6 +43,18 @@ export function CodePane({ code, onChange, fault, problems, types, at }: CodePan
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>
         </p>
+      )}
+      {missing.length > 0 && (
+        <Changes>
+          <p className="row code-foot" role="status">
+            {missing.map((name) => (
+              <button key={name} type="button" className="small" onClick={() => addDependency(name)}>
+                Add {name}
+              </button>
+            ))}
+            <span className="hint">The code uses {missing.length === 1 ? "this package" : "these packages"}.</span>
+          </p>
+        </Changes>
       )}
       <div className="row code-foot">
         <span className="hint grow" id="code-keys">

@@ -81,6 +81,11 @@ export function Workspace(props: WorkspaceProps) {
   useSaveKey(saveNow);
   const onSource = useCallback((source: Source) => change({ source }), [change]);
   const onCode = useCallback((code: string) => change({ code }), [change]);
+  const listed = draft?.dependencies;
+  const addDependency = useCallback(
+    (name: string) => change({ dependencies: [...new Set([...(listed ?? []), name])] }),
+    [change, listed],
+  );
   const savedId = saved?.id;
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
   const commands = useMemo<Command[]>(
@@ -125,7 +130,13 @@ export function Workspace(props: WorkspaceProps) {
             <SourcePane source={draft.source} onChange={onSource} fault={codeFault} />
           </ReadOnly>
         ) : (
-          <CodePane code={draft.code} onChange={onCode} fault={codeFault} problems={marks} {...{ types, at }} />
+          <CodePane
+            code={draft.code}
+            onChange={onCode}
+            fault={codeFault}
+            problems={marks}
+            {...{ types, at, addDependency }}
+          />
         )}
       </div>
       <section className="fields" aria-label="Fields" hidden={!showsFields}>
