@@ -31,13 +31,14 @@ describe("runs in Studio", () => {
     until(async () => (await service.rest("GET", `${path()}/runs/${runId}`)).body.run.finishedAt);
   const open = (fragment: string) =>
     page.evaluate(`location.hash = ${JSON.stringify(`#/${service.appId}/${fragment}`)}`);
-  const lines = () => page.$$eval(".runs-box .run-line", (all) => all.map((one) => one.getAttribute("href")));
+  const lines = () =>
+    page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]));
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
   /** The list has these runs and no other, in their order; a run that was cancelled before is left out. */
   const listed = (...runs: number[]) => {
     const wanted = JSON.stringify(runs.map(hrefOf));
     const shown =
-      '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-line")].map((one) => one.getAttribute("href"))';
+      '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-link")].map((one) => one.getAttribute("href").split("?")[0])';
     return page.waitForFunction(`JSON.stringify(${shown}) === ${JSON.stringify(wanted)}`);
   };
 
@@ -57,7 +58,7 @@ describe("runs in Studio", () => {
     studio = studioPage(page);
     await page.goto(`${service.url}/studio#/${service.appId}/runs`);
     await studio.signIn(service.tokens.editor);
-    await page.waitForSelector(".runs-box .run-line");
+    await page.waitForSelector(".runs-box .run-link");
   });
 
   after(async () => {
@@ -76,7 +77,7 @@ describe("runs in Studio", () => {
   it("has a head for each column, and a chart only where it counts the runs that are listed", async () => {
     const heads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     expect(heads).to.deep.equal([
-      ...["Run", "State", "Queued", "Action", "Version", "Trigger", "Duration", "Error or reason"],
+      ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Error or reason"],
     ]);
     expect(await studio.textOf(".runs-box .run-number")).to.equal(`#${runIds["bad"]}`);
     await studio.replace('.runs-filters input[type="search"]', "12A");
@@ -84,6 +85,17 @@ describe("runs in Studio", () => {
     expect(await page.$(".runs-chart")).to.equal(null);
     await studio.button("Clear filters");
     await page.waitForSelector(".runs-chart canvas");
+  });
+
+  it("is a table for assistive technology: heads, and in each row a cell for each head", async () => {
+    const [heads, first, ...others] = await studio.rowsOf("Runs, newest first");
+    expect(heads!.map(({ role }) => role)).to.deep.equal(Array(8).fill("columnheader"));
+    expect(first!.map(({ role }) => role)).to.deep.equal(Array(8).fill("cell"));
+    const [id, state, , action, version, trigger, , error] = first!.map(({ name }) => name);
+    expect([id, version, trigger]).to.deep.equal([`#${runIds["bad"]}`, "draft", "on demand"]);
+    expect([state, error]).to.deep.equal(["failed", "RangeError: seat 13B is taken"]);
+    expect(action).to.equal(`book, run ${runIds["bad"]}`);
+    expect(others).to.have.lengthOf(1);
   });
 
   it("shows a run that starts while the list is open, and scrolls the chart away with the list", async () => {
@@ -134,6 +146,16 @@ describe("runs in Studio", () => {
     await listed(runIds["good"]!);
     await studio.button("Clear filters");
     await listed(runIds["bad"]!, runIds["good"]!);
+  });
+
+  it("leads from a run back to the list as it was filtered", async () => {
+    await open("runs?state=failed");
+    await listed(runIds["bad"]!);
+    await page.click(".runs-box .run-link");
+    await page.waitForSelector(".run-page .timeline");
+    await page.click('.run-head [aria-label="Back to all runs"]');
+    await listed(runIds["bad"]!);
+    expect(await page.evaluate("location.hash")).to.contain("state=failed");
   });
 
   it("shows one run at an address of its own: moments, payload, error, console, and its place in the code", async () => {
@@ -288,10 +310,10 @@ describe("runs in Studio", () => {
       [service.appId, ids["book"]],
     );
     await open(`runs?action=${ids["book"]}`);
-    await page.waitForFunction('document.querySelectorAll(".runs-box .run-line").length > 10');
+    await page.waitForFunction('document.querySelectorAll(".runs-box .run-link").length > 10');
     const bottom = '(() => { const box = document.querySelector(".runs-box"); box.scrollTop = box.scrollHeight; })()';
     await page.waitForFunction(
-      `(() => { ${bottom}; return [...document.querySelectorAll(".runs-box .run-line")].some((one) => one.getAttribute("href") === ${JSON.stringify(hrefOf(runIds["good"]!))}); })()`,
+      `(() => { ${bottom}; return [...document.querySelectorAll(".runs-box .run-link")].some((one) => one.getAttribute("href").split("?")[0] === ${JSON.stringify(hrefOf(runIds["good"]!))}); })()`,
     );
     expect((await lines()).length).to.be.lessThan(80);
     await service.db.query("DELETE FROM run WHERE started_at = finished_at");
@@ -302,6 +324,29 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".runs-page");
     await open("runs/999999");
     await page.waitForSelector("::-p-text(No run 999999)");
+  });
+
+  it("marks an action while the last run of its live version is a failed one", async () => {
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    const body = { name: "fragile", active: true, triggers: [{ trigger: "manual" }], code: CODE };
+    const { id } = (await service.rest("POST", `${path()}/actions`, { body })).body.action;
+    await service.rest("POST", `${path()}/actions/${id}/publish`);
+    const runLive = (payload: object) =>
+      service.rest("POST", `${path()}/actions/fragile/runWithResult`, { as: "live", body: payload });
+    const row = (isFailed: boolean) => {
+      const words = 'contains(., "the last live run failed")';
+      const mark = isFailed ? words : `not(${words})`;
+      return page.waitForSelector(`::-p-xpath(//button[@class="action"][.//b="fragile"][${mark}])`);
+    };
+    await open("actions");
+    await row(false);
+    expect((await runLive({ seat: "14C", fail: true })).http).to.equal(500);
+    await row(true);
+    await page.reload();
+    await row(true);
+    expect(await page.$$eval(".action .dot.failed", (all) => all.length)).to.equal(1);
+    expect((await runLive({ seat: "14C" })).http).to.equal(200);
+    await row(false);
   });
 
   it("shows the week of schedules, and what was skipped in the past one", async () => {

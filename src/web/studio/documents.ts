@@ -10,6 +10,9 @@ export const Apps: Document<AppsQuery, AppsQueryVariables> =
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
+export const ListLiveFailures: Document<ListLiveFailuresQuery, ListLiveFailuresQueryVariables> =
+  "query ListLiveFailures($appId:Int!){failures:runs(appId:$appId state:failed copy:production limit:100){runs{actionId finishedAt}}}";
+
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
   "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language files}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
 
@@ -1028,6 +1031,13 @@ export type ListActionsQueryVariables = Exact<{
 
 
 export type ListActionsQuery = { actions: { actions: Array<{ id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> }>, published: Array<{ masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string }>, pagination: { total: number } } };
+
+export type ListLiveFailuresQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListLiveFailuresQuery = { failures: { runs: Array<{ actionId: number, finishedAt: string | null }> } };
 
 export type GetActionQueryVariables = Exact<{
   appId: number;

@@ -37,14 +37,16 @@ function lastRun(action: ActionSummary, copy: PublishedCopy | undefined): string
 interface RowProps {
   action: ActionSummary;
   copy: PublishedCopy | undefined;
+  hasFailed: boolean;
   current: boolean;
   open: () => void;
 }
 
-function Row({ action, copy, current, open }: RowProps) {
+function Row({ action, copy, hasFailed, current, open }: RowProps) {
   const { name, active, environment, triggers } = action;
   const { className, text, title } = publication(action, copy);
   const ran = lastRun(action, copy);
+  const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
   const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
@@ -55,9 +57,9 @@ function Row({ action, copy, current, open }: RowProps) {
     <li ref={row}>
       <button type="button" className="action" aria-current={current ? "true" : undefined} onClick={open}>
         <span className="action-name">
-          <span className={active ? "dot on" : "dot"} title={active ? "active" : "inactive"} />
+          <span className={hasFailed ? "dot failed" : active ? "dot on" : "dot"} title={state || "active"} />
           <b>{name}</b>
-          {!active && <span className="unseen">inactive</span>}
+          {state && <span className="unseen">{state}</span>}
           <span className={`chip ${className}`} title={title}>
             {text}
           </span>
@@ -113,7 +115,7 @@ function useFound({ find }: Actions, search: string): ActionSummary[] | null {
 }
 
 export function ActionList({ actions, selected, go }: ActionListProps) {
-  const { list, fault, copyOf, reload } = actions;
+  const { list, fault, copyOf, hasFailed, reload } = actions;
   const [search, setSearch] = useState("");
   const elsewhere = useFound(actions, search);
   const box = useRef<HTMLInputElement>(null);
@@ -173,6 +175,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
             key={action.id}
             action={action}
             copy={copyOf(action.id)}
+            hasFailed={hasFailed(action.id)}
             current={action.id === selected}
             open={() => go({ item: String(action.id) })}
           />

@@ -1,6 +1,7 @@
 /** The app's list of actions and the tail of its log, which says when each ran last. Holds no code of theirs. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { FollowActions, FollowLog, ListActions } from "../documents.js";
+import { FollowActions, FollowLog, ListActions, ListLiveFailures } from "../documents.js";
+import { isFailed } from "../runs/log-entry.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
 
@@ -32,6 +33,8 @@ export interface Actions {
   /** Those that hold every word, where the list here is not all of them; null where it is. @throws ApiError */
   find(search: string): Promise<ActionSummary[]> | null;
   copyOf(masterId: number): PublishedCopy | undefined;
+  /** True if the last run of the action's live version failed. */
+  hasFailed(masterId: number): boolean;
   /** The name behind a log entry's `taskId`, which names either copy. */
   whose(taskId: number): Owner | null;
   tail: Tail;
@@ -89,6 +92,40 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
   return useMemo(() => ({ live, onEntry }), [live, onEntry]);
 }
 
+/** IDs of live versions whose last run failed, among the newest failures of the app; a run that ends changes them. */
+function useLiveFailures(api: Api, appId: number | null, list: ActionList | null) {
+  const [failures, setFailures] = useState<ReadonlyMap<number, string>>(new Map());
+  const isLoaded = list !== null;
+  useEffect(() => {
+    // After the list, which is waited for.
+    if (appId === null || !isLoaded) return;
+    let isOver = false;
+    api.ask(ListLiveFailures, { appId }).then(
+      ({ failures: { runs } }) => {
+        // Newest first: the newest of each action is set last.
+        const ends = runs.toReversed().map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""] as const);
+        if (!isOver) setFailures((old) => new Map([...ends, ...old]));
+      },
+      // The list shows no failures until they can be read.
+      () => undefined,
+    );
+    return () => {
+      isOver = true;
+      setFailures(new Map());
+    };
+  }, [api, appId, isLoaded]);
+  const onEnd = useCallback((entry: LogEntry) => {
+    setFailures((old) => new Map(old).set(entry.taskId, isFailed(entry) ? entry.createdAt : ""));
+  }, []);
+  const failing = useMemo(() => {
+    const copies = list?.published ?? [];
+    const isFailing = ({ id, lastRunAt }: PublishedCopy) =>
+      lastRunAt !== null && (failures.get(id) ?? "") !== "" && Date.parse(failures.get(id)!) >= Date.parse(lastRunAt);
+    return new Set(copies.filter(isFailing).map(({ masterId }) => masterId));
+  }, [failures, list]);
+  return { failing, onEnd };
+}
+
 export function useActions(api: Api, appId: number | null): Actions {
   const [list, setList] = useState<ActionList | null>(null);
   const [fault, setFault] = useState<ApiError | null>(null);
@@ -109,11 +146,17 @@ export function useActions(api: Api, appId: number | null): Actions {
     void reload();
   }, [reload]);
 
-  const onEntry = useCallback(({ taskId, createdAt }: LogEntry) => {
-    const touched = <Copy extends { id: number }>(copies: Copy[]) =>
-      copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: createdAt } : copy));
-    setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
-  }, []);
+  const { failing, onEnd } = useLiveFailures(api, appId, list);
+  const onEntry = useCallback(
+    (entry: LogEntry) => {
+      const { taskId, createdAt } = entry;
+      onEnd(entry);
+      const touched = <Copy extends { id: number }>(copies: Copy[]) =>
+        copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: createdAt } : copy));
+      setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
+    },
+    [onEnd],
+  );
   const tail = useTail(api, appId, onEntry);
   const changes = useChanges(api, appId, reload);
 
@@ -137,7 +180,8 @@ export function useActions(api: Api, appId: number | null): Actions {
     return {
       ...{ list, fault, reload, find, tail, changes },
       copyOf: (masterId) => copies.get(masterId),
+      hasFailed: (masterId) => failing.has(masterId),
       whose: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, reload, find, tail, changes]);
+  }, [list, fault, failing, reload, find, tail, changes]);
 }

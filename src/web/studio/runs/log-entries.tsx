@@ -5,9 +5,10 @@ import type { Actions } from "../actions/use-actions.js";
 import { exact, lasted, shown, stamp } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
+import { isCancelled, isFailed } from "./log-entry.js";
 import { CopyChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
-import { isCancelled, isFailed, type Log } from "./use-log.js";
+import type { Log } from "./use-log.js";
 
 /** Of an entry that is closed, as its style makes it: an estimate that is wrong moves all that follow when the entry is drawn. */
 const ROW_PIXELS = 32;

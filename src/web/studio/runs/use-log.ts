@@ -4,6 +4,7 @@ import type { Tail } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
+import { isFailed } from "./log-entry.js";
 
 const PAGE = 50;
 
@@ -15,12 +16,6 @@ export interface Log {
   fault: ApiError | null;
   loadMore(): void;
 }
-
-/** The service logs what was cancelled as it logs what failed, with an error of that name. */
-export const isCancelled = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
-
-export const isFailed = (entry: Pick<LogEntry, "type" | "error">) =>
-  entry.type === "app.task.failed" && !isCancelled(entry);
 
 function merged(...lists: LogEntry[][]): LogEntry[] {
   const byId = new Map(lists.flat().map((entry) => [entry.id, entry]));
