@@ -119,7 +119,7 @@ describe("administrators and roles over two processes", () => {
     }
   });
 
-  it("a removal ends sessions and tokens in both processes before it answers", async () => {
+  it("a removal ends the sessions and tokens of the person in both processes", async () => {
     const someone = await person("editor");
     const scope = `/v1/apps/${service.appId}`;
     const made = await as(administrator.token, "POST", `${scope}/tokens`, { kind: "viewer", userId: someone.id });
