@@ -975,6 +975,7 @@ CREATE TABLE person (
   passphrase_hash text,
   is_administrator boolean DEFAULT false NOT NULL,
   last_seen_at timestamp with time zone,
+  administrator_since timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT person_pkey PRIMARY KEY (id),
   CONSTRAINT person_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
 );

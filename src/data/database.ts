@@ -82,6 +82,7 @@ import { ActionSource1765900100000 } from "../../migrations/1765900100000-action
 import { Stages1765900200000 } from "../../migrations/1765900200000-stages.js";
 import { QueuedNotices1766000000000 } from "../../migrations/1766000000000-queued-notices.js";
 import { RoleTimes1766100000000 } from "../../migrations/1766100000000-role-times.js";
+import { AdministratorTimes1766200000000 } from "../../migrations/1766200000000-administrator-times.js";
 import {
   BOUNDED_POOL,
   createStatementPool,
@@ -168,6 +169,7 @@ export const MIGRATIONS = [
   Stages1765900200000,
   QueuedNotices1766000000000,
   RoleTimes1766100000000,
+  AdministratorTimes1766200000000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

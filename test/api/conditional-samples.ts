@@ -162,6 +162,16 @@ const appMember: Make = async (service) => {
   return { ids: { userId }, updatedAt };
 };
 
+/** One of several administrators with an account: the last one cannot be removed. */
+const administrator: Make = async (service) => {
+  const path = "/v1/admin/administrators";
+  if ((await ask(service, "GET", path)).body.administrators.length === 0) await signedInPerson(service);
+  const { user } = await signedInPerson(service);
+  const { administrators } = (await ask(service, "GET", path)).body;
+  const { updatedAt } = administrators.find(({ id }: { id: number }) => id === user.id);
+  return { ids: { userId: user.id }, updatedAt };
+};
+
 const invitation: Make = async (service) => {
   const data = { email: `${nextName()}@example.com`, role: "reader", appId: 1 };
   const { id, updatedAt } = (await ask(service, "POST", "/v1/organizations/1/invitations", data)).body.invitation;
@@ -259,6 +269,7 @@ export const REST_CHANGES: Record<string, RestChange> = {
   },
   [`DELETE ${ORGANIZATION}/members/:userId`]: { make: organizationMember, list: `${ORGANIZATION}/members` },
   [`DELETE ${ORGANIZATION}/invitations/:invitationId`]: { make: invitation, list: `${ORGANIZATION}/invitations` },
+  "DELETE /v1/admin/administrators/:userId": { make: administrator, list: "/v1/admin/administrators" },
   "DELETE /v1/auth/sessions/:sessionId": { make: session, list: "/v1/auth/sessions" },
   "DELETE /v1/auth/passkeys/:passkeyId": { make: passkey, list: "/v1/auth/passkeys" },
   "DELETE /v1/auth/identities/:identityId": { make: identity, list: "/v1/auth/identities" },
@@ -288,6 +299,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
     selection: MEMBERS,
   },
   revokeInvitation: { make: invitation, owner: OF_ORGANIZATION, call: "id: $id" },
+  removeAdministrator: { make: administrator, owner: "", call: "userId: $userId", selection: ID },
   endAuthSession: { make: session, owner: "", call: "id: $id" },
   removePasskey: { make: passkey, owner: "", call: "id: $id" },
   removeAuthIdentity: { make: identity, owner: "", call: "id: $id" },
@@ -343,7 +355,7 @@ export const STATELESS_MUTATIONS = [
   // The caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
   // A flag of a person: a repeat changes nothing.
-  ...["addAdministrator", "removeAdministrator"],
+  "addAdministrator",
   // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // Never changed, only revoked, cancelled or decided, once.

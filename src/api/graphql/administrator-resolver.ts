@@ -1,11 +1,11 @@
 /** Administrators of the service over GraphQL. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
-import type { User } from "../../operations/access/people.js";
-import type { Administrators } from "../../operations/members/administrators.js";
+import type { Administrator, Administrators } from "../../operations/members/administrators.js";
 import type { Caller } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
 
@@ -22,7 +22,7 @@ export class AdministratorResolver {
   }
 
   @Query(() => [UserType], { description: "Lists the administrators of the service; for administrators." })
-  async administrators(@Ctx() context: RequestContext): Promise<User[]> {
+  async administrators(@Ctx() context: RequestContext): Promise<Administrator[]> {
     this.enter(context);
     return this.service.list();
   }
@@ -30,14 +30,18 @@ export class AdministratorResolver {
   @Mutation(() => [UserType], {
     description: "Makes a person with an account an administrator of the service; returns all administrators.",
   })
-  async addAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<User[]> {
+  async addAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<Administrator[]> {
     return this.service.add(this.enter(context), userId);
   }
 
   @Mutation(() => [UserType], {
     description: "Ends a person's right to administer the service; returns the other administrators.",
   })
-  async removeAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<User[]> {
-    return this.service.remove(this.enter(context), userId);
+  async removeAdministrator(
+    @Ctx() context: RequestContext,
+    @UserId() userId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<Administrator[]> {
+    return this.service.remove(this.enter(context), userId, preconditionOf(ifUpdatedAt));
   }
 }

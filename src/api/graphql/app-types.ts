@@ -110,7 +110,8 @@ export class UserType {
   @Field(() => String, { description: "E-mail address." }) email: string;
   @Field(() => DateTime, {
     nullable: true,
-    description: "Time since when the person can edit the app, in a list of its editors; null elsewhere.",
+    description:
+      "Time since when the person can edit the app, in a list of its editors, or administers the service, in a list of administrators; null elsewhere.",
   })
   updatedAt?: string;
 }

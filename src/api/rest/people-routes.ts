@@ -1,5 +1,6 @@
 /** People, editors and tokens over REST: rows of the facade's table. */
 import type { Editor } from "../../operations/access/people.js";
+import type { Administrator } from "../../operations/members/administrators.js";
 import { flat } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -12,6 +13,8 @@ const NEW_TOKEN = flat(
   ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
 );
 
+const administratorsOf = (q: RestRequest, administrators: Administrator[]) =>
+  q.ofList(administrators, { administrators });
 const editorsOf = (q: RestRequest, editors: Editor[]) => q.ofList(editors, { editors });
 
 export const peopleRoutes: readonly Route[] = [
@@ -24,23 +27,20 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/admin/administrators",
-    answer: async ({ administrators }, q) => ({ administrators: await administrators.administrators(q.context) }),
+    answer: async ({ administrators }, q) => administratorsOf(q, await administrators.administrators(q.context)),
   },
   {
     method: "PUT",
     path: "/v1/admin/administrators/:userId",
     stateless: true,
-    answer: async ({ administrators }, q) => ({
-      administrators: await administrators.addAdministrator(q.context, q.id("userId")),
-    }),
+    answer: async ({ administrators }, q) =>
+      administratorsOf(q, await administrators.addAdministrator(q.context, q.id("userId"))),
   },
   {
     method: "DELETE",
     path: "/v1/admin/administrators/:userId",
-    stateless: true,
-    answer: async ({ administrators }, q) => ({
-      administrators: await administrators.removeAdministrator(q.context, q.id("userId")),
-    }),
+    answer: async ({ administrators }, q) =>
+      administratorsOf(q, await administrators.removeAdministrator(q.context, q.id("userId"), q.ifMatch())),
   },
   {
     method: "GET",

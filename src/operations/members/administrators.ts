@@ -1,9 +1,10 @@
 /** Administrators of the service: listed, added and removed by each other. One who can sign in always remains. */
 import type { DataSource, EntityManager } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
@@ -14,13 +15,23 @@ import { END_SESSIONS } from "./members.js";
 const CAN_SIGN_IN = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
   OR EXISTS (SELECT FROM person_identity WHERE person_identity.person_id = person.id))`;
 const LIST = `
-  SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email
+  SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
+         administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
 /* Changes happen one after the other. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const OTHERS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
-const SET = "UPDATE person SET is_administrator = $2 WHERE id = $1";
+/* Two rights of one person never have the same time, so a precondition of the first one fails for the second. */
+const SET = `
+  UPDATE person SET is_administrator = $2,
+         administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
+   WHERE id = $1`;
 const FIND = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
+
+/** A person who administers the service; `updatedAt` is the time since when, ISO 8601. */
+export interface Administrator extends User {
+  updatedAt: string;
+}
 
 interface Found {
   isAdministrator: boolean;
@@ -30,7 +41,10 @@ interface Found {
 export type Administrators = ReturnType<typeof createAdministrators>;
 
 export function createAdministrators({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  const list = (): Promise<User[]> => rows<User>(db, LIST);
+  async function list(executor: Executor = db): Promise<Administrator[]> {
+    const found = await rows<User & { updatedAt: Date }>(executor, LIST);
+    return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
+  }
 
   /** The caller's right as the database has it: the one of the request may be some seconds old. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
@@ -39,12 +53,26 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     if (!own?.isAdministrator) throw new ActionError("FORBIDDEN");
   }
 
-  async function change(caller: Caller, personId: number, isAdministrator: boolean): Promise<User[]> {
+  /** @throws RESOURCE_CHANGED if the person's right or the list has changed since */
+  async function mustStand(manager: EntityManager, personId: number, precondition: Precondition): Promise<void> {
+    if (!precondition) return;
+    const all = await list(manager);
+    const administrator = all.find(({ id }) => id === personId);
+    mustBeInList(administrator, [all], precondition);
+  }
+
+  async function change(
+    caller: Caller,
+    personId: number,
+    isAdministrator: boolean,
+    precondition?: Precondition,
+  ): Promise<Administrator[]> {
     await db.transaction(async (manager) => {
       await manager.query(LOCK);
       await mustAdministrate(manager, caller);
       const [person] = await rows<Found>(manager, FIND, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
+      await mustStand(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
       if (isAdministrator) await mustBeAllowed(manager, person);
       else {
@@ -76,13 +104,14 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   }
 
   return {
-    list,
+    list: () => list(),
     /** Makes a person an administrator; returns all. @throws NOT_FOUND, REQUEST_INVALID for a person without an account */
-    add: (caller: Caller, personId: number): Promise<User[]> => change(caller, personId, true),
+    add: (caller: Caller, personId: number): Promise<Administrator[]> => change(caller, personId, true),
     /**
      * Takes the right from a person, and ends the sessions of a person without another role; returns the others.
-     * @throws NOT_FOUND, LAST_ADMINISTRATOR
+     * @throws NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
-    remove: (caller: Caller, personId: number): Promise<User[]> => change(caller, personId, false),
+    remove: (caller: Caller, personId: number, precondition?: Precondition): Promise<Administrator[]> =>
+      change(caller, personId, false, precondition),
   };
 }
