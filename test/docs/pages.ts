@@ -73,3 +73,11 @@ export function beginningOf(text: string): { page: string; section: string } | n
   const [, page = "", section = ""] = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))? -->$/m.exec(text) ?? [];
   return page === "" ? null : { page, section };
 }
+
+/** Blocks of a page in a language, in order. @throws Error unless the page has that many, so that a test misses no new one */
+export function blocksIn(page: string, language: string, count: number): string[] {
+  const blocks = blocksOf(readPage(page)).filter((block) => block.language === language);
+  if (blocks.length !== count)
+    throw new Error(`${page} has ${blocks.length} blocks of ${language} (expected ${count})`);
+  return blocks.map(({ text }) => text);
+}

@@ -1,0 +1,145 @@
+/**
+ * A reader who follows a page: a checkout in a fresh folder, and a shell that has PATH and HOME and no other variable. Read it when a test
+ * runs the commands of a page against real processes.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { until } from "./until.js";
+
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const START_LIMIT_MS = 120_000;
+
+export interface Started {
+  log: Record<string, unknown>[];
+  /** Ends the service like a supervisor does, by SIGTERM to its own process. @throws Error if it ends with another code than 0 */
+  stop(): Promise<void>;
+}
+
+export interface Reader {
+  folder: string;
+  /** Runs the commands; resolves with their standard output. @throws Error with all output if a command fails */
+  paste(commands: string, environment?: Record<string, string>): Promise<string>;
+  /** Runs commands that start a service; resolves when the service is ready. @throws Error with all output if it ends before */
+  start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<Started>;
+  /** Kills what is left and removes the folder. */
+  leave(): void;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** An empty folder that a service running as another user can enter. */
+export function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-reader-"));
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+/** A copy of this checkout with its build. The times of files are kept: `npm start` compares them and builds nothing. */
+export function freshCheckout(): string {
+  const folder = freshFolder();
+  const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], { cwd: ROOT });
+  execFileSync("cp", ["-a", "--parents", ...listed.toString().split("\0").filter(Boolean), folder], { cwd: ROOT });
+  execFileSync("cp", ["-a", join(ROOT, "dist"), folder]);
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
+
+/** Replaces placeholders of a page by this machine's values. @throws Error if the page has no such placeholder */
+export function filled(text: string, values: Record<string, string>): string {
+  let result = text;
+  for (const [placeholder, value] of Object.entries(values)) {
+    if (!result.includes(placeholder)) throw new Error(`the block has no ${placeholder}: ${text}`);
+    result = result.replaceAll(placeholder, value);
+  }
+  return result;
+}
+
+/** The last line of a command's output, which is JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: each test expects something else
+export const lastLine = (output: string): any => JSON.parse(output.trim().split("\n").at(-1)!);
+
+function spawnShell(commands: string, folder: string, environment: Record<string, string>): ChildProcess {
+  const { PATH = "", HOME = folder } = process.env;
+  return spawn("bash", ["-e", "-o", "pipefail", "-c", commands], {
+    cwd: folder,
+    env: { PATH, HOME, ...environment },
+    // A process group of its own: everything that the commands started can be ended.
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    process.kill(-pid!, "SIGKILL");
+  } catch {
+    // All of it has ended.
+  }
+}
+
+function readText(stream: NodeJS.ReadableStream | null): () => string {
+  let text = "";
+  stream!.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  return () => text;
+}
+
+async function startService(child: ChildProcess, commands: string, limitMs: number): Promise<Started> {
+  const log: Record<string, unknown>[] = [];
+  const complaints = readText(child.stderr);
+  createInterface({ input: child.stdout! }).on("line", (line) => {
+    if (line.startsWith("{")) log.push(JSON.parse(line));
+  });
+  const closed = once(child, "close").then(([code]) => Number(code));
+  const ended = closed.then((code) => {
+    throw new Error(`ended with ${code}: ${commands}\n${complaints()}`);
+  });
+  ended.catch(() => undefined);
+  const ready = await Promise.race([until(() => log.find(({ msg }) => msg === "ready"), limitMs), ended]);
+  return {
+    log,
+    async stop() {
+      process.kill(Number(ready["pid"]), "SIGTERM");
+      const code = await closed;
+      if (code !== 0) throw new Error(`the service ended with ${code}: ${complaints()}`);
+    },
+  };
+}
+
+export function reader(folder = freshCheckout()): Reader {
+  const children: ChildProcess[] = [];
+  function run(commands: string, environment: Record<string, string>): ChildProcess {
+    const child = spawnShell(commands, folder, environment);
+    children.push(child);
+    return child;
+  }
+  return {
+    folder,
+    async paste(commands, environment = {}) {
+      const child = run(commands, environment);
+      const [printed, complaints] = [readText(child.stdout), readText(child.stderr)];
+      const [code] = await once(child, "close");
+      if (code !== 0) throw new Error(`ended with ${code}: ${commands}\n${printed()}${complaints()}`);
+      return printed();
+    },
+    start: (commands, environment = {}, limitMs = START_LIMIT_MS) =>
+      startService(run(commands, environment), commands, limitMs),
+    leave() {
+      for (const child of children) if (child.exitCode === null) killGroup(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
