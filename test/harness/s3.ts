@@ -12,8 +12,8 @@ interface S3Server {
 /** It brings no types. */
 const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
 
-/** A server of S3 with one bucket; its address, and what lies in it. */
-export async function startS3(): Promise<{ url: string; folder: string; stop: () => Promise<void> }> {
+/** Starts an S3 server with one bucket; returns its address and the folder with its content. */
+export async function startS3(bucket = "media"): Promise<{ url: string; folder: string; stop: () => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "svc-s3-"));
   const server = new S3rver({
     port: 0,
@@ -21,7 +21,7 @@ export async function startS3(): Promise<{ url: string; folder: string; stop: ()
     silent: true,
     allowMismatchedSignatures: true,
     directory: folder,
-    configureBuckets: [{ name: "media", configs: [] }],
+    configureBuckets: [{ name: bucket, configs: [] }],
   });
   const address = await server.run();
   return {
