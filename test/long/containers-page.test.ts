@@ -1,0 +1,126 @@
+/**
+ * Commands of the page on containers without Docker: the files that the image copies, in a folder of their own, and the commands and
+ * variables of Dockerfile and compose.yaml as processes. Builds no image and checks no sandbox of a container; containers.test.ts parses
+ * the chart.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { load, YAML11_SCHEMA } from "js-yaml";
+import { blocksIn } from "../docs/pages.js";
+import { createContent, expectContent } from "../harness/app-content.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { filled, freePort, freshFolder, lastLine, type Reader, ROOT, reader, type Started } from "../harness/reader.js";
+
+type Variables = Record<string, string>;
+
+const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
+const DOCKERFILE = read("Dockerfile");
+const IMAGE = DOCKERFILE.slice(DOCKERFILE.lastIndexOf("\nFROM "));
+const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+const commandOf = (instruction: string) =>
+  JSON.parse(new RegExp(`^\\s*${instruction} (\\[.*\\])$`, "m").exec(IMAGE.replaceAll("\\\n", ""))![1]!) as string[];
+
+/** Folder with what the image's last stage copies. Development packages are in it, because node_modules is this checkout's. */
+function imageFolder(): string {
+  const folder = freshFolder();
+  for (const [, from, to] of IMAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
+    for (const path of from!.split(" ").map((one) => one.replace("/app/", ""))) {
+      const target = join(folder, to!.endsWith("/") ? path : to!);
+      mkdirSync(dirname(target), { recursive: true });
+      if (path === "node_modules") symlinkSync(join(ROOT, path), target);
+      else execFileSync("cp", ["-a", join(ROOT, path), target]);
+    }
+  }
+  return folder;
+}
+
+/** Compose's interpolation, as far as the file uses it. @throws Error with the file's words if a required variable is not set */
+const interpolated = (text: string, variables: Variables): string =>
+  text.replace(/\$\{([A-Z_]+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, words: string) => {
+    if (variables[name]) return variables[name];
+    if (kind === "?") throw new Error(words);
+    return words ?? "";
+  });
+
+describe("the page on containers", function () {
+  this.timeout(600_000);
+  const [compose] = blocksIn("docs/operate/containers.md", "sh", 3);
+  const [exportLine, up, bootstrapLine, credentialsLine] = compose!.trim().split("\n");
+  let database: FreshDatabase;
+  let operator: Reader;
+  let exported: Variables;
+  let api: Started | undefined;
+  let runner: Started | undefined;
+  let port: number;
+
+  before(async () => {
+    database = await emptyDatabase();
+    operator = reader(imageFolder());
+    port = await freePort();
+  });
+  after(async () => {
+    await runner?.stop();
+    await api?.stop();
+    operator.leave();
+    await database.drop();
+  });
+
+  /** Variables of a container: the image's, then those that compose.yaml gives the service. `/data` is a folder for each. */
+  function environmentOf(service: "api" | "runner", itsPort: number): Variables {
+    // Compose replaces variables in the values of the parsed file.
+    const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));
+    const { services } = JSON.parse(interpolated(parsed, exported)) as {
+      services: Record<string, { environment: Variables }>;
+    };
+    const image = Object.fromEntries(
+      [.../^ENV (.*)$/m.exec(IMAGE)![1]!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
+    );
+    const { environment } = services[service]!;
+    expect(environment["DATABASE_URL"]).to.equal(`postgres://svc:${exported["POSTGRES_PASSWORD"]}@database/svc`);
+    const here = {
+      DATABASE_URL: database.url,
+      PORT: String(itsPort),
+      DATA_DIR: join(operator.folder, `data-${service}`),
+    };
+    // The image's Node, which the system of this machine may not have.
+    const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`;
+    return { ...image, ...environment, ...here, PATH };
+  }
+
+  it("exports what compose.yaml requires", async () => {
+    expect(() => interpolated(read("compose.yaml"), {})).to.throw("set POSTGRES_PASSWORD");
+    const printed = await operator.paste(`${exportLine}\nprintf '%s\\n' "$POSTGRES_PASSWORD" "$SETTINGS_KEY"`);
+    const [password, key] = printed.trim().split("\n");
+    exported = { POSTGRES_PASSWORD: password!, SETTINGS_KEY: key! };
+    expect([password!.length, Buffer.from(key!, "base64").length]).to.deep.equal([32, 32]);
+    expect(up).to.equal("docker compose up --detach --build");
+  });
+
+  it("starts the API by the image's command, healthy by the image's check", async () => {
+    const environment = environmentOf("api", port);
+    api = await operator.start(quoted(commandOf("CMD")), environment);
+    const check = quoted(commandOf("HEALTHCHECK .* CMD"));
+    await operator.paste(check, environment);
+    const elsewhere = await operator.paste(check, { ...environment, PORT: String(await freePort()) }).then(
+      () => "healthy",
+      () => "unhealthy",
+    );
+    expect(elsewhere).to.equal("unhealthy");
+  });
+
+  it("makes the first app by the page's command, and a runner container runs its actions", async () => {
+    const environment = environmentOf("api", port);
+    const bootstrap = filled(bootstrapLine!, { "docker compose run --rm api ": "" });
+    expect(lastLine(await operator.paste(bootstrap, environment)).setupLink).to.contain("http://localhost:4000/");
+    const show = filled(credentialsLine!, { "docker compose exec api ": "", "/data": environment["DATA_DIR"]! });
+    const { tokens } = JSON.parse(await operator.paste(show));
+    const ofRunner = environmentOf("runner", await freePort());
+    expect(ofRunner["PUBLIC_URL"]).to.equal("http://api:4000");
+    const url = `http://127.0.0.1:${port}`;
+    runner = await operator.start(quoted(commandOf("CMD")), { ...ofRunner, PUBLIC_URL: url });
+    const content = await createContent(url, tokens.editor);
+    await expectContent(url, tokens.editor, content);
+  });
+});
