@@ -49,8 +49,9 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                 </Command.Item>
               ))}
               <Command.Item
+                // Stays when the search finds no app: a list box must have an option.
+                forceMount
                 value="All apps"
-                keywords={apps.map(({ name }) => name)}
                 onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
               >
                 <LayoutGrid size={ICON_PIXELS} aria-hidden />
