@@ -173,7 +173,7 @@ describe("unknown fields of a body", () => {
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
       for (const { field, body } of withFaults(sample)) {
         it(`${route} reports a fault of ${field} before them`, async () => {
-          const { http, body: answer } = await send(route, body, `fault of ${field}`);
+          const { http, body: answer } = await send(route, body, `fault-of-${field}`);
           expect(http, JSON.stringify(answer)).to.be.within(400, 499);
           expect(answer.error).to.not.contain(UNKNOWN);
         });
