@@ -91,7 +91,7 @@ const dataSourceFields = {
   hooks: z.array(openObject).describe("Operations and messages when entries are written."),
   indexes: z.array(json).describe("Columns, lists of columns, or {columns, unique}."),
   isUsers: z.boolean().describe("True if pages sign in by the entries."),
-} satisfies Record<keyof DataSourceFields, z.ZodType>;
+} satisfies Record<keyof DataSourceFields<unknown>, z.ZodType>;
 
 const dataSource = z.strictObject(dataSourceFields).partial().required({ name: true });
 

@@ -140,7 +140,10 @@ function keyOf(value: unknown, field: string, bytes: number): string {
 /** `PushSubscription.toJSON()`. @param allowHttp whether plain http will do @throws REQUEST_INVALID */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuse("the subscription", "an object {endpoint, keys}", body);
-  const { endpoint, keys } = body;
+  const { endpoint, keys, expirationTime = null } = body;
+  if (expirationTime !== null && !(typeof expirationTime === "number" && expirationTime >= 0)) {
+    refuse("expirationTime", "a time in milliseconds or null", expirationTime);
+  }
   const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX ? URL.parse(endpoint) : null;
   const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
   if (!url || !isWeb || url.username !== "" || url.password !== "") refuse("endpoint", "an https address", endpoint);

@@ -96,8 +96,8 @@ export function createDataSources(options: {
 
     /** @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
-      const { name, columns = [], accessRules = [], hooks = [], entries, ...more } = parseNewDataSource(body);
-      const wishes = checkIndexes(more.indexes ?? []);
+      const fields = parseNewDataSource(body, checkIndexes);
+      const { name, columns = [], accessRules = [], hooks = [], indexes: wishes = [], entries, ...more } = fields;
       const hashedColumns = [...new Set(hashedBy(hooks))];
       checkUnique(wishes, hashedColumns);
       const { isUsers = false } = more;
@@ -137,8 +137,8 @@ export function createDataSources(options: {
       { appId, ref, precondition }: DataSourceTarget,
       body: unknown,
     ): Promise<DataSourceView> {
-      const fields = parseDataSourceChange(body);
-      const wishes = fields.indexes === undefined ? undefined : checkIndexes(fields.indexes ?? []);
+      const fields = parseDataSourceChange(body, checkIndexes);
+      const { indexes: wishes } = fields;
       const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
       checkUnique(wishes ?? before, hashed);
@@ -146,8 +146,7 @@ export function createDataSources(options: {
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPerson(caller), hashed });
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
-      const save = () =>
-        db.transaction((manager) => definitions.change(manager, caller, target, { ...fields, indexes: wishes }));
+      const save = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
       try {
         const key = { appId, id };
         await withIndexes(wishes ? [{ key, wishes, before }] : [], save);

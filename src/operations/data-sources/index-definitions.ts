@@ -66,12 +66,12 @@ function checkWish(wish: unknown, place: string): IndexWish {
   return { columns: columns as string[], unique };
 }
 
-/** The wishes as they are kept. @throws REQUEST_INVALID naming what is no column of an index */
-export function checkIndexes(wishes: unknown, place = "indexes"): IndexWish[] {
+/** Indexes as they are stored. @throws REQUEST_INVALID naming the index that is not valid */
+export function checkIndexes(wishes: unknown): IndexWish[] {
   if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
-    refuse(place, `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
+    refuse("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
   }
-  return wishes.map((wish, at) => checkWish(wish, `${place}[${at}]`));
+  return wishes.map((wish, at) => checkWish(wish, `indexes[${at}]`));
 }
 
 const PREFIX = "entry_ix_";

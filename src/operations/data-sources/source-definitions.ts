@@ -113,7 +113,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       executor: Executor,
       caller: Caller,
       { appId, id, precondition }: { appId: number; id: number; precondition: Precondition },
-      fields: DataSourceFields,
+      fields: DataSourceFields<IndexWish[]>,
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
       const { name, columns, accessRules, hooks, indexes: wishes, isUsers = null } = fields;

@@ -43,7 +43,7 @@ const COMPARED = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as co
 
 /** @throws statuses of data sources, for one item */
 function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: Mode): Write {
-  const fields = before ? parseDataSourceChange(item) : parseNewDataSource(item);
+  const fields = before ? parseDataSourceChange(item, checkIndexes) : parseNewDataSource(item, checkIndexes);
   const name = fields.name ?? before!.name;
   const merges = before !== null && (!mode.prune || mode.keepsData);
   const columns = [
@@ -53,7 +53,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
     columns,
     accessRules: fields.accessRules ?? before?.accessRules ?? [],
     hooks: fields.hooks ?? before?.hooks ?? [],
-    indexes: fields.indexes === undefined ? (before?.indexes ?? []) : checkIndexes(fields.indexes ?? []),
+    indexes: fields.indexes ?? before?.indexes ?? [],
     isUsers: fields.isUsers ?? before?.isUsers ?? false,
   };
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedBy(given.hooks)])];

@@ -18,13 +18,13 @@ const CHANGE_SHAPE: Shape = {
 };
 const NEW_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/** Fields that were given; `indexes` are judged where they are made. */
-export interface DataSourceFields {
+/** Fields of the body that are set. `Indexes` is what the caller's parser of `indexes` returns. */
+export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
   accessRules?: AccessRule[];
   hooks?: Hook[];
-  indexes?: unknown;
+  indexes?: Indexes;
   isUsers?: boolean;
 }
 
@@ -42,13 +42,15 @@ function parseFlag(value: unknown, field: string): boolean {
   throw new ActionError("REQUEST_INVALID", `${field} must be true or false (got ${described(value)})`);
 }
 
-function parseField(body: Record<string, unknown>, field: Field): unknown {
-  const value = body[field];
+/** Validates `indexes`. Null stands for none. @throws REQUEST_INVALID */
+export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
+
+function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unknown>): unknown {
   if (field === "name") return parseName(value);
   if (field === "columns") return parseColumns(value);
   if (field === "accessRules") return parseAccessRules(value);
   if (field === "isUsers") return parseFlag(value, field);
-  return field === "hooks" ? parseHooks(value) : value;
+  return field === "hooks" ? parseHooks(value) : parseIndexes(value ?? []);
 }
 
 /**
@@ -74,24 +76,30 @@ function parseRows(value: unknown): EntryData[] {
 }
 
 /** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID naming the field */
-export function parseNewDataSource(body: unknown): DataSourceFields & { name: string; entries: EntryData[] } {
+export function parseNewDataSource<Indexes>(
+  body: unknown,
+  parseIndexes: ParseIndexes<Indexes>,
+): DataSourceFields<Indexes> & { name: string; entries: EntryData[] } {
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", `a data source must be an object; ${described(body)} came`);
-  const fields = { ...given(body), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
+  const fields = { ...given(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
   refuseUnknownFields(body, NEW_SHAPE);
   return fields;
 }
 
-function given(body: Record<string, unknown>): DataSourceFields {
+function given<Indexes>(body: Record<string, unknown>, parseIndexes: ParseIndexes<Indexes>): DataSourceFields<Indexes> {
   const named = FIELDS.filter((field) => body[field] !== undefined);
-  return Object.fromEntries(named.map((field) => [field, parseField(body, field)]));
+  return Object.fromEntries(named.map((field) => [field, parseField(body[field], field, parseIndexes)]));
 }
 
 /** The fields that are to change. @throws as `parseNewDataSource` */
-export function parseDataSourceChange(body: unknown): DataSourceFields {
+export function parseDataSourceChange<Indexes>(
+  body: unknown,
+  parseIndexes: ParseIndexes<Indexes>,
+): DataSourceFields<Indexes> {
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", `the fields must be an object; ${described(body)} came`);
-  const fields = given(body);
+  const fields = given(body, parseIndexes);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;
 }
