@@ -1,8 +1,7 @@
 /** Data sources and their entries as a backend of the app writes them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { type Answer, startTestService, type TestService } from "../harness/service.js";
-import { until } from "../harness/until.js";
+import { startTestService, type TestService } from "../harness/service.js";
 
 describe("data sources", () => {
   let service: TestService;
@@ -86,123 +85,6 @@ describe("data sources", () => {
     expect(refusal(await service.rest("GET", `${base}/Gone`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
     const left = await rows(service.db, "SELECT FROM data_source_entry WHERE data_source_id = $1", [id]);
     expect(left).to.deep.equal([]);
-  });
-
-  describe("with an entry that another transaction has locked", () => {
-    const WAITING =
-      "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    const TOUCH = "UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1";
-    const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
-    const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
-
-    /** Sends the requests one after another, each once those before it wait for a lock or are answered. @param locked how many of the oldest entries are locked */
-    async function whileLocked(
-      name: string,
-      requests: (() => Promise<Answer>)[],
-      { last, locked = 100 }: { last?: string; locked?: number } = {},
-    ): Promise<Answer[]> {
-      const sent = await service.db.transaction(async (manager) => {
-        const entries = `SELECT FROM data_source_entry
-          WHERE data_source_id = (SELECT id FROM data_source WHERE name = $1) ORDER BY id LIMIT ${locked} FOR UPDATE`;
-        await manager.query(entries, [name]);
-        const begun: Promise<Answer>[] = [];
-        let answered = 0;
-        for (const send of requests) {
-          const answer = send();
-          begun.push(answer);
-          answer.then(
-            () => (answered += 1),
-            () => undefined,
-          );
-          await until(async () => {
-            const [{ count }] = (await rows<{ count: number }>(service.db, WAITING)) as [{ count: number }];
-            return count + answered >= begun.length;
-          });
-        }
-        if (last !== undefined) await manager.query(last, [name]);
-        return begun;
-      });
-      return Promise.all(sent);
-    }
-
-    /** @returns a request that restores the data source's only version */
-    async function restoreOf(name: string): Promise<() => Promise<Answer>> {
-      await make(name, { entries: [{ a: 1 }] });
-      const commit = { append: false, entries: [{ data: { a: 2 } }] };
-      expect((await service.rest("POST", `${base}/${name}/commit`, { body: commit })).http).to.equal(200);
-      const { versions } = (await service.rest("GET", `${base}/${name}/versions`)).body;
-      return () => service.rest("POST", `${base}/${name}/versions/${versions[0].id}/restore`);
-    }
-
-    it("are removed behind an update that adds a column, without a deadlock", async () => {
-      await make("Behind", { entries: [{ a: 1 }] });
-      const [removed] = await whileLocked("Behind", [() => remove(`${base}/Behind`)], { last: TOUCH });
-      expect([removed!.http, removed!.body.status]).to.deep.equal([200, "DATA_SOURCE_DELETED"]);
-      expect(refusal(await service.rest("GET", `${base}/Behind`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
-    });
-
-    it("stay with their entries if If-Match of the removal names the state before the update", async () => {
-      const { id } = await make("Ahead", { entries: [{ a: 1 }] });
-      const tag = await tagOf(`${base}/Ahead`);
-      const [removed] = await whileLocked("Ahead", [() => remove(`${base}/Ahead`, tag)], { last: TOUCH });
-      expect(refusal(removed!)).to.equal("409 RESOURCE_CHANGED");
-      const left = await rows(service.db, "SELECT data FROM data_source_entry WHERE data_source_id = $1", [id]);
-      expect(left).to.deep.equal([{ data: { a: 1 } }]);
-    });
-
-    it("are restored behind an update that adds a column, without a deadlock", async () => {
-      const [restored] = await whileLocked("Restored", [await restoreOf("Restored")], { last: TOUCH });
-      expect(restored!.http, JSON.stringify(restored!.body)).to.equal(200);
-    });
-
-    it("are removed before a restore that arrives later, without a deadlock", async () => {
-      const restore = await restoreOf("Removed first");
-      const [removed, restored] = await whileLocked("Removed first", [() => remove(`${base}/Removed first`), restore]);
-      expect([removed!.http, refusal(restored!)]).to.deep.equal([200, "404 VERSION_NOT_FOUND"]);
-    });
-
-    for (const [what, path, body, indexes] of [
-      ["an import that replaces", "import", [{ a: 2 }], []],
-      ["an import that replaces unique values", "import", [{ a: 2 }], [{ columns: ["a"], unique: true }]],
-      ["a commit that replaces", "commit", { append: false, entries: [{ data: { a: 2 } }] }, []],
-      ["a commit that leaves nothing", "commit", { append: false }, []],
-      ["a removal of many entries", "query", { type: "delete", where: {} }, []],
-    ] as const) {
-      it(`are removed before ${what} that arrives later, without a deadlock`, async () => {
-        const name = `Removed before ${what}`;
-        const entries = Array.from({ length: 1_001 }, (_, a) => ({ a }));
-        await make(name, { entries, indexes });
-        const later = () => service.rest("POST", `${base}/${encodeURIComponent(name)}/${path}`, { body });
-        const [removed, refused] = await whileLocked(name, [
-          () => remove(`${base}/${encodeURIComponent(name)}`),
-          later,
-        ]);
-        expect([removed!.http, refusal(refused!)]).to.deep.equal([200, "404 DATA_SOURCE_NOT_FOUND"]);
-      });
-    }
-
-    it("are changed by a commit that replaces and by an update of the same entries, without a deadlock", async () => {
-      await make("Crossed", { entries: [{ a: 1 }, { a: 2 }, { a: 3 }] });
-      const { entries } = (await service.rest("POST", `${base}/Crossed/query`, { body: {} })).body;
-      const [, second, third] = entries.map(({ id }: { id: number }) => id);
-      const commit = (append: boolean, ids: number[]) => () =>
-        service.rest("POST", `${base}/Crossed/commit`, {
-          body: { append, entries: ids.map((id) => ({ id, data: { a: 9 } })) },
-        });
-      const answers = await whileLocked("Crossed", [commit(false, [third]), commit(true, [second, third])], {
-        locked: 1,
-      });
-      expect(answers.map(({ http, body }) => [http, body.status])).to.deep.equal([
-        [200, undefined],
-        [200, undefined],
-      ]);
-    });
-
-    it("are restored twice, one after the other", async () => {
-      const restore = await restoreOf("Twice");
-      const answers = await whileLocked("Twice", [restore, restore]);
-      expect(answers.map(({ http }) => http)).to.deep.equal([200, 200]);
-    });
   });
 
   describe("entries", () => {

@@ -1,0 +1,243 @@
+/** Changes of roles, removals and reset links, against a whole service. */
+import { expect } from "chai";
+import type { GraphQLFormattedError } from "graphql";
+import { rows } from "../../src/data/database.js";
+import { signedInPerson } from "../harness/people.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { cookieOf, memberCalls, type Person, stated, tokenIn } from "./support.js";
+
+/** The status with which a subscription ends. */
+async function endOf(source: AsyncIterable<{ errors?: readonly GraphQLFormattedError[] }>): Promise<unknown> {
+  let status: unknown = null;
+  try {
+    for await (const { errors } of source) status = errors?.[0]?.extensions?.["status"] ?? status;
+  } catch (error) {
+    // graphql-ws throws the close event of the socket, or the errors of the subscription.
+    const { code } = error as { code?: number };
+    status = code === undefined ? (error as GraphQLFormattedError[])[0]!.extensions?.["status"] : code;
+  }
+  return status;
+}
+
+describe("members whose roles change", () => {
+  let service: TestService;
+  let administrator: Person;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    const { user, email, token } = await signedInPerson(service);
+    administrator = { id: user.id, email, token };
+  });
+  after(() => service.stop());
+
+  const { as, organization, address, invite, accept, join, members, appMembers, rolesAt } = memberCalls(() => ({
+    service,
+    administrator,
+  }));
+
+  it("an organization keeps an owner, also when two owners remove each other at once", async () => {
+    const { id } = await organization();
+    const alone = await as(administrator.token, "DELETE", `${members(id)}/${administrator.id}`);
+    expect(stated(alone)).to.deep.equal([409, "LAST_OWNER"]);
+    const lower = await as(administrator.token, "PUT", `${members(id)}/${administrator.id}`, { role: "admin" });
+    expect(stated(lower)).to.deep.equal([409, "LAST_OWNER"]);
+    const race = async () => {
+      const own = await organization();
+      const [one, two] = await Promise.all([join(own.id, "owner"), join(own.id, "owner")]);
+      expect((await as(one.token, "DELETE", `${members(own.id)}/${administrator.id}`)).http).to.equal(200);
+      return { path: members(own.id), one, two };
+    };
+    const races = await Promise.all(Array.from({ length: 8 }, race));
+    const answers = await Promise.all(
+      races.map(({ path, one, two }) =>
+        Promise.all([
+          as(one.token, "DELETE", `${path}/${two.id}`),
+          as(two.token, "PUT", `${path}/${one.id}`, { role: "reader" }),
+        ]),
+      ),
+    );
+    for (const [at, { path }] of races.entries()) {
+      const owners = Object.values(await rolesAt(path)).filter((role) => role === "owner");
+      expect(owners).to.have.length(1);
+      expect(answers[at]!.filter(({ http }) => http === 200)).to.have.length(1);
+    }
+  });
+
+  it("removal ends sessions, tokens and open subscriptions at once, and revokes the person's invitations", async () => {
+    const { id, appId } = await organization();
+    const person = await join(id, "admin");
+    const pending = await invite(person.token, id, { email: address(), role: "admin" });
+    const runtime = await as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, {
+      kind: "viewer",
+      userId: person.id,
+    });
+    expect(runtime.http).to.equal(201);
+    const client = service.socket(person.token);
+    const changes = client.iterate({ query: `subscription { actionChanged(appId: ${appId}) { reset } }` });
+    expect((await changes.next()).value?.data).to.deep.equal({ actionChanged: { reset: true } });
+    const removed = await as(administrator.token, "DELETE", `${members(id)}/${person.id}`);
+    expect(removed.http).to.equal(200);
+    expect(stated(await as(person.token, "GET", "/v1/auth/session"))).to.deep.equal([401, "UNAUTHORIZED"]);
+    expect((await as(runtime.body.token, "GET", `/v1/apps/${appId}/env.js`)).http).to.equal(401);
+    expect(await endOf(changes)).to.equal("UNAUTHORIZED");
+    await client.dispose();
+    expect(stated(await accept(pending.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
+  });
+
+  it("removal from one organization leaves the roles of another", async () => {
+    const one = await organization("One");
+    const two = await organization("Two");
+    const person = await join(one.id, "editor");
+    const { body } = await invite(administrator.token, two.id, {
+      email: person.email,
+      role: "reader",
+      appId: two.appId,
+    });
+    await accept(body.link, {}, person.token);
+    expect((await as(person.token, "GET", `/v3/apps/${one.appId}/actions`)).http).to.equal(200);
+    await as(administrator.token, "DELETE", `${members(one.id)}/${person.id}`);
+    expect((await as(person.token, "GET", `/v3/apps/${one.appId}/actions`)).http).to.equal(403);
+    expect((await as(person.token, "GET", `/v3/apps/${two.appId}/actions`)).http).to.equal(200);
+    const gone = await as(administrator.token, "DELETE", `${appMembers(two.appId)}/${person.id}`);
+    expect(gone.body.members).to.deep.equal([]);
+    expect((await as(person.token, "GET", `/v3/apps/${two.appId}/actions`)).http).to.equal(401);
+  });
+
+  it("a lower role revokes invitations that it could not make", async () => {
+    const { id } = await organization();
+    const person = await join(id, "owner");
+    const [owner, reader] = await Promise.all([
+      invite(person.token, id, { email: address(), role: "owner" }),
+      invite(person.token, id, { email: address(), role: "reader" }),
+    ]);
+    await as(administrator.token, "PUT", `${members(id)}/${person.id}`, { role: "admin" });
+    expect((await accept(owner.body.link)).http).to.equal(410);
+    expect((await accept(reader.body.link)).http).to.equal(200);
+  });
+
+  it("a changed role counts from the next request on, in a running subscription too", async () => {
+    const { id, appId } = await organization();
+    const person = await join(id, "editor");
+    const client = service.socket(person.token);
+    const logs = client.iterate({ query: `subscription { actionLogAdded(appId: ${appId}) { id } }` });
+    const end = endOf(logs);
+    const settings = () => as(person.token, "GET", `/v1/apps/${appId}/settings`);
+    expect((await settings()).http).to.equal(200);
+    await as(administrator.token, "PUT", `${members(id)}/${person.id}`, { role: "operator" });
+    expect((await settings()).http).to.equal(403);
+    expect((await as(person.token, "GET", `/v3/apps/${appId}/actions`)).http).to.equal(200);
+    await as(administrator.token, "DELETE", `${members(id)}/${person.id}`);
+    expect(await end).to.equal("UNAUTHORIZED");
+    await client.dispose();
+  });
+
+  it("a reset link is for callers who outrank the person in every organization of theirs", async () => {
+    const one = await organization("One");
+    const two = await organization("Two");
+    const owner = await join(one.id, "owner");
+    const second = await join(one.id, "owner");
+    const editor = await join(one.id, "editor");
+    const link = (by: string, id: number, userId: number) => as(by, "POST", `${members(id)}/${userId}/reset-link`);
+    const made = await link(owner.token, one.id, editor.id);
+    expect(made.http).to.equal(201);
+    expect(made.body.link).to.contain("/studio/reset#token=");
+    const confirmed = await as(null, "POST", "/v1/auth/reset/confirm", {
+      token: tokenIn(made.body.link),
+      passphrase: "nine lamps of the harbour",
+    });
+    expect(confirmed.http).to.equal(200);
+    expect(stated(await link(owner.token, one.id, second.id))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(stated(await link(editor.token, one.id, owner.id)).at(0)).to.be.oneOf([401, 403]);
+    const { body } = await invite(administrator.token, two.id, { email: editor.email, role: "reader" });
+    const again = await as(null, "POST", "/v1/auth/sign-in", {
+      email: editor.email,
+      passphrase: "nine lamps of the harbour",
+    });
+    await accept(body.link, {}, cookieOf(again));
+    expect(stated(await link(owner.token, one.id, editor.id))).to.deep.equal([403, "FORBIDDEN"]);
+    expect((await link(administrator.token, one.id, editor.id)).http).to.equal(201);
+    const { user } = await signedInPerson(service);
+    const other = await link(administrator.token, user.organizationId, user.id);
+    expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
+  });
+
+  it("a reset link ends when the role of its maker or of its person changes", async () => {
+    const { id } = await organization();
+    const owner = await join(id, "owner");
+    const [promoted, other] = [await join(id, "reader"), await join(id, "reader")];
+    const link = async (userId: number) =>
+      tokenIn((await as(owner.token, "POST", `${members(id)}/${userId}/reset-link`)).body.link);
+    const ofPromoted = await link(promoted.id);
+    await as(administrator.token, "PUT", `${members(id)}/${promoted.id}`, { role: "owner" });
+    const ofOther = await link(other.id);
+    expect((await as(administrator.token, "DELETE", `${members(id)}/${owner.id}`)).http).to.equal(200);
+    for (const token of [ofPromoted, ofOther]) {
+      const body = { token, passphrase: "nine lamps of the harbour" };
+      const answer = await as(null, "POST", "/v1/auth/reset/confirm", body);
+      expect(stated(answer)).to.deep.equal([410, "LINK_EXPIRED"]);
+    }
+  });
+
+  it("changes of roles are in the audit log of the app and of the service", async () => {
+    const { id, appId } = await organization();
+    const person = await join(id, "editor", appId);
+    await as(administrator.token, "PUT", `${appMembers(appId)}/${person.id}`, { role: "reader" });
+    const { body } = await as(administrator.token, "GET", `/v1/apps/${appId}/audit`);
+    const types = body.entries.map(({ type }: { type: string }) => type);
+    expect(types).to.deep.equal(["member.update", "invitation.accept"]);
+    expect(body.entries[0].data).to.deep.include({ role: "reader", before: "editor", userId: person.id });
+    const events = await rows<{ type: string }>(
+      service.db,
+      "SELECT type FROM access_event WHERE organization_id = $1 ORDER BY id",
+      [id],
+    );
+    expect(events.map(({ type }) => type)).to.deep.equal([
+      "organization.create",
+      "invitation.create",
+      "invitation.accept",
+      "member.update",
+    ]);
+  });
+
+  it("GraphQL offers the same", async () => {
+    const { id, appId } = await organization();
+    const ask = async (text: string, variables: object = {}, token = administrator.token) =>
+      service.graphql(text, { id, appId, ...variables }, { as: token });
+    const { data } = await ask(
+      `mutation ($id: Int!, $data: CreateInvitationInput!) {
+         createInvitation(organizationId: $id, data: $data) { link invitation { id role } } }`,
+      { data: { email: address(), role: "editor", appId } },
+    );
+    const joined = await accept(data.createInvitation.link);
+    const userId = joined.body.user.id;
+    const person = cookieOf(joined);
+    const set = await ask(
+      `mutation ($id: Int!, $appId: Int!, $userId: Int!) {
+         setAppMember(appId: $appId, userId: $userId, role: reader) { user { id } role }
+         setOrganizationMember(organizationId: $id, userId: $userId, role: operator) { user { id } role }
+         createResetLink(organizationId: $id, userId: $userId) { link } }`,
+      { userId },
+    );
+    expect(set.data.setAppMember).to.deep.equal([{ user: { id: userId }, role: "reader" }]);
+    expect(set.data.setOrganizationMember).to.deep.include({ user: { id: userId }, role: "operator" });
+    expect(set.data.createResetLink.link).to.contain("/studio/reset#token=");
+    const own = await ask("{ organizations { id name role } }", {}, person);
+    expect(own.data.organizations).to.deep.equal([{ id, name: "Harbour", role: "operator" }]);
+    const again = await invite(administrator.token, id, { email: joined.body.user.email, role: "editor" });
+    const accepted = await ask(
+      "mutation ($token: String!) { acceptInvitation(token: $token) { id } }",
+      { token: tokenIn(again.body.link) },
+      person,
+    );
+    expect(accepted.data.acceptInvitation).to.deep.equal({ id: userId });
+    const removed = await ask(
+      `mutation ($id: Int!, $appId: Int!, $userId: Int!) {
+         removeAppMember(appId: $appId, userId: $userId) { role }
+         removeOrganizationMember(organizationId: $id, userId: $userId) { user { id } } }`,
+      { userId },
+    );
+    expect(removed.data).to.deep.equal({
+      removeAppMember: [],
+      removeOrganizationMember: [{ user: { id: administrator.id } }],
+    });
+  });
+});
