@@ -1,0 +1,74 @@
+/** Requests of a program that signs in by OAuth, for the tests of it. */
+import { createHash, randomBytes } from "node:crypto";
+import type { OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
+import { expect } from "chai";
+import type { TestService } from "../harness/service.js";
+
+export const REDIRECT = "http://127.0.0.1:7777/callback";
+export const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
+
+// biome-ignore lint/suspicious/noExplicitAny: answers have the shape of their route
+export type Json = any;
+
+/** `started` returns the service once it is there. */
+export function oauthCalls(started: () => TestService) {
+  async function form(path: string, fields: Record<string, string>): Promise<{ http: number; body: Json }> {
+    const response = await fetch(started().url + path, { method: "POST", body: new URLSearchParams(fields) });
+    return { http: response.status, body: await response.json() };
+  }
+
+  const register = async (more: object = {}) =>
+    started().rest("POST", "/oauth/register", {
+      as: null,
+      body: { client_name: "Test program", redirect_uris: [REDIRECT], ...more },
+    });
+
+  const newClient = async (more: object = {}): Promise<string> => (await register(more)).body.client_id;
+
+  function newRequest(clientId: string, more: Record<string, string> = {}) {
+    const verifier = randomBytes(32).toString("base64url");
+    const query = new URLSearchParams({
+      client_id: clientId,
+      redirect_uri: REDIRECT,
+      response_type: "code",
+      scope: "read run manage",
+      state: "a state",
+      code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+      code_challenge_method: "S256",
+      ...more,
+    });
+    return { verifier, query: query.toString() };
+  }
+
+  const decide = (query: string, more: object = {}, as: string | null = "editor") =>
+    started().rest("POST", `/oauth/consent?${query}`, {
+      as,
+      body: { allow: true, appId: started().appId, scopes: ["read", "run", "manage"], ...more },
+    });
+
+  /** Signs a program in; its tokens, its ID and what it would send again. */
+  async function signedIn(scopes = ["read", "run", "manage"], as = "editor") {
+    const clientId = await newClient();
+    const { verifier, query } = newRequest(clientId, { scope: scopes.join(" ") });
+    const { body } = await decide(query, { scopes }, as);
+    const code = new URL(body.redirectTo).searchParams.get("code")!;
+    const exchange = {
+      grant_type: "authorization_code",
+      client_id: clientId,
+      code,
+      redirect_uri: REDIRECT,
+      code_verifier: verifier,
+    };
+    const answer = await form("/oauth/token", exchange);
+    expect(answer.http, JSON.stringify(answer.body)).to.equal(200);
+    return { clientId, exchange, tokens: answer.body as OAuthTokens & { refresh_token: string } };
+  }
+
+  const may = async (token: string) =>
+    (await started().rest("GET", `/v3/apps/${started().appId}/actions`, { as: token })).http;
+
+  const refresh = (clientId: string, token: string) =>
+    form("/oauth/token", { grant_type: "refresh_token", client_id: clientId, refresh_token: token });
+
+  return { form, register, newClient, newRequest, decide, signedIn, may, refresh };
+}
