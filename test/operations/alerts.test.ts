@@ -165,7 +165,7 @@ describe("alerts", function () {
   it("tell within two minutes of a scheduler that is dead, and when one is back", async () => {
     await create({ name: "no tick", condition: "skipped" });
     await service.db.query("UPDATE schedule SET next_tick = now()");
-    moved = 55_000;
+    moved = 30_000;
     await look();
     expect(hook.heard).to.deep.equal([]);
     // The tick is 61 s late, and every process looks every 15 s.

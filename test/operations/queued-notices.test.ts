@@ -83,7 +83,7 @@ describe("a queued run", () => {
 
   it("of a tick is announced once it is written", async () => {
     await publishDirectly(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
-    await db.query("UPDATE schedule SET next_tick = now()");
+    await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     const schedule = createSchedule({ db, now: Date.now, defaultTimezone: "UTC", measures: createMeasures() });
     expect(await noticesOf(schedule.claimDue)).to.deep.equal(["1"]);
   });
