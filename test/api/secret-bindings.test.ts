@@ -1,85 +1,26 @@
 /** Secret bindings from end to end: credentials that code never receives, sealed keys, and responses that echo a value. */
 import { once } from "node:events";
-import type { IncomingMessage, RequestListener } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
-import { startTestService, type TestService } from "../harness/service.js";
-
-const SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc";
-const OTHER = "sk_live_another_value_0123456789";
-const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
+import { tlsServer } from "../harness/localhost-tls.js";
+import type { TestService } from "../harness/service.js";
+import { BoundRequests, CALL, OTHER, SECRET } from "./bound-requests.js";
 
 describe("secret bindings", () => {
+  let bound: BoundRequests;
   let service: TestService;
-  let path: string;
-  let undoTrust: () => void;
   let origin: string;
-  let answer: RequestListener;
-  let received: IncomingMessage[] = [];
-  let made = 0;
-
-  const server = tlsServer((request, response) => {
-    received.push(request);
-    let text = "";
-    request.setEncoding("utf8").on("data", (part: string) => {
-      text += part;
-    });
-    request.once("end", () => answer(Object.assign(request, { text }), response));
-  });
 
   before(async () => {
-    undoTrust = trustLocalhost();
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    origin = `https://localhost:${(server.address() as AddressInfo).port}`;
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1", RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0" });
-    path = `/v1/apps/${service.appId}/secret-bindings`;
+    bound = await BoundRequests.start();
+    ({ service, origin } = bound);
   });
-  after(async () => {
-    await service.stop();
-    server.closeAllConnections();
-    server.close();
-    undoTrust();
-  });
-  beforeEach(() => {
-    received = [];
-    answer = (_request, response) => response.end("fine");
-  });
-
-  const put = (bindings: unknown, more: object = {}) => service.rest("PUT", path, { body: { bindings }, ...more });
-  const set = async (settings: object) => {
-    const { http, body } = await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: settings });
-    expect(http, JSON.stringify(body)).to.equal(200);
-  };
-  async function bind(bindings: unknown): Promise<void> {
-    const { http, body } = await put(bindings);
-    expect(http, JSON.stringify(body)).to.equal(200);
-  }
-  async function run(body: string, payload: object = {}, origins = [origin]) {
-    made += 1;
-    const name = `bound-${made}`;
-    const code = `async function execute({ payload, settings }) { const { request } = Svc.App.V3.Actions; ${body} }`;
-    const action = {
-      name,
-      code: code.replace(
-        "const { request } = Svc.App.V3.Actions;",
-        "const request = (options) => Svc.App.V3.Actions.request(options);",
-      ),
-      ...MANUAL,
-      integrationOrigins: origins,
-    };
-    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
-    const { body: result } = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, {
-      body: { origin, ...payload },
-    });
-    return result;
-  }
-  const call = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
-      return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
+  after(() => bound.stop());
+  beforeEach(() => bound.reset());
 
   it("are listed without values, replaced whole, with a state, over REST and GraphQL", async () => {
-    const empty = await service.rest("GET", path);
+    const empty = await service.rest("GET", bound.path);
     expect(empty.body).to.deep.equal({ bindings: [] });
     const given = {
       key: "__stripe",
@@ -89,15 +30,15 @@ describe("secret bindings", () => {
       format: "Bearer {value}",
     };
     const defaults = { sealed: false, tokenUrl: null, clientId: null, scopes: [], grant: null };
-    const { body, headers } = await put([{ ...given, value: SECRET }]);
+    const { body, headers } = await bound.put([{ ...given, value: SECRET }]);
     expect(body.bindings).to.deep.equal([{ ...given, origin: "https://api.stripe.com", ...defaults }]);
-    const read = await service.rest("GET", path);
+    const read = await service.rest("GET", bound.path);
     expect(read.body).to.deep.equal(body);
     expect(JSON.stringify(read.body)).to.not.include(SECRET);
-    expect((await put([], { headers: { "if-match": empty.headers.get("etag")! } })).body.status).to.equal(
+    expect((await bound.put([], { headers: { "if-match": empty.headers.get("etag")! } })).body.status).to.equal(
       "RESOURCE_CHANGED",
     );
-    expect((await put(body.bindings, { headers: { "if-match": headers.get("etag")! } })).http).to.equal(200);
+    expect((await bound.put(body.bindings, { headers: { "if-match": headers.get("etag")! } })).http).to.equal(200);
     const { data, errors } = await service.graphql(`mutation { setSecretBindings(appId: ${service.appId}, bindings: [
       { key: "_token", origin: "https://a.example", in: "query", name: "k" }]) { bindings { key origin in name sealed } } }`);
     expect(errors).to.equal(undefined);
@@ -110,8 +51,8 @@ describe("secret bindings", () => {
 
   it("are for editors only", async () => {
     for (const as of ["api", "viewer", "live", null] as const) {
-      expect((await service.rest("GET", path, { as })).http).to.equal(as === null ? 401 : 403);
-      expect((await put([], { as })).http).to.equal(as === null ? 401 : 403);
+      expect((await service.rest("GET", bound.path, { as })).http).to.equal(as === null ? 401 : 403);
+      expect((await bound.put([], { as })).http).to.equal(as === null ? 401 : 403);
     }
   });
 
@@ -157,14 +98,14 @@ describe("secret bindings", () => {
               : one,
           )
         : binding;
-      const { http, body } = await put(bindings);
+      const { http, body } = await bound.put(bindings);
       expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error.startsWith(field), body.error).to.equal(true);
     });
   }
 
   describe("as credentials", () => {
-    before(() => set({ __key: SECRET, __pair: `user:${SECRET}` }));
+    before(() => bound.set({ __key: SECRET, __pair: `user:${SECRET}` }));
 
     for (const [title, binding, check] of [
       ["a header", { name: "X-Api-Key" }, (r: IncomingMessage) => r.headers["x-api-key"] === SECRET],
@@ -193,62 +134,67 @@ describe("secret bindings", () => {
     ] as const) {
       it(`are sent as ${title}`, async () => {
         const key = "key" in binding ? binding.key : "__key";
-        await bind([{ key, origin, in: "header", ...binding }]);
+        await bound.bind([{ key, origin, in: "header", ...binding }]);
         const options = {
           auth: key,
           query: { a: 1 },
           headers: { "x-api-key": "of the code", authorization: "of the code" },
         };
-        const { result, error } = await run(call, { options });
+        const { result, error } = await bound.run(CALL, { options });
         expect(result, error).to.include({ status: 200, body: "fine" });
-        expect(check(received[0]!), JSON.stringify([received[0]!.url, received[0]!.headers])).to.equal(true);
+        expect(
+          check(bound.received[0]!),
+          JSON.stringify([bound.received[0]!.url, bound.received[0]!.headers]),
+        ).to.equal(true);
       });
     }
 
     it("sign requests by AWS Signature Version 4", async () => {
-      await set({ __aws: { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" } });
-      await bind([{ key: "__aws", origin, in: "aws-sigv4", name: "iam/us-east-1" }]);
-      const { result, error } = await run(call, { options: { auth: "__aws", method: "POST", body: "a=1" } });
+      await bound.set({
+        __aws: { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" },
+      });
+      await bound.bind([{ key: "__aws", origin, in: "aws-sigv4", name: "iam/us-east-1" }]);
+      const { result, error } = await bound.run(CALL, { options: { auth: "__aws", method: "POST", body: "a=1" } });
       expect(result, error).to.include({ status: 200 });
-      expect(received[0]!.headers.authorization).to.match(
+      expect(bound.received[0]!.headers.authorization).to.match(
         /^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/us-east-1\/iam\/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$/,
       );
-      expect(received[0]!.headers).to.have.any.keys("x-amz-date", "x-amz-content-sha256");
+      expect(bound.received[0]!.headers).to.have.any.keys("x-amz-date", "x-amz-content-sha256");
     });
 
     it("fetch OAuth 2 tokens once, renew them, and store them encrypted", async () => {
       let tokens = 0;
       let seconds = 3_600;
-      answer = (request, response) => {
+      bound.answer = (request, response) => {
         if (request.url !== "/token") return response.end(request.headers.authorization);
         tokens += 1;
         response.end(JSON.stringify({ access_token: `token-${tokens}-${"a".repeat(20)}`, expires_in: seconds }));
       };
-      await set({ __oauth: SECRET });
+      await bound.set({ __oauth: SECRET });
       const oauth = {
         tokenUrl: `${origin}/token`,
         clientId: "client",
         scopes: ["a", "b"],
         grant: "client_credentials",
       };
-      await bind([{ key: "__oauth", origin, in: "oauth2", ...oauth }]);
+      await bound.bind([{ key: "__oauth", origin, in: "oauth2", ...oauth }]);
       const options = { auth: "__oauth" };
-      const first = await run(call, { options });
+      const first = await bound.run(CALL, { options });
       expect(first.result, first.error).to.deep.include({ status: 200, body: "Bearer «__oauth»" });
-      await run("await Promise.all([1, 2, 3].map(() => request({ url: payload.origin, auth: '__oauth' })));");
+      await bound.run("await Promise.all([1, 2, 3].map(() => request({ url: payload.origin, auth: '__oauth' })));");
       expect(tokens).to.equal(1);
-      expect(received[0]!.headers.authorization).to.equal(`Basic ${btoa(`client:${SECRET}`)}`);
+      expect(bound.received[0]!.headers.authorization).to.equal(`Basic ${btoa(`client:${SECRET}`)}`);
       const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
       expect(stored).to.have.length(1);
       expect(stored[0].sealed).to.not.include("token-1");
       // A changed value makes the token invalid.
       seconds = 20;
-      await set({ __oauth: OTHER });
-      await run(call, { options });
-      await run(call, { options });
+      await bound.set({ __oauth: OTHER });
+      await bound.run(CALL, { options });
+      await bound.run(CALL, { options });
       expect(tokens).to.equal(3);
-      answer = (_request, response) => response.writeHead(400).end(SECRET);
-      const { result } = await run(call, { options });
+      bound.answer = (_request, response) => response.writeHead(400).end(SECRET);
+      const { result } = await bound.run(CALL, { options });
       expect(result.code).to.equal("TRANSPORT");
       expect(result.message).to.include("400").and.not.include(SECRET);
     });
@@ -257,7 +203,7 @@ describe("secret bindings", () => {
       let tokens = 0;
       let accepted = 2;
       const bodies: string[] = [];
-      answer = (request, response) => {
+      bound.answer = (request, response) => {
         if (request.url === "/token") {
           tokens += 1;
           return response.end(JSON.stringify({ access_token: `replaced-${tokens}-${"b".repeat(20)}` }));
@@ -266,29 +212,29 @@ describe("secret bindings", () => {
         const isAccepted = request.headers.authorization?.startsWith(`Bearer replaced-${accepted}-`);
         response.writeHead(isAccepted ? 200 : 401).end("done");
       };
-      await set({ __rejected: SECRET });
+      await bound.set({ __rejected: SECRET });
       const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "client_credentials" };
-      await bind([{ key: "__rejected", origin, in: "oauth2", ...oauth }]);
+      await bound.bind([{ key: "__rejected", origin, in: "oauth2", ...oauth }]);
       const options = { auth: "__rejected", method: "POST", json: { amount: 1 } };
-      expect((await run(call, { options })).result).to.deep.include({ status: 200 });
+      expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 200 });
       expect([tokens, bodies]).to.deep.equal([2, ["POST", "POST"]]);
       // An origin that rejects every token costs no further tokens for a while.
       accepted = 0;
       for (let turn = 0; turn < 3; turn += 1) {
-        expect((await run(call, { options })).result).to.deep.include({ status: 401 });
+        expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 401 });
       }
       expect(tokens).to.equal(2);
       // Without a token to replace, a 401 is the answer.
-      await bind([{ key: "__rejected", origin, in: "header" }]);
+      await bound.bind([{ key: "__rejected", origin, in: "header" }]);
       const before = bodies.length;
-      expect((await run(call, { options })).result).to.deep.include({ status: 401 });
+      expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 401 });
       expect(bodies).to.have.length(before + 1);
     });
 
     it("send the refresh token that the endpoint gave last", async () => {
       const refreshed: (string | null)[] = [];
       const tokenOf = (number: number) => `refresh-${number}-${"d".repeat(20)}`;
-      answer = (request, response) => {
+      bound.answer = (request, response) => {
         if (request.url !== "/token") return response.end("done");
         const { text } = request as typeof request & { text: string };
         refreshed.push(new URLSearchParams(text).get("refresh_token"));
@@ -296,41 +242,41 @@ describe("secret bindings", () => {
         const token = { access_token: access, refresh_token: tokenOf(refreshed.length), expires_in: 20 };
         response.end(JSON.stringify(token));
       };
-      await set({ __refresh: tokenOf(0) });
+      await bound.set({ __refresh: tokenOf(0) });
       const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "refresh_token" };
-      await bind([{ key: "__refresh", origin, in: "oauth2", ...oauth }]);
-      for (let turn = 0; turn < 3; turn += 1) await run(call, { options: { auth: "__refresh" } });
+      await bound.bind([{ key: "__refresh", origin, in: "oauth2", ...oauth }]);
+      for (let turn = 0; turn < 3; turn += 1) await bound.run(CALL, { options: { auth: "__refresh" } });
       expect(refreshed).to.deep.equal([0, 1, 2].map(tokenOf));
     });
 
     it("are refused for other keys and origins, and where the setting is not set", async () => {
-      await bind([
+      await bound.bind([
         { key: "__key", origin: "https://a.example", in: "header" },
         { key: "__unset", origin, in: "header" },
       ]);
       for (const auth of ["__key", "__none", "__unset", "constructor"]) {
-        const { result } = await run(call, { options: { auth } });
+        const { result } = await bound.run(CALL, { options: { auth } });
         expect(result.code, auth).to.equal("POLICY");
         expect(result.message).to.include(origin).and.not.include(SECRET);
       }
-      expect(received).to.have.length(0);
+      expect(bound.received).to.have.length(0);
     });
 
     it("stay on their origin when a redirect leads elsewhere", async () => {
-      await bind([{ key: "__key", origin, in: "header" }]);
+      await bound.bind([{ key: "__key", origin, in: "header" }]);
       const second = tlsServer((request, response) => {
-        received.push(request);
+        bound.received.push(request);
         response.end("there");
       });
       second.listen(0, "127.0.0.1");
       await once(second, "listening");
       const other = `https://localhost:${(second.address() as AddressInfo).port}`;
-      answer = (_request, response) => response.writeHead(302, { location: `${other}/` }).end();
-      const { result } = await run(call, { options: { auth: "__key" } }, [origin, other]);
+      bound.answer = (_request, response) => response.writeHead(302, { location: `${other}/` }).end();
+      const { result } = await bound.run(CALL, { options: { auth: "__key" } }, [origin, other]);
       second.closeAllConnections();
       second.close();
       expect(result.code).to.equal("POLICY");
-      expect(received).to.have.length(1);
+      expect(bound.received).to.have.length(1);
     });
   });
 });

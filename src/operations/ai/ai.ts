@@ -9,11 +9,12 @@ import { OutgoingError, type OutgoingResponse, type OutgoingSender, RunBudget } 
 import type { SecretScans } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type AiAnswer, at, type Usage } from "../../rules/ai/answer.js";
+import type { AiAnswer, Usage } from "../../rules/ai/answer.js";
 import { ANTHROPIC } from "../../rules/ai/anthropic.js";
 import { type AiCode, AiError } from "../../rules/ai/failure.js";
 import { OPENAI } from "../../rules/ai/openai.js";
 import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
+import { at } from "../../rules/ai/provider-json.js";
 import { AI_SETTING, type AiSetting, modelOf, readAiSetting } from "../../rules/ai/setting.js";
 import { normalOrigin } from "../../rules/integration-origins.js";
 import { secretsOfSetting } from "../../rules/secrets.js";

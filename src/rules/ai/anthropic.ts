@@ -1,18 +1,8 @@
 /** Anthropic's Messages API: requests made, answers and streams read. Sends nothing. */
-import {
-  argumentsOf,
-  at,
-  type Completion,
-  countOf,
-  eventsOf,
-  jsonRequest,
-  malformed,
-  objectOf,
-  type ProviderApi,
-  textOf,
-} from "./answer.js";
+import { type Completion, jsonRequest, type ProviderApi } from "./answer.js";
 import { policy } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
+import { argumentsOf, at, countOf, eventsOf, malformed, objectOf, textOf } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
 /** The API demands a bound. */

@@ -1,21 +1,9 @@
 /** OpenAI's HTTP API, and all that speak it: requests made, answers and streams read. Sends nothing. */
-import {
-  type AiAnswer,
-  argumentsOf,
-  at,
-  type Completion,
-  countOf,
-  eventsOf,
-  jsonRequest,
-  malformed,
-  objectOf,
-  type ProviderApi,
-  type ProviderRequest,
-  textOf,
-  type Usage,
-} from "./answer.js";
+import type { AiAnswer, Completion, ProviderApi, ProviderRequest, Usage } from "./answer.js";
+import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
+import { argumentsOf, at, countOf, eventsOf, malformed, objectOf, textOf } from "./provider-json.js";
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
