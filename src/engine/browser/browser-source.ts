@@ -25,8 +25,6 @@ export interface Chromium {
 export interface BrowserSource {
   /** As logs name it. */
   readonly name: string;
-  /** The longest wait between two attempts to open one. */
-  readonly retryMaxMs: number;
   /** Starts a browser or connects to one. @param stopped aborts the attempt */
   open(stopped?: AbortSignal): Promise<Chromium>;
   /** What the log says of one that is open and has pages. @throws StartError when it may not serve */

@@ -218,7 +218,7 @@ async function start(supervisors: readonly Supervisor[]): Promise<void> {
     throw down.length === 1 ? first!.fault : new StartError(down.map(({ fault }) => fault.message).join("; "));
   }
   for (const { supervisor, fault } of down) {
-    supervisor.tell(fault);
+    supervisor.logFault(fault);
     runInBackground(supervisor.restart());
   }
 }

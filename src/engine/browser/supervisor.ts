@@ -1,8 +1,4 @@
-/**
- * Keeps one browser present: opens it, opens another when it dies or has grown old, ends it. Knows neither how a browser comes
- * about nor of any browser beside it.
- */
-
+/** Keeps one browser running: starts it, and replaces it when it ends, stops responding or has served its share of runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -14,18 +10,20 @@ import { watchLaunches } from "./watch/launches.js";
 
 export interface SupervisorOptions {
   log: Logger;
-  /** Opens a way out for one context. null: a run reaches no network at all. */
+  /** Opens the network connection of one context. null: runs have no network. */
   openLane: (() => Promise<Lane>) | null;
-  /** Who waits for whom to have a context or document made, in all browsers; default: nobody does. */
+  /** Queue for opening contexts and documents, shared by all browsers; default: no queue. */
   openings?: Openings;
-  /** Contexts made ahead that serve no key yet; default 2. */
+  /** Contexts opened in advance; default 2. */
   spares?: number;
-  /** Renewed pages kept over all keys, 20 to 45 MB each; default 48. */
+  /** Maximum idle pages over all keys, 20 to 45 MB each; default 48. */
   warmPages?: number;
-  /** A browser is replaced after this many runs, without failing any; default {@link RUNS_PER_BROWSER}. */
+  /** Runs after which a browser is replaced without failing a run; default {@link RUNS_PER_BROWSER}. */
   runsPerBrowser?: number;
-  /** Called for each page that a run lost, with the reason, and for each browser that was lost: `browser`. */
+  /** Called for each page that a run lost, with the reason, and for each browser that was lost, with `browser`. */
   onLoss?: (kind: string) => void;
+  /** Waits before a start; default a timer. Tests replace it. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
 /** One browser with its pages, from its start until the last of its runs has ended. */
@@ -33,21 +31,19 @@ export interface Generation {
   chromium: Chromium;
   pool: Pool;
   watch: BrowserWatch;
-  startedAt: number;
   runs: number;
   active: number;
   retired: boolean;
 }
 
 /**
- * Its own processes grow by 2 MB in 30,000 runs of the language, by 15 in 12,000 with a document, by 12 with 1,000 contexts; what grows faster
- * is seen by its size (watch/memory.ts). After it each app has its context made anew, which takes a busy machine up to half a second each.
+ * The browser's own processes grow by 2 MB in 30,000 runs in an isolate, by 15 MB in 12,000 with a document, by 12 MB with 1,000 contexts.
+ * watch/memory.ts detects faster growth. After a replacement each app needs a new context: up to half a second on a busy machine.
  */
 const RUNS_PER_BROWSER = 50_000;
-/** A browser that ended sooner than this makes the next start wait longer, up to EARLY_END_MAX_MS: its runs must not wait for seconds. */
-const STABLE_MS = 10_000;
-const EARLY_END_MAX_MS = 1_000;
+/** Wait after a failed start; doubles with each failure. A failed start costs a fifth of a second of processor time. */
 const BACKOFF_FIRST_MS = 100;
+const BACKOFF_MAX_MS = 1_000;
 const AT_ONCE: Openings = { enter: async () => () => undefined };
 
 export class Supervisor {
@@ -63,7 +59,7 @@ export class Supervisor {
     private readonly options: SupervisorOptions,
   ) {}
 
-  /** The browser that takes runs; null while there is none. */
+  /** The browser for new runs; null while none is running. */
   get current(): Generation | null {
     return this.present?.chromium.alive() ? this.present : null;
   }
@@ -76,7 +72,7 @@ export class Supervisor {
     const { openLane, openings = AT_ONCE, spares = 2, warmPages = 48 } = this.options;
     const watch = watchBrowser(chromium, () => generation.active > 0);
     const pool = new Pool({ chromium, blame: watch.blame, openLane, openings, spares, warmPages });
-    const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
+    const counts = { runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     const launches = watchLaunches(chromium, pool.hasPages, () =>
@@ -101,7 +97,7 @@ export class Supervisor {
     try {
       await generation.pool.fill();
       this.options.log.info(await source.inspect(chromium), "the browser is up");
-      if (!chromium.alive()) throw new Error("it ended as soon as it was there");
+      if (!chromium.alive()) throw new Error("it ended during its start");
     } catch (error) {
       await chromium.stop();
       throw error;
@@ -114,8 +110,8 @@ export class Supervisor {
   }
 
   /**
-   * Opens a browser in the place of the present one. At most one is being opened at any time; all who need it wait for the same one.
-   * @throws what the source makes of the failure
+   * Starts a browser, which takes over from the present one. Concurrent calls share one start.
+   * @throws Error described by the source if the start fails
    */
   replace(): Promise<Generation> {
     this.starting ??= this.launch()
@@ -149,62 +145,62 @@ export class Supervisor {
       { browser: this.source.name, browserPid: pid, runs: generation.active },
       "the browser is gone",
     );
-    const isStable = Date.now() - generation.startedAt > STABLE_MS;
-    this.backoff = isStable ? 0 : Math.min(this.backoff, EARLY_END_MAX_MS);
     runInBackground(this.restart());
   }
 
-  /** Tries until a browser is present. A fault that goes on is told once. */
+  /** Starts a browser, and retries until one is running. The wait grows until a browser has served a run. */
   async restart(): Promise<void> {
+    const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.stopped) {
-      await delay(this.backoff, undefined, { signal: this.stopping.signal }).catch(() => undefined);
-      this.backoff = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoff * 2), this.source.retryMaxMs);
+      await pause(this.backoff, this.stopping.signal);
+      this.backoff = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoff * 2), BACKOFF_MAX_MS);
       if (this.stopped) return;
       try {
         await this.replace();
         return;
       } catch (error) {
-        this.tell(error as Error);
+        this.logFault(error as Error);
       }
     }
   }
 
-  /** Says in the log why there is no browser, unless it has just said the same. */
-  tell(fault: Error): void {
+  /** Logs why no browser is running. Logs a repeated reason once. */
+  logFault(fault: Error): void {
     if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
     this.lastFault = fault.message;
   }
 
-  /** Runs under way, in browsers that are being replaced too. */
+  /** Active runs, including those in browsers that are being replaced. */
   busy(): number {
     return [...this.generations].reduce((sum, { active }) => sum + active, 0);
   }
 
-  /** The contexts of all its browsers, those that are being replaced too. */
+  /** Number of contexts, including those of browsers that are being replaced. */
   contexts(): { serving: number; warm: number; spare: number } {
     const all = [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.kept() }));
     const sum = (of: "serving" | "warm" | "spare") => all.reduce((total, one) => total + one[of], 0);
     return { serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
   }
 
-  /** A run lost its page. */
+  /** Reports that a run lost its page. */
   lostPage(kind: string): void {
     this.options.onLoss?.(kind);
   }
 
-  /** Counts a run; the browser that has had its number is replaced beside the runs. */
+  /** Counts a run that starts. Replaces an old or large browser in the background. */
   count(generation: Generation): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runs += 1;
+    this.backoff = 0;
     const old = generation.runs >= runsPerBrowser || generation.watch.overgrown();
     if (!old || generation !== this.present || this.starting !== null) return;
-    log.info({ runs: generation.runs }, "replacing the browser by a young one");
+    log.info({ runs: generation.runs }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // First the browsers, one that is still starting too: an attempt to start one waits for its answers.
+    // Browsers first, including one that is starting: its start waits for the browser's answers.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
     await this.starting?.catch(() => undefined);
   }

@@ -69,3 +69,34 @@ describe("a browser that is lost", function () {
     expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
   });
 });
+
+describe("the wait before a browser is replaced", function () {
+  this.timeout(60_000);
+  let browsers: Browsers;
+  let pauses: number[];
+  beforeEach(async () => {
+    pauses = [];
+    browsers = testBrowsers({ pause: async (ms) => pauses.push(ms) });
+    await browsers.start();
+  });
+  afterEach(() => browsers.stop());
+
+  async function killAndAwaitNext(): Promise<void> {
+    const killed = browsers.pid()!;
+    process.kill(-killed, "SIGKILL");
+    await until(() => browsers.ready() && browsers.pid() !== killed);
+  }
+
+  it("is zero for each browser that had served a run", async () => {
+    for (const value of [1, 2, 3]) {
+      expect(await resultOf(browsers, `const execute = async () => ${value}`)).to.equal(value);
+      await killAndAwaitNext();
+    }
+    expect(pauses).to.deep.equal([0, 0, 0]);
+  });
+
+  it("grows while browsers end before they have served a run", async () => {
+    for (let kill = 0; kill < 3; kill += 1) await killAndAwaitNext();
+    expect(pauses).to.deep.equal([0, 100, 200]);
+  });
+});

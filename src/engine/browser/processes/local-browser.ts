@@ -5,13 +5,9 @@ import type { BrowserSource } from "../browser-source.js";
 import { type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
 import { proveSandbox } from "./sandbox-proof.js";
 
-/** Short, since runs wait for it. A start that fails costs a fifth of a second of processor time. */
-const RETRY_MAX_MS = 1_000;
-
 export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logger }): BrowserSource {
   return {
     name: "Chromium",
-    retryMaxMs: RETRY_MAX_MS,
 
     open(stopped) {
       sweepFolders();

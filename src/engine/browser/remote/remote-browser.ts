@@ -14,8 +14,6 @@ import { nameOf, openEndpoint, reasonOf } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 
 const ANSWER_TIMEOUT_MS = 10_000;
-/** Little enough that a browser is in use again within two seconds of being there. */
-const RETRY_MAX_MS = 1_000;
 
 export interface RemoteOptions {
   /** A `ws:` or `wss:` URL; what stands in it beside host and port is never told. */
@@ -87,7 +85,6 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
   let peer: string | null = null;
   return {
     name,
-    retryMaxMs: RETRY_MAX_MS,
 
     isAt(address) {
       if (peer === null) return false;
