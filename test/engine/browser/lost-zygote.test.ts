@@ -10,10 +10,10 @@ describe("a browser whose zygote process is killed", function () {
   this.timeout(60_000);
   let browsers: Browsers;
   const losses: string[] = [];
-  /** Kills the zygotes of the present browser. Answers its pid. */
-  function killZygotes(): number {
-    const browser = browsers.pid()!;
-    // Each of the two ends soon after the other: the second may be gone.
+  /** Kills the zygotes of the current browser. Returns the pid of that browser. */
+  function killZygotes(of = browsers): number {
+    const browser = of.pid()!;
+    // Each of the two ends soon after the other: the second may have ended.
     for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
     return browser;
   }
@@ -34,6 +34,17 @@ describe("a browser whose zygote process is killed", function () {
     const killed = killZygotes();
     await until(() => browsers.ready() && browsers.pid() !== killed);
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
+  });
+
+  it("is replaced while it has no page, before a run needs one", async () => {
+    const empty = testBrowsers({ spares: 0 });
+    await empty.start();
+    try {
+      const killed = killZygotes(empty);
+      await until(() => empty.ready() && empty.pid() !== killed);
+    } finally {
+      await empty.stop();
+    }
   });
 
   it("loses the run under way at once, not at the run's time limit", async () => {

@@ -1,19 +1,45 @@
-/** Browsers of this machine: started here, seen through /proc, ended here. */
+/** Starts and checks browsers on this machine. */
+import { readFileSync } from "node:fs";
 import type { Logger } from "pino";
+import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
-import type { BrowserSource } from "../browser-source.js";
+import type { BrowserSource, Chromium } from "../browser-source.js";
 import { type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
-import { proveSandbox } from "./sandbox-proof.js";
+import { processesOf, proveSandbox } from "./sandbox-proof.js";
+
+const ZYGOTE_CHECK_INTERVAL_MS = 100;
+
+/** True if the process has ended. A process whose parent has not collected its status is a zombie. */
+function hasEnded(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "latin1").includes(") Z ");
+  } catch {
+    return true;
+  }
+}
+
+/** Ends a browser whose zygote has ended: it can start no renderer, and it does not report the end of its renderers. */
+async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
+  if (pid === null || process.platform !== "linux") return;
+  const zygotes = (await processesOf(pid)).filter(({ kind }) => kind === "zygote");
+  const timer = setInterval(() => {
+    if (zygotes.some((zygote) => hasEnded(zygote.pid))) runInBackground(stop());
+  }, ZYGOTE_CHECK_INTERVAL_MS);
+  await ended;
+  clearInterval(timer);
+}
 
 export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logger }): BrowserSource {
   return {
     name: "Chromium",
 
-    open(stopped) {
+    async open(stopped) {
       sweepFolders();
       if (!options.sandbox)
         log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
-      return startChromium(options, stopped);
+      const chromium = await startChromium(options, stopped);
+      runInBackground(watchZygotes(chromium));
+      return chromium;
     },
 
     async inspect(chromium) {

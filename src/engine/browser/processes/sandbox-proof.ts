@@ -1,37 +1,37 @@
-/** Reads from outside, in /proc, whether every process of a Chromium is contained. Believes nothing the browser says of itself. */
+/** Reads in /proc whether every process of a Chromium is sandboxed. Does not rely on what the browser reports. */
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
 
 export interface ProcessProof {
   pid: number;
-  /** As its command line names it: `browser`, `renderer`, `gpu-process`, a utility by the service in it, or whatever else. */
+  /** From the command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
   kind: string;
-  /** 2: every system call passes a filter. */
+  /** 2: a filter checks every system call. */
   seccompMode: number;
   noNewPrivileges: boolean;
-  /** True when the process lives in a user namespace other than this one's. */
+  /** True if the process is in another user namespace than this one. */
   ownUserNamespace: boolean;
   uid: number;
-  /** It is sandboxed, or of a kind that runs nobody's code. */
+  /** True if the process is sandboxed, or of a kind that never runs code of actions. */
   contained: boolean;
 }
 
 export interface SandboxProof {
-  /** All of the browser's, as they were when they were looked at. */
+  /** All processes of the browser at the time of the check. */
   processes: readonly ProcessProof[];
   sandboxed: boolean;
 }
 
 /**
- * What runs no code but Chromium's own and has no sandbox in any build of it: the browser itself, what forks and serves sandboxed
- * processes, and the network service, which in a headless build cannot have one. Every other process must have a filter.
+ * Kinds that run only Chromium's code and have no sandbox in any build: the browser, the processes that fork and serve sandboxed
+ * processes, and the network service of a headless build. Every other process must have a system call filter.
  */
-const NOBODYS_CODE = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
+const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
-/** A process takes its sandbox on while it starts, which takes longer where the machine is busy. */
-const YOUNG_MS = 3_000;
-const LOOK_AGAIN_MS = 50;
+/** Maximum time in which a new process enters its sandbox, on a busy machine. */
+const SANDBOXED_WITHIN_MS = 3_000;
+const CHECK_INTERVAL_MS = 50;
 
 function field(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? -1);
@@ -41,7 +41,7 @@ async function sharesUsers(pid: number): Promise<boolean> {
   return (await readlink(`/proc/${pid}/ns/user`)) === (await readlink("/proc/self/ns/user"));
 }
 
-/** Without a type it is the browser itself, or the script that started it; anything else of that kind was slipped in. */
+/** A process without a type is the browser or the script that started it; any other one is of unknown origin. */
 function kindOf(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
   if (type === "utility") return /[\0 ]--utility-sub-type=([^\0 ]*)/.exec(commandLine)?.[1] ?? type;
@@ -49,7 +49,7 @@ function kindOf(commandLine: string, pid: number, parent: number, group: number)
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-/** @returns null when the process is of another group, or gone */
+/** @returns null if the process is of another group, or has ended */
 async function prove(pid: number, group: number): Promise<ProcessProof | null> {
   try {
     const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
@@ -68,26 +68,27 @@ async function prove(pid: number, group: number): Promise<ProcessProof | null> {
       noNewPrivileges: field(status, "NoNewPrivs") === 1,
       ownUserNamespace,
       uid: field(status, "Uid"),
-      contained: NOBODYS_CODE.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
+      contained: TRUSTED_KINDS.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
     };
   } catch {
     return null;
   }
 }
 
-async function look(group: number): Promise<SandboxProof> {
+/** Running processes of a process group. */
+export async function processesOf(group: number): Promise<ProcessProof[]> {
   const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
-  const processes = (await Promise.all(pids.map((pid) => prove(pid, group)))).filter((one) => one !== null);
-  return { processes, sandboxed: processes.every(({ contained }) => contained) };
+  return (await Promise.all(pids.map((pid) => prove(pid, group)))).filter((one) => one !== null);
 }
 
-/** @returns null where there is no /proc to read (anything but Linux), or the browser is somebody else's */
+/** @returns null on systems other than Linux, and for a remote browser */
 export async function proveSandbox({ pid: group }: Chromium): Promise<SandboxProof | null> {
   if (group === null || process.platform !== "linux") return null;
-  const deadline = Date.now() + YOUNG_MS;
+  const deadline = Date.now() + SANDBOXED_WITHIN_MS;
   for (;;) {
-    const proof = await look(group);
-    if (proof.sandboxed || Date.now() > deadline) return proof;
-    await delay(LOOK_AGAIN_MS);
+    const processes = await processesOf(group);
+    const sandboxed = processes.every(({ contained }) => contained);
+    if (sandboxed || Date.now() > deadline) return { processes, sandboxed };
+    await delay(CHECK_INTERVAL_MS);
   }
 }
