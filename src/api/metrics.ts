@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
 import type { ReadVitals, Vitals } from "../operations/upkeep/vitals.js";
 import { createAppLabels, type Measures } from "../operations/watch/measures.js";
+import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
@@ -106,6 +107,16 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
       else instances.remove({ role });
     }
   };
+}
+
+function registerRelease(register: Registry): void {
+  const one = new Gauge({
+    name: "svc_build_info",
+    help: "1, with the release of this process.",
+    labelNames: ["version"],
+    registers: [register],
+  });
+  one.set({ version: serviceVersion() }, 1);
 }
 
 function registerDatabase(
@@ -226,6 +237,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitals(register, sources.vitals);
+  registerRelease(register);
   registerDatabase(register, sources);
   if (sources.answers) registerAnswers(register, sources.answers);
   if (sources.sockets) registerSockets(register, sources.sockets);

@@ -182,6 +182,22 @@ describe("the chart", () => {
     }
   });
 
+  it("is upgraded by the page's command: its values are the chart's, and a new pod starts before an old one stops", () => {
+    const page = read("docs/operate/upgrading.md");
+    const settings = [.../^helm upgrade .*$/m.exec(page)![0].matchAll(/--set (\w+)\.(\w+)=(\S+)/g)];
+    const upgraded = renderChart(CHART, (values) => {
+      for (const [, group, name, value] of settings) {
+        expect(values[group!], group).to.have.property(name!);
+        values[group!]![name!] = value;
+      }
+    }).filter(({ kind }) => kind === "Deployment");
+    expect(upgraded.length).to.equal(3);
+    for (const { spec } of upgraded) {
+      expect(spec.template.spec.containers[0].image).to.equal("registry.example.com/svc-app-actions:NEW");
+      expect(spec.strategy.rollingUpdate).to.deep.equal({ maxUnavailable: 0, maxSurge: 1 });
+    }
+  });
+
   it("is refused by its test where it says what that does not understand", () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-chart-"));
     const copy = (text: string) => writeFileSync(join(folder, "chart", "templates", "x.yaml"), text);

@@ -19,8 +19,8 @@ function commitBefore(migration: string): string {
   return git("rev-parse", "--verify", `${added}^`);
 }
 
-/** RELEASE_BEFORE names another commit than the last release's, or a tag. */
-function lastRelease(): string {
+/** Returns the last commit of the release before; RELEASE_BEFORE names another commit or a tag. */
+export function commitOfReleaseBefore(): string {
   const given = process.env["RELEASE_BEFORE"];
   return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(LAST_OF_RELEASE_BEFORE);
 }
@@ -53,7 +53,7 @@ export interface Release {
  * @throws where the history is not there, as in a shallow clone
  */
 export function checkOutReleaseBefore(last?: string): Release {
-  const commit = last ? commitBefore(last) : lastRelease();
+  const commit = last ? commitBefore(last) : commitOfReleaseBefore();
   const root = mkdtempSync(join(tmpdir(), "svc-release-"));
   // What it starts as another user must come in.
   chmodSync(root, 0o755);

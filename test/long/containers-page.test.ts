@@ -1,5 +1,5 @@
 /**
- * Commands of the page on containers without Docker: the files that the image copies, in a folder of their own, and the commands and
+ * Commands of the page on containers, and of compose on the page on upgrading, without Docker: the files that the image copies, in a folder of their own, and the commands and
  * variables of Dockerfile and compose.yaml as processes. Builds no image and checks no sandbox of a container; containers.test.ts parses
  * the chart.
  */
@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { load, YAML11_SCHEMA } from "js-yaml";
 import { blocksIn } from "../docs/pages.js";
-import { createContent, expectContent } from "../harness/app-content.js";
+import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { filled, freePort, freshFolder, lastLine, type Reader, ROOT, reader, type Started } from "../harness/reader.js";
 
@@ -54,6 +54,8 @@ describe("the page on containers", function () {
   let api: Started | undefined;
   let runner: Started | undefined;
   let port: number;
+  let content: Content;
+  let token: string;
 
   before(async () => {
     database = await emptyDatabase();
@@ -120,7 +122,44 @@ describe("the page on containers", function () {
     expect(ofRunner["PUBLIC_URL"]).to.equal("http://api:4000");
     const url = `http://127.0.0.1:${port}`;
     runner = await operator.start(quoted(commandOf("CMD")), { ...ofRunner, PUBLIC_URL: url });
-    const content = await createContent(url, tokens.editor);
-    await expectContent(url, tokens.editor, content);
+    token = tokens.editor;
+    content = await createContent(url, token);
+    await expectContent(url, token, content);
+  });
+
+  it("writes a backup by the upgrade page's commands, which another machine restores", async () => {
+    const environment = environmentOf("api", port);
+    const [makeKey, backup, copy] = blocksIn("docs/operate/upgrading.md", "sh", 13)[2]!.trim().split("\n");
+    const data = environment["DATA_DIR"]!;
+    await operator.paste(filled(makeKey!, { "docker compose exec api ": "", "/data": data }), environment);
+    const printed = await operator.paste(
+      filled(backup!, { "docker compose exec api ": "", "/data": data }),
+      environment,
+    );
+    await operator.paste(filled(copy!, { "docker compose cp api:/data": `cp ${data}` }));
+    const other = await emptyDatabase();
+    const restore = "node --no-node-snapshot dist/src/cli/restore.js before-the-upgrade --key-file backup-key";
+    const variables = { ...environment, DATABASE_URL: other.url, DATA_DIR: join(operator.folder, "data-restored") };
+    const restored = lastLine(await operator.paste(restore, variables));
+    await other.drop();
+    expect([restored.rows, restored.files]).to.deep.equal([lastLine(printed).rows, 1]);
+  });
+
+  it("serves the same data from containers of a new image, with the variables and the volume of the old ones", async () => {
+    await runner!.stop();
+    await api!.stop();
+    const image = reader(imageFolder());
+    api = await image.start(quoted(commandOf("CMD")), environmentOf("api", port));
+    const url = `http://127.0.0.1:${port}`;
+    runner = await image.start(quoted(commandOf("CMD")), {
+      ...environmentOf("runner", await freePort()),
+      PUBLIC_URL: url,
+    });
+    await expectContent(url, token, content);
+    await runner.stop();
+    await api.stop();
+    runner = undefined;
+    api = undefined;
+    image.leave();
   });
 });

@@ -1,0 +1,200 @@
+/**
+ * Commands of the page on upgrading: clones of the release before are started with data, backed up, upgraded by the page's commands, and
+ * brought back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more: each clone installs its packages twice.
+ */
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Client } from "pg";
+import { serviceVersion } from "../../src/version.js";
+import { blocksIn } from "../docs/pages.js";
+import { type Content, createContent, expectContent } from "../harness/app-content.js";
+import { installedVersions, type Server, startVersion } from "../harness/debian-postgres.js";
+import { filled, freePort, freshFolder, lastLine, type Reader, ROOT, reader, type Started } from "../harness/reader.js";
+import { commitOfReleaseBefore } from "../harness/release-before.js";
+
+const PAGE = "docs/operate/upgrading.md";
+/** npm installs the packages, and the service is compiled. */
+const START_LIMIT_MS = 900_000;
+
+/** A proxy and certificates that the machine's npm needs to reach its registry. The service reads none of them. */
+const NETWORK = Object.fromEntries(
+  Object.entries(process.env).filter((one): one is [string, string] =>
+    /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(one[0]),
+  ),
+);
+const git = (...words: string[]) => execFileSync("git", words, { cwd: ROOT, encoding: "utf8" }).trim();
+
+describe("the page on upgrading", function () {
+  this.timeout(3_600_000);
+  const [release, backup, , copyData, dump, upgrade, systemd, , ready, , back, putBack, restoreDump] = blocksIn(
+    PAGE,
+    "sh",
+    13,
+  ) as string[];
+  const [releaseBefore, thisRelease] = [commitOfReleaseBefore(), git("rev-parse", "HEAD")];
+  const home = reader(freshFolder());
+  const upstream = join(home.folder, "upstream");
+  const [first, second, third] = ["first", "second", "third"].map((name) => reader(join(home.folder, name)));
+  const started = new Set<Started>();
+
+  const publish = (commit: string) => git("push", "--quiet", upstream, `${commit}:refs/heads/main`);
+  const urlOf = (port: number) => `http://127.0.0.1:${port}`;
+  const dataOf = ({ folder }: Reader) => join(folder, ".data");
+  const tokenOf = (of: Reader): string =>
+    JSON.parse(readFileSync(join(dataOf(of), "credentials.json"), "utf8")).tokens.editor;
+  /** Version and commit, as the page's first block prints them. */
+  const releaseOf = async (of: Reader) => (await of.paste(release!)).trim().split("\n");
+  const releaseServedBy = async (port: number) =>
+    /^svc_build_info\{version="(.*)"\} 1$/m.exec(await (await fetch(`${urlOf(port)}/metrics`)).text())?.[1];
+
+  async function start(of: Reader, command: string, variables: Record<string, string>): Promise<Started> {
+    const one = await of.start(command, { ...NETWORK, ...variables }, START_LIMIT_MS);
+    started.add(one);
+    return one;
+  }
+  async function stop(one: Started): Promise<void> {
+    started.delete(one);
+    await one.stop();
+  }
+
+  before(async () => {
+    git("init", "--quiet", "--bare", "--initial-branch=main", upstream);
+    publish(releaseBefore);
+    await home.paste("git clone --quiet upstream first");
+  });
+  after(async () => {
+    await Promise.all([...started].map(stop));
+    for (const one of [first!, second!, third!, home]) one.leave();
+  });
+
+  describe("of one process", () => {
+    let content: Content;
+    let token: string;
+    let port: number;
+
+    /** Starts the service by the command, checks its content, and stops it. */
+    async function expectServed(command: string, whileItRuns = async () => {}): Promise<void> {
+      const one = await start(first!, command, { PORT: String(port) });
+      await expectContent(urlOf(port), token, content);
+      await whileItRuns();
+      await stop(one);
+    }
+
+    it("names the release before, which gets data and is copied", async () => {
+      const { version } = JSON.parse(git("show", `${releaseBefore}:package.json`));
+      expect(await releaseOf(first!)).to.deep.equal([version, releaseBefore]);
+      port = await freePort();
+      const one = await start(first!, "npm start", { PORT: String(port) });
+      token = tokenOf(first!);
+      content = await createContent(urlOf(port), token);
+      await expectContent(urlOf(port), token, content);
+      await stop(one);
+      await first!.paste(copyData!);
+      // The machines of the next part: checkouts of the release before, installed and compiled.
+      await home.paste("cp -a first second && rm -r second/.data second/data-before-the-upgrade && cp -a second third");
+    });
+
+    it("brings this release, with the same data, which backs itself up while it runs", async () => {
+      publish(thisRelease);
+      await expectServed(upgrade!, async () => {
+        expect(await releaseOf(first!)).to.deep.equal([serviceVersion(), thisRelease]);
+        expect(await releaseServedBy(port)).to.equal(serviceVersion());
+        expect(lastLine(await first!.paste(backup!, NETWORK)).files).to.equal(1);
+      });
+    });
+
+    it("goes back to the release before, which runs with the newer schema", async () => {
+      await expectServed(filled(back!, { $OLD_COMMIT: releaseBefore }));
+    });
+
+    it("goes back to the copied data", async () => {
+      await first!.paste(putBack!);
+      await expectServed("npm start");
+    });
+  });
+
+  describe("of two machines on one database", () => {
+    let server: Server;
+    let variables: Record<string, string>;
+    let content: Content;
+    let token: string;
+    let ports: number[];
+    const running = new Map<Reader, Started>();
+
+    before(async () => {
+      const [version] = installedVersions();
+      if (version === undefined) throw new Error("install Debian's package postgresql: the page uses its pg_dump");
+      server = await startVersion(version);
+      variables = { DATABASE_URL: server.url, SETTINGS_KEY: randomBytes(32).toString("base64") };
+      ports = [await freePort(), await freePort()];
+      // The shared volume.
+      const [data, otherData] = [dataOf(second!), dataOf(third!)];
+      await home.paste(`mkdir -p ${data}/media ${otherData} && ln -s ${data}/media ${otherData}/media`);
+    });
+    after(async () => {
+      await Promise.all([...started].map(stop));
+      await server?.stop();
+    });
+
+    const startAt = async (at: 0 | 1, command: string) => {
+      const of = [second!, third!][at]!;
+      running.set(of, await start(of, command, { ...variables, PORT: String(ports[at]) }));
+    };
+    const stopAt = (at: 0 | 1) => stop(running.get([second!, third!][at]!)!);
+    const expectContentAt = (at: 0 | 1) => expectContent(urlOf(ports[at]!), token, content);
+
+    it("writes the database of the release before into a file", async () => {
+      await second!.paste("npm run bootstrap", { ...NETWORK, ...variables });
+      token = tokenOf(second!);
+      await startAt(0, "npm start");
+      content = await createContent(urlOf(ports[0]!), token);
+      await expectContentAt(0);
+      await stopAt(0);
+      await second!.paste(dump!, variables);
+    });
+
+    it("upgrades one machine after the other, while the other one serves the same data", async () => {
+      await startAt(0, "npm start");
+      await startAt(1, "npm start");
+      await stopAt(0);
+      await expectContentAt(1);
+      await startAt(0, upgrade!);
+      await second!.paste(filled(ready!, { "http://127.0.0.1:4000": urlOf(ports[0]!) }));
+      for (const at of [0, 1] as const) await expectContentAt(at);
+      expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([serviceVersion(), undefined]);
+
+      await stopAt(1);
+      await expectContentAt(0);
+      // The second machine has systemd: its commands, and the start of the unit.
+      const [enter, build] = systemd!.trim().split("\n");
+      expect(enter).to.equal("cd /opt/svc-app-actions && systemctl stop svc-app-actions");
+      await third!.paste(build!, NETWORK);
+      const [, unit] = /^ExecStart=(.*)$/m.exec(
+        readFileSync(join(third!.folder, "deploy/svc-app-actions.service"), "utf8"),
+      )!;
+      await startAt(1, filled(unit!, { "/opt/svc-app-actions": third!.folder }));
+      for (const at of [0, 1] as const) await expectContentAt(at);
+      expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([serviceVersion(), serviceVersion()]);
+      for (const at of [0, 1] as const) await stopAt(at);
+    });
+
+    it("restores the file into an empty database, for the release before", async () => {
+      const restored = new URL(server.url);
+      restored.pathname = "/restored";
+      const admin = new Client({ connectionString: server.url });
+      await admin.connect();
+      await admin.query("CREATE DATABASE restored").finally(() => admin.end());
+      await second!.paste(restoreDump!, { EMPTY_DATABASE_URL: restored.href });
+      const PORT = String(await freePort());
+      const one = await start(first!, "npm start", {
+        ...variables,
+        ...{ DATABASE_URL: restored.href, DATA_DIR: dataOf(second!), PORT },
+      });
+      await expectContent(urlOf(Number(PORT)), token, content);
+      await stop(one);
+    });
+  });
+});
