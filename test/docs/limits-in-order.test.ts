@@ -1,7 +1,8 @@
-/** The list of limits in docs/internals/run-lifecycle.md against the code. */
+/** The list of limits in docs/internals/run-lifecycle.md, and the reference page of limits, against the code. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { readLimitRows } from "../../src/cli/reference/limits.js";
 import { STATUS } from "../../src/errors.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -38,5 +39,47 @@ describe("the list of limits", () => {
       }
       for (const [, name] of metric!.matchAll(/`(svc_\w+)/g)) expect(METRICS).to.contain(name);
     }
+  });
+});
+
+/** Not limits of what a caller sends: texts that the service cuts, keys that it makes, and a limit that follows from another one. */
+const INTERNAL = [
+  ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "SHOWN_CHARACTERS"],
+  ...["SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
+];
+/** Constants with these endings are limits. */
+const LIMIT = /(?:_MAX|_LIMIT|_CHARACTERS|_BYTES|_DEPTH|_SEGMENTS|_OPERATORS|_LISTED|_COUNTED|_KEPT|_PER_[A-Z_]+)$/;
+/** A template that is a statement, not a text for people. */
+const STATEMENT = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|SET|VALUES|interval|octet_length)\b/;
+
+describe("the reference page of limits", () => {
+  const rows = [...readLimitRows(ROOT).values()].flat();
+
+  it("has a row for each limit that an error names", () => {
+    const isLocal = (path: string) => /^(?:web|cli|data|engine\/(?!bundler\/))/.test(path);
+    const missing = sources
+      .filter((path) => !isLocal(path))
+      .flatMap((path) => {
+        const text = readFileSync(`${ROOT}src/${path}`, "utf8");
+        const templates = [...text.matchAll(/`[^`]*`/g)].map(([template]) => template);
+        const named = templates
+          .filter((template) => !STATEMENT.test(template))
+          .flatMap((template) => [...template.matchAll(/\$\{([^}]*)\}/g)])
+          .flatMap(([, expression]) => expression!.match(/\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/g) ?? [])
+          .filter((name) => LIMIT.test(name) && !INTERNAL.includes(name));
+        const isHere = (name: string) => text.includes(`const ${name} = `);
+        return named
+          .filter((name) => !rows.some((row) => row.name === name && (!isHere(name) || !row.file || row.file === path)))
+          .map((name) => `${path} ${name}`);
+      });
+    expect(missing).to.deep.equal([]);
+    expect(rows.length).to.be.above(200);
+  });
+
+  it("names statuses that exist", () => {
+    const names = rows.flatMap(({ above }) => above.match(/\b[A-Z_]{7,}\b/g) ?? []);
+    const codes = ["TIMEOUT"];
+    expect(names.filter((name) => !(name in STATUS) && !codes.includes(name))).to.deep.equal([]);
+    expect(names.length).to.be.above(100);
   });
 });

@@ -1,33 +1,59 @@
-/** Reference page of all limits: value, variable, scope, and what happens above. */
+/** Reference page of all limits: value, variable, scope, and what happens above. Its rows are in limits.txt. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { COST_MAX } from "../../api/graphql/document-cost.js";
-import { SUBSCRIPTIONS_PER_SOCKET } from "../../api/sockets.js";
-import { ANALYZED_MAX_CHARACTERS } from "../../engine/browser/mode.js";
+import { FORM_LIMITS } from "../../api/graphql/document-form.js";
+import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
-import { INDEXES_PER_APP } from "../../operations/data-sources/entry-indexes.js";
-import { SCRIPT_MAX_BYTES } from "../../operations/packages/addresses.js";
-import { ARCHIVES_MAX_BYTES, PACKAGES_MAX } from "../../operations/packages/package-tree.js";
-import { DEPENDENCIES_MAX } from "../../rules/action-fields.js";
-import { SOURCE_FILES_MAX, SOURCE_MAX_BYTES } from "../../rules/action-source.js";
-import { COLUMNS_PER_ENTRY } from "../../rules/entries/entry-input.js";
-import { JOINS_MAX, LIST_MAX, ORDER_MAX, STAGES_MAX } from "../../rules/entry-query/judge.js";
-import { ENTRIES_DEFAULT, ENTRIES_MAX } from "../../rules/entry-query/options.js";
-import { ATTACHMENTS_MAX, RECIPIENTS_MAX } from "../../rules/message-fields.js";
-import { BATCH_MAX } from "../../rules/message-input.js";
-import { TRIGGERS_MAX } from "../../rules/trigger-input.js";
-import { LIMITS, OTHERS } from "./limit-rows.js";
 import { code, page, table } from "./tables.js";
 
 const MB = 1024 * 1024;
-/** Limits that stand beside the rules that apply them. */
-const OF_RULES = {
-  ...{ ANALYZED_MAX_CHARACTERS, ARCHIVES_MAX_BYTES, ATTACHMENTS_MAX, BATCH_MAX, COLUMNS_PER_ENTRY, COST_MAX },
-  ...{ DEPENDENCIES_MAX, ENTRIES_DEFAULT, ENTRIES_MAX, INDEXES_PER_APP, JOINS_MAX, LIST_MAX, ORDER_MAX, PACKAGES_MAX },
-  ...{ RECIPIENTS_MAX, SCRIPT_MAX_BYTES, SOURCE_FILES_MAX, SOURCE_MAX_BYTES, STAGES_MAX, SUBSCRIPTIONS_PER_SOCKET },
-  TRIGGERS_MAX,
-};
-const VALUES: Readonly<Record<string, unknown>> = { ...limits, ...OF_RULES };
+const VALUES: Readonly<Record<string, unknown>> = { ...limits };
+const OTHERS = "Others";
+const GRAPHQL_SUBJECT = "Answers and lists";
+
+interface LimitRow {
+  /** Path under src; undefined for src/limits.ts. */
+  file: string | undefined;
+  name: string;
+  meaning: string;
+  scope: string;
+  above: string;
+}
+
+const isName = (word: string): boolean => word !== "" && word === word.toUpperCase();
+
+function parseRow(line: string): LimitRow {
+  const at = line.indexOf(": ");
+  const [name = "", file] = line.slice(0, at).split(" ").reverse();
+  const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
+  if (at < 0 || !isName(name) || meaning === "") throw new Error(`limits.txt: not a row: ${line}`);
+  return { file, name, meaning, scope, above };
+}
+
+/** Rows of limits.txt by subject. */
+export function readLimitRows(root: string): Map<string, LimitRow[]> {
+  const subjects = new Map<string, LimitRow[]>();
+  let rows: LimitRow[] = [];
+  const text = readFileSync(join(root, "src/cli/reference/limits.txt"), "utf8");
+  for (const line of text.split("\n").filter((one) => one !== "" && !one.startsWith("# "))) {
+    if (line.startsWith("## ")) {
+      rows = [];
+      subjects.set(line.slice(3), rows);
+    } else rows.push(parseRow(line));
+  }
+  return subjects;
+}
+
+/** Value of a constant that a file defines as a product of numbers and limits. */
+function constantIn(source: string, name: string): number {
+  const start = source.indexOf(`const ${name} = `);
+  if (start < 0) throw new Error(`limits.txt: no constant ${name} in its file`);
+  const text = source.slice(source.indexOf("= ", start) + 2, source.indexOf(";", start));
+  const factors = text.split("*").map((word) => Number(VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
+  const value = factors.reduce((product, factor) => product * factor, 1);
+  if (Number.isNaN(value)) throw new Error(`limits.txt: ${name} is no product of numbers (got ${text})`);
+  return value;
+}
 
 function duration(ms: number): string {
   const units: [number, string][] = [
@@ -50,8 +76,7 @@ const isWindow = (value: unknown): value is { limit: number; windowMs: number } 
   typeof value === "object" && value !== null && "windowMs" in value;
 
 /** A value in the unit of its name. */
-function shown(name: string): string {
-  const value = VALUES[name];
+function shown(name: string, value: unknown): string {
   if (isWindow(value)) return `${value.limit.toLocaleString("en")} in ${duration(value.windowMs)}`;
   if (typeof value !== "number") return code(JSON.stringify(value));
   if (/_MS$/.test(name)) return duration(value);
@@ -60,31 +85,44 @@ function shown(name: string): string {
   return `${value.toLocaleString("en")}${unit}`;
 }
 
-const isVariable = (name: string, config: string): boolean => config.includes(`"${name}"`);
+/** The effect, with statuses as code and with their HTTP codes. */
+function effect(above: string): string {
+  if (above === "OLDEST") return "the oldest are removed";
+  return above.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
+    const status = STATUS[name as keyof typeof STATUS] as { http: number } | undefined;
+    return status ? `${code(name)} (${status.http})` : name;
+  });
+}
+
+const LEAD =
+  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [configuration](../operate/operating.md#configuration). Runs at the same time are `RUNNER_CONCURRENCY` in each process; more runs wait in the [queue](../operate/queue.md). What to do about a status: [errors](errors.md).";
 
 export function limitsPage(root: string): string {
   const config = readFileSync(join(root, "src/config.ts"), "utf8");
-  const variable = (name: string) => (isVariable(name, config) ? code(name) : "");
-  const sections = Object.entries(LIMITS).map(([subject, rows]) => {
-    const cells = Object.entries(rows).map(([name, [meaning, scope, effect]]) => [
-      meaning,
-      shown(name),
-      variable(name),
-      scope,
-      effect,
+  const subjects = readLimitRows(root);
+  const formattedValue = ({ file, name }: LimitRow) =>
+    shown(name, file ? constantIn(readFileSync(join(root, "src", file), "utf8"), name) : VALUES[name]);
+  const listed = new Set([...subjects.values()].flat().map(({ name }) => name));
+  const missing = Object.keys(VALUES).filter((name) => !listed.has(name));
+  if (missing.length > 0) throw new Error(`limits without a row in limits.txt: ${missing.join(", ")}`);
+  const sections = [...subjects].map(([subject, rows]) => {
+    if (subject === OTHERS) {
+      const cells = rows.map((row) => [code(row.name), formattedValue(row), row.meaning]);
+      return `## ${subject}\n\n${table(["constant", "value", "note"], cells)}`;
+    }
+    const cells = rows.map((row) => {
+      const variable = !row.file && config.includes(`"${row.name}"`) ? code(row.name) : "";
+      return [row.meaning, formattedValue(row), variable, row.scope, effect(row.above)];
+    });
+    const ofDocuments = Object.entries(FORM_LIMITS).map(([what, most]) => [
+      `${what}, in GraphQL`,
+      shown("", most),
+      "",
+      "document",
+      effect("REQUEST_INVALID"),
     ]);
+    if (subject === GRAPHQL_SUBJECT) cells.push(...ofDocuments);
     return `## ${subject}\n\n${table(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
-  const listed = new Set([...Object.values(LIMITS).flatMap((rows) => Object.keys(rows)), ...Object.keys(OTHERS)]);
-  const missing = Object.keys(VALUES).filter((name) => !listed.has(name));
-  if (missing.length > 0) throw new Error(`limits without a row in limit-rows.ts: ${missing.join(", ")}`);
-  const lead =
-    "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [configuration](../operate/operating.md#configuration). Runs at the same time are `RUNNER_CONCURRENCY` in each process; more runs wait in the [queue](../operate/queue.md). What to do about a status: [errors](errors.md).";
-  return page("Limits", lead, "`src/limits.ts` and the rules", [
-    ...sections,
-    `## Others\n\n${table(
-      ["constant", "value", "note"],
-      Object.entries(OTHERS).map(([name, note]) => [code(name), shown(name), note]),
-    )}`,
-  ]);
+  return page("Limits", LEAD, "`src/limits.ts` and the rules", sections);
 }
