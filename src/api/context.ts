@@ -6,6 +6,12 @@ import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { Span } from "../operations/watch/tracing.js";
 import type { Answer } from "./answers.js";
 
+declare module "fastify" {
+  interface FastifyRequest {
+    context: RequestContext;
+  }
+}
+
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
   /** `Idempotency-Retry: failed`: a run of that key that failed or was cancelled is run again. */

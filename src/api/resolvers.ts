@@ -1,5 +1,8 @@
 /** One instance of each resolver over the operations. */
+
+import { createAppTypes } from "../operations/manifest/app-types.js";
 import type { Operations } from "../operations/operations.js";
+import { readClientDeclarations } from "./client-declarations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
 import { ActionWarningResolver } from "./graphql/action-warning-resolver.js";
 import { AdministratorResolver } from "./graphql/administrator-resolver.js";
@@ -62,7 +65,15 @@ export function createResolvers(operations: Operations): Resolvers {
     entries: new EntryResolver(gate, operations.store.entries),
     history: new HistoryResolver(gate, { history, statistics, logs }),
     logs: new LogResolver(gate, logs),
-    manifests: new ManifestResolver(gate, operations.manifests),
+    manifests: new ManifestResolver(
+      gate,
+      operations.manifests,
+      createAppTypes({
+        manifests: operations.manifests,
+        scripts: operations.packages.scripts,
+        readClient: readClientDeclarations,
+      }),
+    ),
     media: new MediaResolver(gate, operations.media),
     administrators: new AdministratorResolver(gate, operations.administrators),
     members: new MemberResolver(gate, {

@@ -21,6 +21,7 @@ import type { AddressOf } from "./address.js";
 import { overSignal, whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
+import { registerAppTypes } from "./app-types-route.js";
 import { registerBodies } from "./bodies.js";
 import type { BodyRooms } from "./body-room.js";
 import type { CallerReader } from "./caller.js";
@@ -99,12 +100,6 @@ export interface Api {
   /** Answers one request of the HTTP server. */
   handle: RequestListener;
   stop(): Promise<void>;
-}
-
-declare module "fastify" {
-  interface FastifyRequest {
-    context: RequestContext;
-  }
 }
 
 function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; handle: RequestListener } {
@@ -235,6 +230,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     wantsPage(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
   );
   registerManifestSchema(app, baseUrl);
+  registerAppTypes(app, resolvers.manifests);
   const stopGraphql = await registerGraphql(app, {
     schema,
     documents,

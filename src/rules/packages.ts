@@ -204,6 +204,9 @@ const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get
 export const namesRequests = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 
+/** Name by which code imports a dependency: without its version. */
+export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
+
 /**
  * True if code may use the client library, beside the namespaces of packages that work without it. Searching for the word is enough,
  * because code reaches the library only by it.

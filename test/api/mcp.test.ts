@@ -47,6 +47,13 @@ describe("Agents", () => {
     return answer.action.id;
   }
 
+  async function tokenWith(scopes: string[]): Promise<string> {
+    const { body } = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, {
+      body: { kind: "api", name: "agent", scopes },
+    });
+    return body.token;
+  }
+
   before(async () => {
     service = await startTestService();
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
@@ -108,6 +115,11 @@ describe("Agents", () => {
     expect((await call(agent, "read_docs", { page: "actions" })).text).to.match(/^# Actions/);
     expect((await call(agent, "read_docs", { page: "../package.json" })).isError).to.equal(true);
     expect(dataOf(await call(agent, "read_types", {})).text).to.contain("Svc");
+    const ofApp = await call(agent, "read_types", { of: "app" });
+    expect([ofApp.isError, ofApp.text]).to.deep.equal([true, ofApp.text]);
+    expect(ofApp.text).to.contain("FORBIDDEN");
+    const author = await connect(await tokenWith(["manage"]));
+    expect(dataOf(await call(author, "read_types", { of: "app" })).text).to.contain('"__key": any;');
     const { parts } = dataOf(await call(agent, "read_types", { of: "graphql" }));
     expect(dataOf(await call(agent, "read_types", { of: "graphql", part: parts - 1 })).text).not.to.equal("");
   });

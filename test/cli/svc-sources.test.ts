@@ -143,6 +143,30 @@ export async function execute() {
     }
   });
 
+  it("prints stacks of plain JavaScript in lines of the author's file, whose config the service does not have", async () => {
+    const { folder } = await newProject();
+    const text = `import { defineAction } from "svc";
+const limit = () => { throw new RangeError("too many"); };
+
+export const config = defineAction({
+  active: true,
+  triggers: [{ trigger: "manual" }],
+});
+
+async function execute() {
+  limit();
+}
+`;
+    write(folder, "actions/plain/action.js", text);
+    await json(folder, ["push"]);
+    const failed = await svc(folder, ["run", "plain"]);
+    const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
+    expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
+    // Code that ran, and that the file no longer has, keeps the places of what ran.
+    write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));
+    expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
+  });
+
   it("evaluates constants of a config, and runs no code of the file", async () => {
     const { folder, app } = await newProject();
     write(folder, "lib/limits.ts", "export const base = { timeoutMs: 2 * 1000, };\nprocess.exit(9);\n");

@@ -40,6 +40,28 @@ describe("manifest", () => {
     expect((await put(other, again.body)).body).to.deep.equal({ plan: NOTHING });
   });
 
+  it("has its types at an address: settings, columns and what Svc offers, for who may read the manifest", async () => {
+    const app = await newApp();
+    await put(app, {
+      version: 1,
+      settings: [{ key: "title", value: "Hotel" }, { key: "_region" }],
+      dataSources: [{ name: "guests", columns: ["Name"] }],
+    });
+    const read = (token: string) => fetch(`${service.url}${app}/svc.d.ts`, { headers: { "auth-token": token } });
+    const answer = await read(service.tokens.admin);
+    expect(answer.headers.get("content-type")).to.equal("text/plain; charset=utf-8");
+    const text = await answer.text();
+    for (const part of ['"title": string;', '"_region": any;', '"guests": { "Name": any; };', "interface HttpWhere"])
+      expect(text).to.include(part);
+    expect(text).not.to.include("Hotel");
+    const id = Number(app.split("/").at(-1));
+    const { data } = await service.graphql("query ($id: Int!) { appTypes(appId: $id) }", { id }, { as: "admin" });
+    expect(data.appTypes).to.equal(text);
+    for (const kind of ["editor", "api", "viewer", "live"] as const)
+      expect((await read(service.tokens[kind])).status, kind).to.equal(403);
+    expect((await fetch(`${service.url}${app}/svc.d.ts`)).status).to.equal(401);
+  });
+
   it("is applied from the state that If-Match names, and with a plan changes nothing", async () => {
     const app = await newApp();
     const tag = (await get(app)).headers.get("etag")!;

@@ -155,6 +155,10 @@ describe("Packages of npm", () => {
     const document = "query ($appId: Int!, $of: String!) { files: packageDeclarations(appId: $appId, integrity: $of) }";
     const answer = await service.graphql(document, { appId: service.appId, of: integrity });
     expect(answer.data.files).to.deep.equal(body.files);
+    const ofApp = await service.graphql("query ($id: Int!) { appTypes(appId: $id) }", { id: service.appId });
+    expect(ofApp.data.appTypes)
+      .to.include('declare module "svc-types:declares/1" {\nimport { B } from "svc-types:declares/2";')
+      .and.to.include('declare module "one-thing";');
 
     const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app;
     expect((await read(integrity, other.id, "admin")).body).to.include({ status: "DECLARATIONS_READ", files: null });

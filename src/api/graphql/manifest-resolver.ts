@@ -2,6 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import type { AppTypes } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
@@ -40,6 +41,7 @@ export class ManifestResolver {
   constructor(
     private readonly gate: Gate,
     private readonly manifests: Manifests,
+    private readonly types: AppTypes,
   ) {}
 
   @Query(() => ManifestType, {
@@ -48,6 +50,15 @@ export class ManifestResolver {
   async manifest(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ManifestType> {
     await this.gate.enter(context, "readManifest", appId);
     return this.manifests.get(appId, context.answer?.reserve);
+  }
+
+  @Query(() => String, {
+    description:
+      "Returns TypeScript declarations for the app's actions, as a file svc.d.ts: settings, columns, packages and `Svc`.",
+  })
+  async appTypes(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
+    await this.gate.enter(context, "readManifest", appId);
+    return this.types(appId, context.answer?.reserve);
   }
 
   @Mutation(() => ManifestResultType, {

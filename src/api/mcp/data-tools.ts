@@ -149,12 +149,14 @@ const referenceTools: Tool[] = [
   tool({
     name: "read_types",
     title: "Read types",
-    description: "Returns the TypeScript declarations of `Svc`, or the GraphQL schema, in parts.",
+    description:
+      "Returns TypeScript declarations in parts: of `Svc`; of this app with its settings, columns and packages (`app`, needs the scope manage); or the GraphQL schema.",
     needs: [],
     changes: false,
-    input: { of: z.enum(["svc", "graphql"]).default("svc"), part: z.int().min(0).max(100).default(0) },
-    async run({ of, part }, { readDeclarations, readGraphqlSchema }) {
-      const text = of === "svc" ? await readDeclarations() : readGraphqlSchema();
+    input: { of: z.enum(["svc", "app", "graphql"]).default("svc"), part: z.int().min(0).max(100).default(0) },
+    async run({ of, part }, { readDeclarations, readAppTypes, readGraphqlSchema }) {
+      const read = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
+      const text = await read[of]();
       const parts = Math.ceil(text.length / PART_CHARACTERS);
       return { data: { part, parts, text: text.slice(part * PART_CHARACTERS, (part + 1) * PART_CHARACTERS) } };
     },

@@ -1,6 +1,4 @@
 /** POST /mcp: the Model Context Protocol over streamable HTTP, stateless, for API tokens and OAuth tokens as Bearer. */
-import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type GraphQLSchema, printSchema } from "graphql";
@@ -8,15 +6,13 @@ import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import type { ToolCalls } from "../../operations/access/tool-calls.js";
 import type { Caller } from "../../rules/access.js";
+import { readClientDeclarations } from "../client-declarations.js";
 import type { RequestContext } from "../context.js";
 import type { Docs } from "../docs/routes.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { isAllowedOrigin } from "./origins.js";
 import { restCaller } from "./rest-calls.js";
 import { createMcpServer } from "./server.js";
-
-/** dist/web/client/svc.d.ts, relative to dist/src/api/mcp. */
-const DECLARATIONS = fileURLToPath(new URL("../../../web/client/svc.d.ts", import.meta.url));
 
 /** Where a client learns how to sign in (RFC 9728). */
 const RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp";
@@ -62,7 +58,6 @@ async function sendResponse(reply: FastifyReply, response: Response): Promise<Fa
 export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   const { resolvers, toolCalls, docs, schema, publicUrl, log } = options;
   let graphqlText: string | null = null;
-  let declarations: Promise<string> | null = null;
 
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (checkSender(request, publicUrl)) return;
@@ -80,7 +75,8 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
       call: restCaller(resolvers, context),
       docs,
       base: docs.addressFor(request),
-      readDeclarations: () => (declarations ??= readFile(DECLARATIONS, "utf8")),
+      readDeclarations: readClientDeclarations,
+      readAppTypes: () => resolvers.manifests.appTypes(context, caller.appId!),
       readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
       gone: context.gone!(),
     };

@@ -13,6 +13,8 @@ export interface ToolContext {
   base: string;
   /** Declarations of all that `Svc` offers. */
   readDeclarations: () => Promise<string>;
+  /** Text of the app's svc.d.ts. */
+  readAppTypes: () => Promise<string>;
   readGraphqlSchema: () => string;
   /** Aborts when the client is gone. */
   gone: AbortSignal;

@@ -30,13 +30,40 @@ function closingIndex(text: string, from: number): number {
 
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
-/** The file without the config block and its import. */
-export function bodyOf(text: string): string {
+/** Parts of the file that are code: all but the config block and its import. Each is [start, end). */
+function codeRanges(text: string): [number, number][] {
   const start = text.indexOf(START);
   const end = start < 0 ? -1 : closingIndex(text, start + START.length);
-  if (end < 0) return text;
-  const before = text.slice(0, start).replace(IMPORT_LINE, "");
-  return before + text.slice(end).replace(/^;?(?:\r?\n){0,2}/, "");
+  if (end < 0) return [[0, text.length]];
+  const imported = IMPORT_LINE.exec(text.slice(0, start));
+  const from = imported?.index ?? 0;
+  const rest = /^;?(?:\r?\n){0,2}/.exec(text.slice(end))![0].length;
+  return [
+    [0, from],
+    [from + (imported?.[0].length ?? 0), start],
+    [end + rest, text.length],
+  ];
+}
+
+/** The file without the config block and its import. */
+export const bodyOf = (text: string): string =>
+  codeRanges(text)
+    .map(([from, to]) => text.slice(from, to))
+    .join("");
+
+/** Lines of the file, counted from 1, by the lines of its body. */
+export function linesOfBody(text: string): number[] {
+  const lines: number[] = [];
+  let isLineStart = true;
+  for (const [from, to] of codeRanges(text)) {
+    let line = text.slice(0, from).split("\n").length;
+    for (let at = from; at < to; at += 1) {
+      if (isLineStart) lines.push(line);
+      isLineStart = text[at] === "\n";
+      if (isLineStart) line += 1;
+    }
+  }
+  return lines;
 }
 
 const literal = (config: Record<string, unknown>): string =>

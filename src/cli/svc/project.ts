@@ -15,7 +15,7 @@ import { dirname, join, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import { readActionConfig } from "./action-config.js";
-import { bodyOf, joinFile } from "./action-file.js";
+import { bodyOf, joinFile, linesOfBody } from "./action-file.js";
 import { ModuleFinder, projectPaths, type ReadFile, sourceFiles } from "./action-modules.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
@@ -141,6 +141,26 @@ export class Project {
     if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
     const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
     return { ...item, source: { language, files: sourceFiles(`actions/${folder}`, file, this.#read) } };
+  }
+
+  /**
+   * A stack of plain code with the places of the author's file, whose config block the service does not have.
+   * @param code that ran; the stack stays as it is if the file has other code
+   */
+  stackInFile(name: string, code: string, stack: string): string {
+    const folder = fileNameOf(name);
+    const file = this.actionFile(folder);
+    if (file === null) return stack;
+    const text = this.readText(file);
+    if (bodyOf(text) !== code) return stack;
+    const lines = linesOfBody(text);
+    const [head, ...places] = stack.split(`${name}.js:`);
+    const placed = places.map((rest) => {
+      const line = Number.parseInt(rest, 10);
+      const found = lines[line - 1];
+      return found === undefined ? `${name}.js:${rest}` : `${file}:${found}${rest.slice(String(line).length)}`;
+    });
+    return [head, ...placed].join("");
   }
 
   async readManifest(): Promise<Manifest> {

@@ -10,6 +10,7 @@ import { ActionError, tooOften } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { described } from "../../rules/described.js";
 import { isKept, type KeptAsset, keptPath } from "../../rules/packages.js";
+import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
 /** A part of a script: a package of the registry. */
 export interface Part {
@@ -88,6 +89,14 @@ const TOTAL = `
 
 const DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${USED})`;
 
+/** The smallest first, until all that the types of an app take is used. */
+const DRAFT_DECLARATIONS = `
+  SELECT sha256, declarations FROM (
+    SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
+     WHERE declarations IS NOT NULL AND sha256 IN (
+       SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1 AND master_id IS NULL)) AS used
+   WHERE bytes <= ${PACKAGE_TYPES_MAX_CHARACTERS}`;
+
 const FORGET = `
   DELETE FROM package_choice WHERE (registry, spec) IN (
     SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOICE_KEPT_DAYS} days' LIMIT 10000)`;
@@ -111,10 +120,12 @@ export function sha256In(integrity: unknown): string | null {
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
 }
 
+const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
+
 /** How an asset tells of a script, under the dependency's name. */
 export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
-  const integrity = `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
+  const integrity = integrityOf(sha256);
   const told = {
     ...(version !== null && { version }),
     ...(licence !== null && { licence }),
@@ -219,6 +230,14 @@ export function createKeptScripts(db: DataSource) {
       }
       const [found] = await rows<{ declarations: Buffer | null }>(db, DECLARATIONS, [appId, sha256]);
       return found?.declarations ? (JSON.parse(String(found.declarations)) as string[]) : null;
+    },
+
+    /** The same of all scripts that the app's drafts use, by integrity, without those that declare nothing. */
+    async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
+      const found = await rows<{ sha256: string; declarations: Buffer }>(db, DRAFT_DECLARATIONS, [appId]);
+      return new Map(
+        found.map(({ sha256, declarations }) => [integrityOf(sha256), JSON.parse(String(declarations)) as string[]]),
+      );
     },
 
     /** Bytes of what the app's actions and their versions use, with more that a save brings, each script once. */

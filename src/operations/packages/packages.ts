@@ -20,6 +20,7 @@ import { alternativeTo } from "../../rules/package-alternatives.js";
 import {
   type Catalogue,
   type Dependency,
+  importName,
   isKept,
   type KeptAsset,
   readDependency,
@@ -117,9 +118,6 @@ export function bundlingRefused(dependency: string, error: unknown): unknown {
 
 const globalExpression = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
-
-/** The name by which code imports a dependency: without its version. */
-const moduleName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 const keptFor = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isKept(asset));
@@ -278,7 +276,7 @@ export function createPackages(options: PackagesOptions) {
         if (entry || /^https?:/i.test(dependency)) return [];
         const { global } = assets.get(dependency) ?? keptFor(dependency, [...known, ...late]) ?? {};
         const expression = global === undefined ? "undefined" : globalExpression(global);
-        return [dependency, moduleName(dependency)].map((name) => [name, expression]);
+        return [dependency, importName(dependency)].map((name) => [name, expression]);
       });
       return Object.fromEntries(pairs);
     },

@@ -3,10 +3,10 @@ import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { importedPackages, projectTypes } from "../../../rules/project-types.js";
 import { CliError } from "../failure.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
-import { projectTypes } from "../types.js";
 
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 /** `actions/hello/action.ts(13,5): error TS2322: …`; further lines of one message begin with a space. */
@@ -64,16 +64,30 @@ export async function checkTypes(session: Session): Promise<void> {
   throw new CliError(`${faults.length} errors of types\n${lines.join("\n")}`, 1, { errors: faults });
 }
 
+/** Types of packages by the integrity of their scripts, whose content never changes. */
+const readTypes = new Map<string, readonly string[] | null>();
+
+/** The types of a package that an action of the app has; null if the package ships none. */
+async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
+  const known = readTypes.get(integrity);
+  if (known !== undefined) return known;
+  const { body } = await client.request("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
+  const files = (body.files ?? null) as readonly string[] | null;
+  readTypes.set(integrity, files);
+  return files;
+}
+
 /** Types of the app as it will be after a push: the server's definitions and those of the folder. */
-export async function writeTypes({ client }: Session, project: Project): Promise<void> {
+export async function writeTypes(session: Session, project: Project): Promise<void> {
+  const { client } = session;
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
-  const configs = [...(server.actions ?? []), ...(await project.readConfigs())];
-  const packages = new Set(
-    configs.flatMap(({ dependencies }) => (Array.isArray(dependencies) ? dependencies.map(String) : [])),
-  );
-  const imported = [...packages].filter((name) => !URL.canParse(name)).sort();
-  project.writeTypes(projectTypes(server, project.readDefinitions(), imported, String(declarations)));
+  // Types of a package are known once a push has brought it to the server.
+  const imported = importedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
+  const packages = new Map<string, readonly string[] | null>();
+  for (const [name, integrity] of imported)
+    packages.set(name, integrity === null ? null : await readPackage(session, integrity));
+  project.writeTypes(projectTypes(server, project.readDefinitions(), packages, String(declarations)));
 }
 
 export function addCheck(program: Command, run: Run): void {

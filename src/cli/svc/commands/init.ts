@@ -2,10 +2,10 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
+import { projectTypes } from "../../../rules/project-types.js";
 import { checkedApp, checkedUrl, PROJECT_FILE } from "../config.js";
 import { wrongUse } from "../failure.js";
 import type { Run } from "../session.js";
-import { projectTypes } from "../types.js";
 
 const ACTION = `import { defineAction } from "svc";
 import { greeting } from "../../lib/greeting";
@@ -89,7 +89,7 @@ export function addInit(program: Command, run: Run): void {
           "actions/hello/action.ts": ACTION,
           "actions/hello/action.test.ts": TEST,
           "lib/greeting.ts": HELPER,
-          "svc.d.ts": projectTypes({ version: 1 }, { version: 1 }, [], ""),
+          "svc.d.ts": projectTypes({}, {}, new Map(), ""),
           "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
           "AGENTS.md": AGENTS,
           ".gitignore": ".svc/\nnode_modules/\n",

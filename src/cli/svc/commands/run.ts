@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
 import { CliError, wrongUse } from "../failure.js";
+import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 
 const POLL_MS = 500;
@@ -50,6 +51,18 @@ async function printConsole({ client, output }: Session, runId: number): Promise
   return body.lines;
 }
 
+/** The stack with the places of the file in the project folder, if that has the code that ran. */
+async function authorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
+  try {
+    const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
+    return new Project(session.target.root).stackInFile(name, String(body.action.code), stack);
+  } catch (error) {
+    // A token that may run an action may not be allowed to read its code.
+    if (error instanceof ApiFailure) return stack;
+    throw error;
+  }
+}
+
 interface RunOptions {
   payload: string;
   draft?: boolean;
@@ -76,7 +89,8 @@ async function runAction(session: Session, action: string, options: RunOptions):
     output.json({ runId, state: run.state, result: result?.data ?? null, console: lines });
     return;
   }
-  throw new CliError(error?.stack ?? error?.message ?? `run ${runId} is ${run.state}`, 1, {
+  const stack = error?.stack && (await authorStack(session, action, run.actionId, error.stack));
+  throw new CliError(stack ?? error?.message ?? `run ${runId} is ${run.state}`, 1, {
     runId,
     state: run.state,
     console: lines,

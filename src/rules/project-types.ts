@@ -1,7 +1,46 @@
-/** Types of a project, generated from the app: keys of settings, columns of data sources, and what `Svc` offers. */
-import type { Item, Manifest } from "./manifest.js";
+/**
+ * Types of an app as one file of declarations, svc.d.ts: keys of settings, columns of data sources, packages, and what `Svc` offers. The
+ * service returns it at an address, and the command line writes it into a project.
+ */
+import { importName } from "./packages.js";
+
+type Item = Record<string, unknown>;
+
+/** The parts of a manifest that types depend on. */
+export interface TypedDefinitions {
+  settings?: Item[] | undefined;
+  dataSources?: Item[] | undefined;
+}
+
+/** Declarations of packages by name, as files that import each other by number; null if a package ships none. */
+export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
+
+/** An action's dependencies, and the scripts that the service resolved them to. */
+interface Dependent {
+  dependencies?: unknown;
+  assets?: { name: string; integrity: string }[] | undefined;
+}
+
+const HASHED = "sha256-";
+
+/** Integrity of the script of each package by the name that code imports; null for one without, such as one that was never saved. */
+export function importedPackages(actions: readonly Dependent[]): Map<string, string | null> {
+  const found = new Map<string, string | null>();
+  for (const { dependencies, assets = [] } of actions) {
+    for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
+      if (typeof dependency !== "string" || URL.canParse(dependency)) continue;
+      const { integrity } = assets.find(({ name }) => name === dependency) ?? {};
+      const hashed = integrity?.startsWith(HASHED) ? integrity : null;
+      found.set(importName(dependency), hashed ?? found.get(importName(dependency)) ?? null);
+    }
+  }
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
 
 const HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
+
+/** Larger declarations slow down each check: packages beyond this are `any`. */
+export const PACKAGE_TYPES_MAX_CHARACTERS = 6 * 1024 * 1024;
 
 const MODULES = `declare module "svc" {
   import type { LimitData, Trigger } from "svc/client";
@@ -101,8 +140,39 @@ const merged = (server: readonly Item[] = [], local: readonly Item[] = [], key: 
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
 
+const isModule = (text: string): boolean => /^\s*(?:export|import)\b/m.test(text);
+
+/** The package as a module of its own types; `any` if it ships none. Its files become modules that only these types name. */
+function packageModule(name: string, files: readonly string[] | null): string {
+  // The first file is the type of the global, for code without imports.
+  const [entry, ...others] = files?.slice(1) ?? [];
+  if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
+  const place = (at: number | string) => JSON.stringify(`svc-types:${name}/${at}`);
+  const modules = [entry, ...others].map((text, at) =>
+    block(`declare module ${place(at + 1)}`, [text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => place(number))]),
+  );
+  return [
+    `declare module ${JSON.stringify(name)} {\n  import all = require(${place(1)});\n  export = all;\n}\n`,
+    ...modules,
+  ].join("\n");
+}
+
+function packageModules(packages: PackageDeclarations): string[] {
+  let characters = 0;
+  return [...packages].map(([name, files]) => {
+    const text = packageModule(name, files);
+    characters += text.length;
+    return characters <= PACKAGE_TYPES_MAX_CHARACTERS ? text : packageModule(name, null);
+  });
+}
+
 /** @param local definitions of the folder @param packages that actions import @param client text of /client/svc.d.ts */
-export function projectTypes(server: Manifest, local: Manifest, packages: readonly string[], client: string): string {
+export function projectTypes(
+  server: TypedDefinitions,
+  local: TypedDefinitions,
+  packages: PackageDeclarations,
+  client: string,
+): string {
   const settings = merged(server.settings, local.settings, "key");
   const dataSources = merged(server.dataSources, local.dataSources, "name");
   const hidden = settings.filter(({ key }) => String(key).startsWith("_"));
@@ -133,7 +203,7 @@ export function projectTypes(server: Manifest, local: Manifest, packages: readon
       .join("\n")}\n};\n`,
     MODULES,
     TEXTS,
-    ...packages.map((name) => `declare module ${JSON.stringify(name)};`),
+    ...packageModules(packages),
     block('declare module "svc/client"', [api.replaceAll("export declare const ", "export const ")]),
   ].join("\n");
 }

@@ -1,0 +1,9 @@
+/** Text of the declarations of the client library, which the build writes to dist/web/client/svc.d.ts. */
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+const FILE = fileURLToPath(new URL("../../web/client/svc.d.ts", import.meta.url));
+
+let text: Promise<string> | null = null;
+
+export const readClientDeclarations = (): Promise<string> => (text ??= readFile(FILE, "utf8"));
