@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -21,6 +21,8 @@ const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
   buildIsStale(root: string, isService?: boolean): boolean;
 }>("build");
 
+/** The package that a line imports, with its scope. */
+const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
 const LINUX = { platform: "linux", arch: "x64" };
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -47,6 +49,22 @@ describe("the set-up's sense of what is stale", () => {
 
   it("holds this very installation for current", () => {
     expect(packagesAreStale(PROJECT)).to.equal(false);
+  });
+
+  it("leaves out no package that the service is compiled with", () => {
+    const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
+    const files = [
+      "src/**/*.{ts,tsx,css}",
+      "migrations/*.ts",
+      "ormconfig.ts",
+      "scripts/build-web.mjs",
+      "scripts/setup/*.mjs",
+    ];
+    const imported = globSync(files, { cwd: PROJECT }).flatMap((file) =>
+      [...readFileSync(join(PROJECT, file), "utf8").matchAll(IMPORT)].map(([, name]) => name!),
+    );
+    expect([...new Set(imported)].filter((name) => name in devDependencies)).to.deep.equal([]);
+    expect(imported).to.include.members(["react", "fastify", "lucide-react"]);
   });
 
   it("installs no development package for the service, and leaves one that is there", () => {
