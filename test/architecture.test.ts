@@ -15,16 +15,7 @@ function read(file: string): string {
 }
 
 /** Imported by every part of the server; each of them imports those before it. */
-const FOUNDATION = [
-  "limits",
-  "errors",
-  "open-id-config",
-  "config",
-  "postgres",
-  "young-garbage",
-  "background",
-  "version",
-];
+const FOUNDATION = ["limits", "errors", "config", "postgres", "young-garbage", "background", "version"];
 
 /** What each part may import beside itself, as the table of folders in docs/internals/architecture.md says; a part is a folder of src/ or a file at its root. */
 function allowedByTable(): Record<string, readonly string[]> {

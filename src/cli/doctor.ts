@@ -16,7 +16,7 @@ function settings(): { config: Config | null; findings: Finding[] } {
     if (!(error instanceof ConfigError)) throw error;
     return {
       config: null,
-      findings: [ill("settings", error.message, "docs/operate/operating.md says what each variable may be")],
+      findings: [ill("settings", error.message, "docs/reference/variables.md says what each variable may be")],
     };
   }
 }

@@ -2,7 +2,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
-import { readConfig } from "../../src/config.js";
 import { nextRuns } from "../../src/rules/schedule.js";
 import { localTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
@@ -92,44 +91,5 @@ describe("The documents", () => {
       isResponse: false,
     });
     expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
-  });
-
-  describe("table of variables", () => {
-    /** Names with their defaults as the table says them; a row may hold several. */
-    const table = new Map(
-      [...readPage("docs/operate/operating.md").matchAll(/^\| (`[A-Z][A-Z_, `]+`) \| ([^|]+) \|/gm)].flatMap(
-        ([, names, given]) => {
-          const all = [...names!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!);
-          const defaults = given!.split(/(?<!`[^`]*), (?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)/).map((one) => one.trim());
-          return all.map((name, at): [string, string] => [
-            name,
-            defaults.length === all.length ? defaults[at]! : given!.trim(),
-          ]);
-        },
-      ),
-    );
-
-    it("names every variable that the service reads, and no other", () => {
-      const asked = new Set<string>();
-      const recorder = new Proxy({}, { get: (_target, name) => void asked.add(String(name)) });
-      readConfig(recorder);
-      // Read where they are used: by Puppeteer's installer and this service alike.
-      expect([...table.keys()].sort()).to.deep.equal([...asked].sort());
-    });
-
-    it("says the very defaults", () => {
-      const plain = readConfig({});
-      const wrong = [...table].filter(([name, text]) => {
-        const value = text.replaceAll("`", "");
-        const isValue = /^(?:[\d.]+|on|off|any|info|UTC|\.data|https:\S+|api,scheduler,runner)$/.test(value);
-        return (
-          isValue &&
-          !(name === "NPM_LICENSES") &&
-          JSON.stringify(readConfig({ [name]: value })) !== JSON.stringify(plain)
-        );
-      });
-      expect(wrong).to.deep.equal([]);
-      expect(table.size).to.be.above(40);
-    });
   });
 });

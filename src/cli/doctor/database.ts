@@ -160,7 +160,7 @@ async function ofProxy(client: Client): Promise<Finding> {
   return ill(
     "proxy",
     `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address take all visitors for one`,
-    "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/operating.md)",
+    "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/proxy.md)",
   );
 }
 

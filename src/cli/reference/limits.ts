@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FORM_LIMITS } from "../../api/graphql/document-form.js";
+import { describedVariables } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
 import { code, page, table } from "./tables.js";
@@ -95,10 +96,10 @@ function effect(above: string): string {
 }
 
 const LEAD =
-  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [configuration](../operate/operating.md#configuration). Runs at the same time are `RUNNER_CONCURRENCY` in each process; more runs wait in the [queue](../operate/queue.md). What to do about a status: [errors](errors.md).";
+  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [variables](variables.md). Runs at the same time are `RUNNER_CONCURRENCY` in each process; more runs wait in the [queue](../operate/queue.md). What to do about a status: [errors](errors.md).";
 
 export function limitsPage(root: string): string {
-  const config = readFileSync(join(root, "src/config.ts"), "utf8");
+  const variables = new Set(describedVariables().map(([name]) => name));
   const subjects = readLimitRows(root);
   const formattedValue = ({ file, name }: LimitRow) =>
     shown(name, file ? constantIn(readFileSync(join(root, "src", file), "utf8"), name) : VALUES[name]);
@@ -111,7 +112,7 @@ export function limitsPage(root: string): string {
       return `## ${subject}\n\n${table(["constant", "value", "note"], cells)}`;
     }
     const cells = rows.map((row) => {
-      const variable = !row.file && config.includes(`"${row.name}"`) ? code(row.name) : "";
+      const variable = !row.file && variables.has(row.name) ? code(row.name) : "";
       return [row.meaning, formattedValue(row), variable, row.scope, effect(row.above)];
     });
     const ofDocuments = Object.entries(FORM_LIMITS).map(([what, most]) => [

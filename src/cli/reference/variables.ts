@@ -1,6 +1,8 @@
-/** Reference page of the variables that compose and Helm take; those of the service itself have their table on the page for operators. */
+/** Reference page of the variables of the service, and of those that compose and Helm take. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
+import { describedVariables } from "../../config/variables.js";
 import { code, page, table } from "./tables.js";
 
 const COMPOSE: Record<string, string> = {
@@ -37,8 +39,13 @@ function helmRows(root: string): string[][] {
 
 export function variablesPage(root: string): string {
   const lead =
-    "For operators. **The variables of the service, with default and meaning, are in one table: [configuration](../operate/operating.md#configuration).** This page has what compose and Helm add.";
-  return page("Environment variables", lead, "`compose.yaml` and the chart's `values.yaml`", [
+    "For operators. A faulty variable stops the start, with its name in the error; a blank one counts as unset. `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR` are also checked against the machine.";
+  const service = describedVariables().map(([name, { meaning, initial }]) => [code(name), initial, meaning]);
+  return page("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
+    "## The service",
+    table(["variable", "default", "meaning"], service),
+    "## Sign-in at OpenID providers",
+    table(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
     "## compose.yaml",
     "Set these in the shell or in `.env` beside `compose.yaml`. Tasks: [containers](../operate/containers.md).",
     table(["variable", "default", "meaning"], composeRows(root)),

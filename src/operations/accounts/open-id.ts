@@ -4,10 +4,10 @@
  */
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";
+import type { OpenIdProvider } from "../../config/open-id.js";
 import { isDuplicate } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
-import type { OpenIdProvider } from "../../open-id-config.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { highestOf, ROLES, type Role } from "../../rules/roles.js";

@@ -1,6 +1,6 @@
 /** Makes the parts of people's accounts and ties them to each other. Read it to find what this folder offers. */
 import type { DataSource } from "typeorm";
-import type { OpenIdProvider } from "../../open-id-config.js";
+import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
 import { createAccessList } from "./access-events.js";

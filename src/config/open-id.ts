@@ -26,6 +26,25 @@ type Environment = Record<string, string | undefined>;
 /** Reports a faulty variable; `expected` completes "NAME must be …". */
 type Fault = (name: string, expected: string) => void;
 
+/** For the reference, as in variables.ts. */
+export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
+  [
+    "`OIDC_ISSUER`, `OIDC_CLIENT_ID`, `OIDC_CLIENT_SECRET`",
+    "unset",
+    "an OpenID provider at which people sign in; more of them as `OIDC_<NAME>_ISSUER` and so on: [people](../operate/people.md#sign-in-at-an-openid-provider)",
+  ],
+  ["`OIDC_NAME`", "`OpenID`", "name on the provider's button"],
+  ["`OIDC_AUTO_CREATE`", "`0`", "`1`: the first sign-in of an unknown person creates an account"],
+  ["`OIDC_ROLES`", "unset", "roles by group, `group=role` separated by commas"],
+  ["`OIDC_ROLE_CLAIM`", "`groups`", "claim that lists a person's groups"],
+  ["`OIDC_ORGANIZATIONS`", "unset", "IDs of organizations by value of the claim, `value=ID` separated by commas"],
+  [
+    "`OIDC_ORGANIZATION_CLAIM`",
+    "unset",
+    "claim that selects the organization; unset: the domain of a verified e-mail address",
+  ],
+];
+
 const ISSUER = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 /** Words that end the names of other variables: a provider of that name could not be told from them. */
 const RESERVED = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];

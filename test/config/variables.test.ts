@@ -1,0 +1,103 @@
+/** The variables of the environment: their defaults are the ones that the reference names, and a faulty value stops the start by name. */
+import { expect } from "chai";
+import { describedVariables } from "../../src/config/variables.js";
+import { ConfigError, readConfig } from "../../src/config.js";
+
+/** A faulty value for each variable that can have one, or several separated by spaces. */
+const FAULTY: Record<string, string> = {
+  PORT: "-1 65536 4e3 port",
+  TRUST_PROXY: "0 10 all 0.0.0.0/0 10.0.0.1/33 10.0.0.1,",
+  PUBLIC_URL: "actions.example.com ftp://a.example https://a.example/?b https://user@a.example",
+  RUNTIME_URL: "apps.example.net https://apps.example.net/path",
+  DATABASE_URL: "mysql://a",
+  DATABASE_DIRECT_URL: "mysql://a",
+  ROLES: "web api,web api,",
+  CHROME_SANDBOX: "yes 0",
+  BROWSER_WS_ENDPOINTS: "http://a ws://a,x ws://a#b",
+  EGRESS_PROXY_HOST: "0.0.0.0 :: localhost",
+  RATE_LIMIT_MANAGE: "-1 100001",
+  RATE_LIMIT_RUN: "-1 1.5",
+  RATE_LIMIT_PUBLISH: "x",
+  RATE_LIMIT_HTTP: "x",
+  RATE_LIMIT_MCP: "x",
+  RATE_LIMIT_COMMUNICATE: "x",
+  SMTP_URL: "mail.example.com http://mail.example.com smtp://a:b:c",
+  MAIL_FROM: "shop shop@ a<b",
+  SERVER_TIMEOUT_MS: "0 3600001",
+  CLIENT_TIMEOUT_MS: "0",
+  SHUTDOWN_GRACE_MS: "-1",
+  RUNNER_CONCURRENCY: "0 1001",
+  ALLOW_PRIVATE_NETWORK: "yes true",
+  SETTINGS_KEY: "short c2hvcnQ=",
+  EGRESS_ADDRESS: "localhost 300.1.1.1",
+  DEFAULT_TIMEZONE: "Europe/Nowhere",
+  NPM_PACKAGES: "1",
+  NPM_SANDBOX: "1",
+  NPM_REGISTRY: "registry.example.com",
+  NPM_TOKEN: "ä",
+  NPM_MIN_AGE_DAYS: "366",
+  NPM_LICENSES: "MIT,,ISC (MIT)",
+  QUEUE_MAX: "0",
+  QUEUE_MAX_PER_APP: "0",
+  QUEUE_MAX_MB: "0",
+  LOG_RETENTION_DAYS: "0",
+  LOG_MAX_MB: "x",
+  INTAKE_QUOTA_MB: "x",
+  DATA_SOURCE_QUOTA_MB: "x",
+  MEDIA_URL: "s3://B https://a s3://user:key@bucket s3://bucket?color=red",
+  MEDIA_MAX_MB: "0 5001",
+  MEDIA_QUOTA_MB: "x",
+  DISK_FREE_MIN_MB: "x",
+  DATABASE_MAX_MB: "x",
+  GRAPHQL_DOCUMENTS: "all",
+  OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
+  LOG_LEVEL: "loud",
+};
+/** Any text is a value of these. */
+const ANY_TEXT = ["HOST", "DATA_DIR", "CHROME_PATH", "PUPPETEER_CACHE_DIR", "PACKAGES_FILE"];
+
+describe("the variables of the environment", () => {
+  for (const [name, values] of Object.entries(FAULTY)) {
+    it(`${name} refuses what it cannot be, by name and without the value`, () => {
+      for (const value of values.split(" ")) {
+        const beside = name === "DATABASE_DIRECT_URL" ? { DATABASE_URL: "postgres://a" } : {};
+        expect(() => readConfig({ ...beside, [name]: value }), value).to.throw(ConfigError, `${name} must be`);
+        expect(() => readConfig({ ...beside, [name]: value }), value).to.not.throw(`(got ${value}`);
+      }
+    });
+  }
+
+  it("have each a faulty value here, unless any text is one of theirs", () => {
+    const names = describedVariables().map(([name]) => name);
+    expect([...Object.keys(FAULTY), ...ANY_TEXT].sort()).to.deep.equal(names.sort());
+  });
+
+  it("have the defaults that the reference names; blank ones have them too", () => {
+    const plain = readConfig({});
+    const literal = describedVariables().flatMap(([name, { initial }]) => {
+      const value = /^`([^`:]+|https:[^`]+)`$/.exec(initial)?.[1];
+      return value === undefined || name === "DATABASE_DIRECT_URL" || name === "MEDIA_URL" ? [] : [[name, value]];
+    });
+    expect(literal.length).to.be.above(30);
+    for (const [name, value] of literal) expect(readConfig({ [name!]: value }), name).to.deep.equal(plain);
+    for (const [name] of describedVariables()) expect(readConfig({ [name]: "  " }), name).to.deep.equal(plain);
+  });
+
+  it("are all named that are faulty, at once", () => {
+    const faulty = () => readConfig({ PORT: "x", LOG_LEVEL: "loud", MAIL_FROM: "a@example.com", OIDC_CLIENT_ID: "c" });
+    for (const part of [
+      "PORT must be a whole number from 0 to 65535",
+      "LOG_LEVEL must be one of",
+      "SMTP_URL must be set where MAIL_FROM is",
+      "OIDC_ISSUER must be set where OIDC_CLIENT_ID is",
+    ])
+      expect(faulty).to.throw(ConfigError, part);
+  });
+
+  it("RUNTIME_URL has another host than the service", () => {
+    const read = (RUNTIME_URL: string, PUBLIC_URL?: string) => () => readConfig({ RUNTIME_URL, PUBLIC_URL });
+    expect(read("https://a.example", "https://a.example:444")).to.throw("RUNTIME_URL must be an origin whose host");
+    expect(read("http://127.0.0.1:9")).to.throw("RUNTIME_URL must be");
+    expect(read("https://b.example", "https://a.example")().runtimeUrl).to.equal("https://b.example");
+  });
+});
