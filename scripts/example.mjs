@@ -58,10 +58,10 @@ function targetOf({ app, url }) {
   const address = url ?? first.baseUrl;
   if (!address) throw new ExampleError(`no address: ${first.fault ?? "no baseUrl"}, and --url is not given\n${USAGE}`);
   if (!/^https?:\/\//.test(address) || !URL.canParse(address))
-    throw new ExampleError(`--url must be an address such as http://127.0.0.1:4000; ${address} came`);
+    throw new ExampleError(`--url must be an address such as http://127.0.0.1:4000 (got ${address})`);
   const appId = app ?? String(first.appId ?? "");
   if (!/^[1-9]\d{0,14}$/.test(appId))
-    throw new ExampleError(`--app must be an app's id, a whole number above 0; ${appId || "nothing"} came`);
+    throw new ExampleError(`--app must be an app's id, a whole number above 0 (got ${appId || "nothing"})`);
   return { url: address.replace(/\/+$/, ""), appId: Number(appId), ...tokenFor(address, first), say };
 }
 

@@ -13,16 +13,28 @@ const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const HOOK = join(ROOT, "scripts/mutation/hook.mjs");
 const SAMPLE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
-const PROCESSES = 2;
+const PROCESSES = Number(process.env.PROCESSES ?? 2);
 /** A fault that makes a test wait for ever counts as found. */
 const LIMIT_MS = 120_000;
 
+/** A module of rules, with a test file of its own. */
+function ruleOwn(name) {
+  return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
+}
+
 /** Modules of dist/src and the tests that are to find their faults, of dist/test. None of these tests starts a service. */
 const GROUPS = [
-  { area: "rules", modules: ["rules/concurrency"], tests: ["rules/concurrency"] },
-  { area: "rules", modules: ["rules/media-serving"], tests: ["rules/media-serving"] },
-  { area: "rules", modules: ["rules/ticks"], tests: ["rules/ticks"] },
+  ...["alert-conditions", "concurrency", "integration-origins", "media-serving", "message-destination", "scope"].map(
+    ruleOwn,
+  ),
+  ...["setting-tiers", "ticks", "trigger-match"].map(ruleOwn),
+  { area: "rules", modules: ["rules/sign-in-wait", "rules/entries/sign-in"], tests: ["rules/sign-in-rules"] },
   { area: "access", modules: ["rules/entries/entry-access"], tests: ["rules/entries/entry-access"] },
+  {
+    area: "access",
+    modules: ["rules/caller-rules", "rules/entries/access-rules"],
+    tests: ["rules/entries/entry-access", "rules/sign-in-rules"],
+  },
   { area: "access", modules: ["operations/access/tokens"], tests: ["operations/unknown-tokens"] },
   { area: "secrets", modules: ["rules/secrets"], tests: ["engine/secret-scan", "attacks/secrets-forms"] },
   {
@@ -30,8 +42,8 @@ const GROUPS = [
     modules: ["operations/runs/endings", "operations/runs/database-contact"],
     tests: ["operations/endings", "operations/database-contact"],
   },
-  { area: "limits", modules: ["operations/runs/waiting-callers"], tests: ["operations/waiting-callers"] },
   { area: "limits", modules: ["engine/rate-window"], tests: ["engine/rate-window"] },
+  { area: "limits", modules: ["operations/access/request-limiter"], tests: ["operations/request-limiter"] },
 ];
 
 /** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
