@@ -164,7 +164,7 @@ async function refuseOther(request: FastifyRequest, payload: Readable): Promise<
   const type = request.headers["content-type"] ?? "none";
   throw new ActionError(
     "REQUEST_INVALID",
-    `the body must be JSON, with Content-Type: application/json; ${type.slice(0, 60).toWellFormed()} came`,
+    `the body must be JSON, with Content-Type: application/json (got ${type.slice(0, 60).toWellFormed()})`,
   );
 }
 

@@ -12,7 +12,7 @@ const DEPENDENCY_MAX_CHARACTERS = 2048;
 
 /** null counts as missing. */
 export function nameMissing(name: unknown): string | null {
-  return name === undefined || name === null ? `name is required; ${described(name)} came` : null;
+  return name === undefined || name === null ? `name is required (got ${described(name)})` : null;
 }
 
 export function nameEmpty(name: unknown): string | null {
@@ -22,19 +22,19 @@ export function nameEmpty(name: unknown): string | null {
 export function nameTooLong(name: unknown): string | null {
   const length = typeof name === "string" ? characters(name) : 0;
   if (length <= ACTION_NAME_MAX_CHARACTERS) return null;
-  return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters; ${length} came`;
+  return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
 /** Also a name that is no string: the table has no status of its own for it. */
 export function nameFault(name: unknown): string | null {
   if (nameMissing(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
-  return `name must be a string of letters, numbers, dashes and underscores; ${described(name)} came`;
+  return `name must be a string of letters, numbers, dashes and underscores (got ${described(name)})`;
 }
 
 export function descriptionFault(description: unknown): string | null {
   if (description === null) return null;
-  if (typeof description !== "string") return `description must be a string or null; ${described(description)} came`;
+  if (typeof description !== "string") return `description must be a string or null (got ${described(description)})`;
   const at = unstorableAt(description);
   return at < 0 ? null : `description must be plain text; the character at ${at + 1} cannot be stored`;
 }
@@ -42,12 +42,12 @@ export function descriptionFault(description: unknown): string | null {
 export function descriptionTooLong(description: unknown): string | null {
   const length = typeof description === "string" ? characters(description) : 0;
   if (length <= ACTION_DESCRIPTION_MAX_CHARACTERS) return null;
-  return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters; ${length} came`;
+  return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
 /** null counts as missing. */
 export function codeMissing(code: unknown): string | null {
-  return code === undefined || code === null ? `code is required; ${described(code)} came` : null;
+  return code === undefined || code === null ? `code is required (got ${described(code)})` : null;
 }
 
 export function codeEmpty(code: unknown): string | null {
@@ -57,18 +57,18 @@ export function codeEmpty(code: unknown): string | null {
 /** Covers code that is not a string, too: the table has no other status for it. Faulty dependencies list no package. */
 export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeJudge): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
-  if (typeof code !== "string") return `code must be a string of JavaScript; ${described(code)} came`;
+  if (typeof code !== "string") return `code must be a string of JavaScript (got ${described(code)})`;
   const listed = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
   return judge(code, listed);
 }
 
 export function activeFault(active: unknown): string | null {
-  return typeof active === "boolean" ? null : `active must be true or false; ${described(active)} came`;
+  return typeof active === "boolean" ? null : `active must be true or false (got ${described(active)})`;
 }
 
 export function environmentFault(environment: unknown): string | null {
   if (isEnvironment(environment)) return null;
-  return `environment must be one of ${ENVIRONMENTS.join(", ")}; ${described(environment)} came`;
+  return `environment must be one of ${ENVIRONMENTS.join(", ")} (got ${described(environment)})`;
 }
 
 export function frequencyInvalid(frequency: unknown): string | null {
@@ -88,16 +88,16 @@ export function timezoneInvalid(timezone: unknown): string | null {
 /** Checks only the shape. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
-    return `dependencies must be an array of package names and https URLs; ${described(dependencies)} came`;
+    return `dependencies must be an array of package names and https URLs (got ${described(dependencies)})`;
   }
   if (dependencies.length > DEPENDENCIES_MAX) {
-    return `dependencies must be at most ${DEPENDENCIES_MAX}; ${dependencies.length} came`;
+    return `dependencies must be at most ${DEPENDENCIES_MAX} (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
     const fits = typeof dependency === "string" && dependency !== "" && unstorableAt(dependency) < 0;
     if (fits && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
     const expected = `a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
-    return `dependencies[${index}] must be ${expected}; ${described(dependency)} came`;
+    return `dependencies[${index}] must be ${expected} (got ${described(dependency)})`;
   }
   return null;
 }

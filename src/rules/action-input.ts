@@ -2,6 +2,7 @@
  * What create and update accept: each status of the specification's validation table on the field it is about, judged
  * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
  */
+
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
 import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
@@ -10,7 +11,8 @@ import { accessFault, DEFAULT_ACCESS, storedAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
 import { SOURCE_SHAPE, sourceFault, storedSource } from "./action-source.js";
 import { codeFault } from "./code.js";
-import { described, isObject } from "./described.js";
+import { isObject } from "./described.js";
+import { refuse } from "./fields.js";
 import { integrationOriginsFault, storedIntegrationOrigins } from "./integration-origins.js";
 import {
   CONCURRENCY_SHAPE,
@@ -225,7 +227,7 @@ function overlaid(body: ActionBody, data: unknown): ActionBody {
   // A request without a body gives no field, so that what is missing is named.
   if (data === undefined) return body;
   if (!isObject(data)) {
-    throw new ActionError("REQUEST_INVALID", `the action's data must be an object; ${described(data)} came`);
+    refuse("the action's data", "an object", data);
   }
   for (const key of Object.keys(body) as ActionKey[]) {
     const value = Object.hasOwn(data, key) ? data[key] : undefined;

@@ -1,6 +1,8 @@
 /** What a rule of alerts may say, each fault by the field's name. Knows no table, and sends nothing. */
+
 import { ActionError } from "../errors.js";
-import { described, isObject, unstorableAt } from "./described.js";
+import { isObject, unstorableAt } from "./described.js";
+import { refuse } from "./fields.js";
 import { isEmailAddress } from "./message-fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
@@ -35,10 +37,6 @@ export interface AlertInput {
   /** The protected setting that says where a webhook or Slack is. */
   setting: string | null;
   enabled: boolean;
-}
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
 }
 
 function oneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {

@@ -2,9 +2,10 @@
  * Callers whom an access rule of entries or files allows: everyone, signed-in users, or users by the values of their columns. Also the
  * tests of columns in such rules. Pure; reads no credential.
  */
-import { ActionError } from "../errors.js";
+
 import { holdsText } from "./comparable-text.js";
-import { described, isObject, unstorableAt } from "./described.js";
+import { isObject, unstorableAt } from "./described.js";
+import { refuse } from "./fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 /** What a value may be compared with: no operators hide in texts, numbers and booleans. */
@@ -36,10 +37,6 @@ const ALLOW_SHAPE = flat(["user"]);
 const COLUMNS_MAX = 50;
 const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 const isText = (value: unknown, most: number): value is string =>
   typeof value === "string" && value !== "" && value.length <= most && unstorableAt(value) < 0;

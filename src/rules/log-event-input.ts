@@ -2,7 +2,7 @@
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
-import { optionalId } from "./fields.js";
+import { optionalId, refuse } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
@@ -28,7 +28,7 @@ function eventType(value: unknown): string {
   const isText = typeof value === "string" && value !== "" && value.length <= EVENT_TYPE_MAX_CHARACTERS;
   if (!isText || unstorableAt(value) >= 0) {
     const expected = `type must be a log event type of 1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
-    throw new ActionError("REQUEST_INVALID", `${expected}; ${described(value)} came`);
+    throw new ActionError("REQUEST_INVALID", `${expected} (got ${described(value)})`);
   }
   if (!value.startsWith(OWN_TYPES)) return value;
   throw new ActionError("REQUEST_INVALID", `type must not begin with ${OWN_TYPES}: only the service logs runs`);
@@ -36,7 +36,7 @@ function eventType(value: unknown): string {
 
 function eventData(value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw new ActionError("REQUEST_INVALID", `data must be an object; ${described(value)} came`);
+  if (!isObject(value)) refuse("data", "an object", value);
   if (nestsDeeperThan(value, DATA_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
   }
@@ -48,13 +48,13 @@ function eventData(value: unknown): Record<string, unknown> {
 export function eventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;
-  const message = `${name} must be at most ${EVENT_MAX_BYTES} bytes of JSON (32 KB); ${bytes} came`;
+  const message = `${name} must be at most ${EVENT_MAX_BYTES} bytes (32 KB) of JSON (got ${bytes})`;
   throw new ActionError("PAYLOAD_TOO_LARGE", message);
 }
 
 /** @throws REQUEST_INVALID naming the field */
 export function parseLogEvent(body: unknown): LogEventInput {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  if (!isObject(body)) refuse("the body", "an object", body);
   const own = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
   const ids = IDS.map((field) => [field, optionalId(own(field), field)]);
   const event = { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };

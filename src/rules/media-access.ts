@@ -1,7 +1,9 @@
 /** Access rules of folders and files: their form, and what they grant to a page and its user. Pure; knows no table. */
+
 import { ActionError } from "../errors.js";
 import { type Allow, allows, checkAllow, type UserData } from "./caller-rules.js";
-import { described, isObject } from "./described.js";
+import { isObject } from "./described.js";
+import { refuse } from "./fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
@@ -17,10 +19,6 @@ export interface MediaRule {
 const RULES_MAX = 50;
 const RULES_MAX_BYTES = 32 * 1024;
 const RULE_SHAPE = flat(["type", "allow", "enabled"]);
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 function checkRule(rule: unknown, field: string): void {
   if (!isObject(rule)) refuse(field, "an object", rule);
@@ -42,7 +40,7 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
   }
   for (const [at, rule] of value.entries()) checkRule(rule, `accessRules[${at}]`);
   if (Buffer.byteLength(JSON.stringify(value)) > RULES_MAX_BYTES) {
-    throw new ActionError("PAYLOAD_TOO_LARGE", `accessRules must be at most ${RULES_MAX_BYTES} bytes of JSON (32 KB)`);
+    throw new ActionError("PAYLOAD_TOO_LARGE", `accessRules must be at most ${RULES_MAX_BYTES} bytes (32 KB) of JSON`);
   }
   refuseUnknownFields(value, [RULE_SHAPE], "accessRules");
   return value as MediaRule[];

@@ -1,7 +1,6 @@
 /** What folders and files may be called, and how contents may be asked for. Knows no table and no transport. */
-import { ActionError } from "../errors.js";
-import { described, isObject, unstorableAt } from "./described.js";
-import { optionalId } from "./fields.js";
+import { isObject, unstorableAt } from "./described.js";
+import { optionalId, refuse } from "./fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_NAME_MAX_CHARACTERS = 255;
@@ -19,7 +18,7 @@ export function mediaName(value: unknown, field = "name"): string {
   const fits = text !== "" && text.length <= MEDIA_NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !UNFIT.test(text);
   if (fits && text !== "." && text !== "..") return text;
   const expected = `a name of 1 to ${MEDIA_NAME_MAX_CHARACTERS} characters without slashes and control characters`;
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(value)} came`);
+  refuse(field, expected, value);
 }
 
 /** Longer ones are part of the name. */
@@ -63,7 +62,7 @@ export function mediaChange(
   body: unknown,
   parent: "folderId" | "parentId",
 ): { name?: string; folderId?: number | null } {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  if (!isObject(body)) refuse("the body", "an object", body);
   const { name } = body;
   const change = {
     ...(name !== undefined && { name: mediaName(name) }),
@@ -76,10 +75,7 @@ export function mediaChange(
 function wholeNumber(value: unknown, field: string, min: number, max: number): number {
   const number = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : value;
   if (Number.isSafeInteger(number) && (number as number) >= min && (number as number) <= max) return number as number;
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `${field} must be a whole number from ${min} to ${max}; ${described(value)} came`,
-  );
+  refuse(field, `a whole number from ${min} to ${max}`, value);
 }
 
 /** How long a link holds, in seconds. @throws REQUEST_INVALID */
@@ -111,7 +107,7 @@ export function contentsForm(given: {
   const known: readonly unknown[] = FORMATS;
   const wanted = format === "jpg" ? "jpeg" : format;
   if (wanted !== undefined && !known.includes(wanted)) {
-    throw new ActionError("REQUEST_INVALID", `format must be one of ${FORMATS.join(", ")}; ${described(format)} came`);
+    refuse("format", `one of ${FORMATS.join(", ")}`, format);
   }
   return {
     kind: "resized",

@@ -48,7 +48,7 @@ class Fields {
 
   fault(field: string, expected: string): DestinationFault {
     return new DestinationFault(
-      `the setting ${this.key}: ${field} must be ${expected}; ${kindOf(this.value[field])} came`,
+      `the setting ${this.key}: ${field} must be ${expected} (got ${kindOf(this.value[field])})`,
     );
   }
 
@@ -76,7 +76,7 @@ class Fields {
 /** @throws DestinationFault naming the field; null where the setting names no server of the app's own */
 export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
-  if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object; ${kindOf(value)} came`);
+  if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${kindOf(value)})`);
   const fields = new Fields("__smtp", value);
   if (fields.optional("host") === null) return null;
   const { port: given, secure: wish } = value;
@@ -98,7 +98,7 @@ export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDe
 /** @throws DestinationFault naming the field; null where nothing is set */
 export function smsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
-  if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object; ${kindOf(value)} came`);
+  if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${kindOf(value)})`);
   const fields = new Fields("__sms", value);
   switch (value["provider"]) {
     case "twilio": {

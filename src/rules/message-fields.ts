@@ -1,6 +1,7 @@
 /** Fields that messages are made of, each refused by its name: addresses, headers, attachments. Knows no transport. */
-import { ActionError } from "../errors.js";
-import { described, isObject, unstorableAt } from "./described.js";
+
+import { isObject, unstorableAt } from "./described.js";
+import { refuse } from "./fields.js";
 
 export const RECIPIENT_TYPES = ["to", "cc", "bcc"] as const;
 export type RecipientType = (typeof RECIPIENT_TYPES)[number];
@@ -38,10 +39,6 @@ const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** A line break in a header begins another header; other control characters have no business in one line either. */
 const CONTROL = /\p{Cc}|[\u2028\u2029]/u;
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 /** One line without control characters. @throws REQUEST_INVALID */
 export function oneLine(value: unknown, field: string, max = LINE_MAX): string {

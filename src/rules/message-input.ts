@@ -1,6 +1,8 @@
 /** What a caller may say of an e-mail or a text message (packages, Communicate), judged and filled from its data. Pure. */
+
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
+import { refuse } from "./fields.js";
 import {
   type Attachment,
   attachments,
@@ -54,7 +56,7 @@ const SMS_MAX_CHARACTERS = 1_600;
 
 function record(value: unknown, name: string): Record<string, unknown> {
   if (isObject(value)) return value;
-  throw new ActionError("REQUEST_INVALID", `${name} must be an object; ${described(value)} came`);
+  refuse(name, "an object", value);
 }
 
 const dataOf = (value: unknown): Record<string, unknown> | null =>
@@ -103,11 +105,11 @@ export function parseSms(given: unknown, path = ""): Sms {
   const data = isObject(outer["data"]) ? outer["data"] : outer;
   const provider = outer["provider"] ?? null;
   if (provider !== null && !SMS_PROVIDERS.some((one) => one === provider)) {
-    throw new ActionError("REQUEST_INVALID", `provider must be twilio or webhook; ${described(provider)} came`);
+    refuse("provider", "twilio or webhook", provider);
   }
   const body = optionalBody(data["body"], "body") ?? "";
   if (body === "" || body.length > SMS_MAX_CHARACTERS) {
-    const message = `body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters; ${body.length} came`;
+    const message = `body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${body.length})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   const from = optionalLine(data["from"], "from", 40);
@@ -120,7 +122,7 @@ export function parseSms(given: unknown, path = ""): Sms {
 export function parseBatch<T>(body: unknown, parse: (one: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {
-    const message = `the batch must be an array of 1 to ${BATCH_MAX} messages; ${described(list)} came`;
+    const message = `the batch must be an array of 1 to ${BATCH_MAX} messages (got ${described(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   return list.map((one, index) => placed(`[${index}]`, () => parse(one, `[${index}]`)));

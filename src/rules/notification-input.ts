@@ -1,7 +1,8 @@
 /** What a caller may say of a notification (packages, Notifications). Pure. */
-import { ActionError } from "../errors.js";
+
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { refuse } from "./fields.js";
 import { parseScope, type Scope } from "./scope.js";
 import { flat, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
@@ -38,10 +39,6 @@ export const NOTIFICATIONS_PER_BATCH = 1_000;
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const LATEST_MS = 8_640_000_000_000_000;
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 function storable(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
   if (!isObject(value)) return refuse(field, "an object", value);

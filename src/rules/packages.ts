@@ -48,7 +48,7 @@ const URL_MAX_CHARACTERS = 2048;
  * @throws Error one that names the faulty entry
  */
 export function createCatalogue(extra: unknown = []): Catalogue {
-  if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries; ${described(extra)} came`);
+  if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${described(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
   for (const [index, value] of extra.entries()) {
     const entry = packageEntry(value, `packages[${index}]`);
@@ -58,11 +58,11 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 }
 
 function packageEntry(value: unknown, where: string): PackageEntry {
-  if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
+  if (!isObject(value)) throw new Error(`${where} must be an object (got ${described(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
   const { mayDoWithLess = false, network = true, inDocument = [], withoutDocument = [] } = value;
-  const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
-    if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
+  const expect = (fits: boolean, field: string, expected: string, received: unknown) => {
+    if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${described(received)})`);
   };
   const matches = (text: unknown, pattern: RegExp): text is string => typeof text === "string" && pattern.test(text);
   expect(matches(name, PACKAGE_NAME), "name", "lower-case letters, digits, dots and dashes", name);

@@ -1,7 +1,7 @@
 /** Origins of an app's own pages elsewhere: validation, and the one form in which they are stored and compared. Opens no connection. */
-import { ActionError } from "../errors.js";
+
 import { PAGE_ORIGINS_MAX } from "../limits.js";
-import { described } from "./described.js";
+import { refuse } from "./fields.js";
 import { normalOrigin } from "./integration-origins.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
@@ -21,13 +21,13 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
 export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
   if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
     const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;
-    throw new ActionError("REQUEST_INVALID", `origins must be ${expected} (got ${described(value)})`);
+    refuse("origins", expected, value);
   }
   const origins = value.map((one, index) => {
     const origin = readOrigin(one, allowHttp);
     if (origin !== null) return origin;
     const expected = 'an https origin such as "https://shop.example", or an http origin of localhost, without a path';
-    throw new ActionError("REQUEST_INVALID", `origins[${index}] must be ${expected} (got ${described(one)})`);
+    return refuse(`origins[${index}]`, expected, one);
   });
   return [...new Set(origins)];
 }

@@ -1,12 +1,13 @@
 /** The bounds of a page of a list. Knows no list. */
+
 import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
-import { described } from "./described.js";
+import { refuse } from "./fields.js";
 
 function natural(value: unknown, name: string, fallback: number, max: number): number {
   if (value === undefined || value === null) return fallback;
   if (Number.isSafeInteger(value) && (value as number) >= 0) return Math.min(value as number, max);
-  throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0; ${described(value)} came`);
+  refuse(name, "a whole number from 0", value);
 }
 
 /**

@@ -1,6 +1,5 @@
 /** How a request refers to an action or a data source: by its id or by its name (contract, section 3). Pure. */
-import { ActionError } from "../errors.js";
-import { described } from "./described.js";
+import { refuse } from "./fields.js";
 
 export type Reference = { readonly id: number } | { readonly name: string };
 
@@ -29,7 +28,7 @@ export function referenceOf(value: string | number, by?: ReferenceKind | null): 
 export function referenceKind(value: unknown): ReferenceKind | null {
   if (value === undefined) return null;
   if ((REFERENCE_KINDS as readonly unknown[]).includes(value)) return value as ReferenceKind;
-  throw new ActionError("REQUEST_INVALID", `by must be id or name (got ${described(value)})`);
+  refuse("by", "id or name", value);
 }
 
 /** A text that no other reference has. */

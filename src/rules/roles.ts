@@ -1,6 +1,5 @@
 /** Roles of people and their order. Read it when you compare the rights of two people. */
-import { ActionError } from "../errors.js";
-import { described } from "./described.js";
+import { refuse } from "./fields.js";
 
 /** Lowest first; a role may do what the roles before it may, except that `reader` sees code and data and `operator` runs actions. */
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
@@ -25,5 +24,5 @@ export const highestOf = (roles: readonly Role[]): Role | null =>
 /** @throws REQUEST_INVALID */
 export function requiredRole(value: unknown, field: string): Role {
   if (ROLES.some((role) => role === value)) return value as Role;
-  throw new ActionError("REQUEST_INVALID", `${field} must be one of ${ROLES.join(", ")} (got ${described(value)})`);
+  refuse(field, `one of ${ROLES.join(", ")}`, value);
 }

@@ -37,14 +37,14 @@ function numberFault(
   unit = "",
 ): string | null {
   if (isWithin(value, least, most)) return null;
-  return `${field} must be a whole number${unit} from ${least} to ${most}; ${described(value)} came`;
+  return `${field} must be a whole number${unit} from ${least} to ${most} (got ${described(value)})`;
 }
 
 function keyFault(key: unknown): string | null {
   if (isAbsent(key)) return null;
   const fits = typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableAt(key) < 0;
   const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
-  return fits ? null : `concurrency.key must be ${expected}; ${described(key)} came`;
+  return fits ? null : `concurrency.key must be ${expected} (got ${described(key)})`;
 }
 
 const onClient = (field: string, environment: unknown): string | null =>
@@ -52,10 +52,10 @@ const onClient = (field: string, environment: unknown): string | null =>
 
 export function concurrencyFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
-  if (!isObject(value)) return `concurrency must be an object or null; ${described(value)} came`;
+  if (!isObject(value)) return `concurrency must be an object or null (got ${described(value)})`;
   const { policy, limit, key } = value;
   if (!CONCURRENCY_POLICIES.includes(policy as ConcurrencyPolicy)) {
-    return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")}; ${described(policy)} came`;
+    return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")} (got ${described(policy)})`;
   }
   const tooMany = isAbsent(limit) ? null : numberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
   return tooMany ?? keyFault(key) ?? onClient("concurrency", environment);
@@ -63,7 +63,7 @@ export function concurrencyFault(value: unknown, environment: unknown): string |
 
 export function debounceFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
-  if (!isObject(value)) return `debounce must be an object or null; ${described(value)} came`;
+  if (!isObject(value)) return `debounce must be an object or null (got ${described(value)})`;
   const { delayMs, maxWaitMs, manual } = value;
   const unit = " of milliseconds";
   const late = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unit);
@@ -72,7 +72,7 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   const long = isAbsent(maxWaitMs) ? null : numberFault(maxWaitMs, "debounce.maxWaitMs", bounds, unit);
   if (long !== null) return long;
   if (!isAbsent(manual) && typeof manual !== "boolean") {
-    return `debounce.manual must be true or false; ${described(manual)} came`;
+    return `debounce.manual must be true or false (got ${described(manual)})`;
   }
   return onClient("debounce", environment);
 }

@@ -32,22 +32,22 @@ const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("time
 export function frequencyFault(value: unknown): ScheduleFault | null {
   const invalid = (why: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
-    message: `frequency must be a cron expression of five fields; ${described(value)} ${why}`,
+    message: `frequency must be a cron expression of five fields${why} (got ${described(value)})`,
   });
-  if (typeof value !== "string") return invalid("came");
+  if (typeof value !== "string") return invalid("");
   const fields = parseCron(value);
-  if ("fault" in fields) return invalid(fields.fault);
+  if ("fault" in fields) return invalid(`: it ${fields.fault}`);
   if (firesEveryMinute(fields)) {
     const message = `frequency must not fire every minute; ${described(value)} does`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return everFires(fields) ? null : invalid("names days that no month of its has");
+  return everFires(fields) ? null : invalid(": it names days that none of its months has");
 }
 
 /** Why a time zone is refused (specification, Create parameters: a full IANA name), or null. */
 export function timezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
-  const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC; ${described(value)} came`;
+  const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${described(value)})`;
   return { status: "TIMEZONE_INVALID", message };
 }
 

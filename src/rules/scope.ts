@@ -1,9 +1,10 @@
 /** Whom a notification is for: a `where` on the app's user, or a list of them of which one must fit. Pure; knows no user's source. */
-import { ActionError } from "../errors.js";
-import { described, isObject, nestsDeeperThan } from "./described.js";
+
+import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
 import { Statement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";
+import { refuse } from "./fields.js";
 import { CONDITIONS } from "./scope-filters.js";
 import { type Found, Looks, OPERATORS, TooManyLooks, type ValueTest, valuesAt, withElements } from "./scope-values.js";
 
@@ -16,10 +17,6 @@ type Where = Record<string, unknown>;
 const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
 const LIST_MAX = 1_000;
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 /** PostgreSQL runs regular expressions: here an untrusted pattern would block all other requests. */
 function refuseRegex(value: unknown, place: string): void {

@@ -87,7 +87,7 @@ export function checkUnderscoreSize(json: string): void {
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
-  if (!isObject(body)) throw invalid(`settings must be an object of top-level keys; ${kindOf(body)} came`);
+  if (!isObject(body)) throw invalid(`settings must be an object of top-level keys (got ${kindOf(body)})`);
   const entries = Object.entries(body);
   checkCount(entries.length);
   for (const [key, value] of entries) {
@@ -106,7 +106,7 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
  */
 export function checkDeletedKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
-  if (!Array.isArray(keys)) throw invalid(`keys must be an array of top-level key names; ${described(keys)} came`);
+  if (!Array.isArray(keys)) throw invalid(`keys must be an array of top-level key names (got ${described(keys)})`);
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
   return [...new Set<string>(keys)];
@@ -119,12 +119,12 @@ export function checkDeletedKeys(body: unknown): string[] {
 export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
   const keys = checkDeletedKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
-  if (typeof secret !== "boolean") throw invalid(`secret must be true or false; ${described(secret)} came`);
+  if (typeof secret !== "boolean") throw invalid(`secret must be true or false (got ${described(secret)})`);
   const wrong = keys.find((key) => tierOf(key) !== "private");
   if (wrong === undefined) return { keys, secret };
   const why =
     tierOf(wrong) === "protected" ? "a protected setting always is a secret" : "a public setting never is one";
-  throw invalid(`keys must name private settings, whose keys start with one _; ${described(wrong)} came: ${why}`);
+  throw invalid(`keys must name private settings, whose keys start with one _ (got ${described(wrong)}): ${why}`);
 }
 
 /**
@@ -136,8 +136,8 @@ export function artifactKey(settingKey: unknown): string {
   if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");
   }
-  const came = length > 0 ? `one of ${length}` : described(settingKey);
-  throw invalid(`settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters; ${came} came`);
+  const received = length > 0 ? `one of ${length}` : described(settingKey);
+  throw invalid(`settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters (got ${received})`);
 }
 
 /** What an administrator's PUT may write: protected keys in it are ignored (specification, Settings endpoints). */
@@ -159,7 +159,7 @@ function checkCount(count: number): void {
 
 function checkKey(key: unknown): void {
   const expected = `a setting's key must be a string of 1 to ${SETTING_KEY_MAX_CHARACTERS} characters`;
-  if (typeof key !== "string" || key === "") throw invalid(`${expected}; ${described(key)} came`);
+  if (typeof key !== "string" || key === "") throw invalid(`${expected} (got ${described(key)})`);
   const length = characters(key);
   if (length > SETTING_KEY_MAX_CHARACTERS) throw invalid(`${expected}; ${described(key)} has ${length}`);
   if (REFUSED_KEYS.includes(key)) throw invalid(`a setting must not be named ${key}`);

@@ -32,10 +32,10 @@ const WHERE_DATA_MAX_DEPTH = 16;
 
 /** TRIGGERS_INVALID: not an array of objects, a `log`, `analytics` or `http` trigger without a usable `where`, or two for one address. */
 export function triggersFault(value: unknown): string | null {
-  if (!Array.isArray(value)) return `triggers must be an array of trigger objects; ${described(value)} came`;
-  if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX}; ${value.length} came`;
+  if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${described(value)})`;
+  if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX} (got ${value.length})`;
   for (const [index, element] of value.entries()) {
-    if (!isObject(element)) return `triggers[${index}] must be an object; ${described(element)} came`;
+    if (!isObject(element)) return `triggers[${index}] must be an object (got ${described(element)})`;
     const fault = whereFault(element);
     if (fault !== null) return `triggers[${index}].${fault}`;
   }
@@ -108,34 +108,34 @@ function whereFault(element: Record<string, unknown>): string | null {
   if (type === "http") return httpWhereFault(own(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
   const where = own(element, "where");
-  if (!isObject(where)) return `where must be an object for a ${type} trigger; ${described(where)} came`;
+  if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${described(where)})`;
   return type === "log" ? logWhereFault(where) : analyticsWhereFault(where);
 }
 
 function logWhereFault(where: Record<string, unknown>): string | null {
   const type = own(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
-  if (typeof type !== "string") return `where.type must be a log event type; ${described(type)} came`;
+  if (typeof type !== "string") return `where.type must be a log event type (got ${described(type)})`;
   if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableAt(type) >= 0) {
-    return `where.type must be a log event type of ${length}; ${described(type)} came`;
+    return `where.type must be a log event type of ${length} (got ${described(type)})`;
   }
   const id = own(where, "dataSourceId") ?? null;
   if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
-  return `where.dataSourceId must be a positive integer; ${described(id)} came`;
+  return `where.dataSourceId must be a positive integer (got ${described(id)})`;
 }
 
 function analyticsWhereFault(where: Record<string, unknown>): string | null {
   const type = own(where, "type");
   if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
-    return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")}; ${described(type)} came`;
+    return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${described(type)})`;
   }
   const data = own(where, "data") ?? null;
   if (data === null) return null;
-  if (!isObject(data)) return `where.data must be an object; ${described(data)} came`;
+  if (!isObject(data)) return `where.data must be an object (got ${described(data)})`;
   if (nestsDeeperThan(data, WHERE_DATA_MAX_DEPTH)) return `where.data must nest at most ${WHERE_DATA_MAX_DEPTH} levels`;
   const size = JSON.stringify(data).length;
   if (size <= WHERE_DATA_MAX_CHARACTERS) return null;
-  return `where.data must be at most ${WHERE_DATA_MAX_CHARACTERS} characters of JSON; ${size} came`;
+  return `where.data must be at most ${WHERE_DATA_MAX_CHARACTERS} characters of JSON (got ${size})`;
 }
 
 function keptLogWhere(where: Record<string, unknown>): LogWhere {

@@ -1,6 +1,8 @@
 /** What an app's setting says of codes by which its users prove an address, and what a page may ask of them. Pure. */
+
 import { ActionError } from "../errors.js";
 import { described, isObject, kindOf } from "./described.js";
+import { refuse } from "./fields.js";
 import { isEmailAddress, phoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
 import { flat } from "./unknown-fields.js";
@@ -40,7 +42,7 @@ const TEXT_MAX = 1_000;
 
 function setting(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
-  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING} must be an object; ${kindOf(value)} came`);
+  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING} must be an object (got ${kindOf(value)})`);
 }
 
 function optionalText(fields: Record<string, unknown>, name: string, max: number): string | null {
@@ -84,7 +86,7 @@ export function verificationRequest(body: unknown): VerificationRequest {
   const { email = null, sms = null, secondFactor = null } = given;
   const named = [email, sms, secondFactor].filter((one) => one !== null);
   if (named.length !== 1) {
-    const message = `one of email, sms and secondFactor is required; ${described(body)} came`;
+    const message = `one of email, sms and secondFactor is required (got ${described(body)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   const code = codeOf(given["code"]);
@@ -98,10 +100,7 @@ export function verificationRequest(body: unknown): VerificationRequest {
   }
   const address = typeof email === "string" ? email.trim() : "";
   if (isEmailAddress(address)) return { by: "email", address, code };
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `email must be an address such as ann@example.com; ${described(email)} came`,
-  );
+  refuse("email", "an address such as ann@example.com", email);
 }
 
 /** The message that carries a code. @throws REQUEST_INVALID for an address that no message can go to */

@@ -96,12 +96,12 @@ describe("failures, as their callers see them", () => {
   it("say what was expected and what came, and of a body that is no JSON where, without a word of it", async () => {
     const headers = { "Content-Type": "application/json" };
     const wrong: [string, string, string | undefined, string][] = [
-      ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number from 0; "abc" came'],
+      ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number from 0 (got "abc")'],
       [
         "GET",
         "/v3/apps/1/actions?limit=1&limit=2",
         undefined,
-        "limit must be a whole number from 0; an array of 2 came",
+        "limit must be a whole number from 0 (got an array of 2)",
       ],
       [
         "GET",

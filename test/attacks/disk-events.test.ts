@@ -44,7 +44,7 @@ describe("events and the disk", () => {
     const refused = await service.rest("POST", logs, { as: "api", body: sized(event, LIMIT + 1) });
     expect([refused.http, refused.body]).to.deep.equal([
       413,
-      { status: "PAYLOAD_TOO_LARGE", error: "the event must be at most 32768 bytes of JSON (32 KB); 32769 came" },
+      { status: "PAYLOAD_TOO_LARGE", error: "the event must be at most 32768 bytes (32 KB) of JSON (got 32769)" },
     ]);
     const among = await send([pageView({}), sized(pageView({}), LIMIT + 1), pageView({})]);
     expect([among.http, among.body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);

@@ -255,7 +255,7 @@ describe("secrets at the exits of a run", () => {
       .and.not.match(/secret/i);
   });
 
-  it("refuses at save more secrets than can be kept in, naming the key, what may be and what came", async () => {
+  it("refuses at save more secrets than can be kept in, naming the key, what is allowed and what was received", async () => {
     await set({ _small: "an earlier setting" });
     const many = Array.from({ length: 20_001 }, (_, i) => `a-value-${i}`);
     for (const [_many, came] of [

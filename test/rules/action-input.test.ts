@@ -156,7 +156,7 @@ describe("action input: the validation table", () => {
 
   it("names the field, what was expected and what came, and echoes at most 60 characters", () => {
     expect(refusal("ENVIRONMENT_INVALID", () => parseCreate({ ...MINIMAL, environment: "moon" }))).to.equal(
-      'environment must be one of server, client, any; "moon" came',
+      'environment must be one of server, client, any (got "moon")',
     );
     const long = "$value \ud83d\ude00".repeat(50_000);
     for (const fields of [{ name: `${long} ` }, { environment: long }, { timezone: long }, { dependencies: [long] }]) {

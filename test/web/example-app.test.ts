@@ -258,7 +258,7 @@ describe("The example app", () => {
         "no app's id",
         () => ({}),
         () => ["--app", "first"],
-        /--app must be an app's id, a whole number above 0; first came/,
+        /--app must be an app's id, a whole number above 0 \(got first\)/,
       ],
       [
         "a service that is away",

@@ -71,7 +71,7 @@ export class TriggerResolver {
   ): Promise<Preview> {
     await this.gate.enter(context, "previewSchedule", appId);
     if (count < 1 || count > PREVIEW_MAX) {
-      throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_MAX}; ${count} came`);
+      throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_MAX} (got ${count})`);
     }
     return this.services.schedule.preview(frequency, timezone, count);
   }

@@ -1,9 +1,9 @@
 /** Data sources and their entries over REST: rows of the facade's table. Files come and go elsewhere (entry-files.ts). */
-import { ActionError } from "../../errors.js";
+
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -17,7 +17,7 @@ const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 /** @throws REQUEST_INVALID */
 function queryType(type: unknown): "select" | "delete" {
   if (type === "select" || type === "delete") return type;
-  throw new ActionError("REQUEST_INVALID", `type must be "select" or "delete" (got ${described(type)})`);
+  refuse("type", '"select" or "delete"', type);
 }
 
 const sourceRoutes: readonly Route[] = [

@@ -1,6 +1,5 @@
 /** What helps an author while an action is written, over REST: rows of the facade's table. */
-import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
@@ -10,7 +9,7 @@ const PRESETS = "/v3/apps/:appId/actions/:actionId/presets";
 function packages(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value;
-  throw new ActionError("REQUEST_INVALID", `dependencies must be an array of strings; ${described(value)} came`);
+  refuse("dependencies", "an array of strings", value);
 }
 
 export const draftRoutes: readonly Route[] = [

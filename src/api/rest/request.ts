@@ -1,8 +1,9 @@
 /** A REST request as the routes read it: ids, query, body. What is faulty is reported once the gate knows the caller. Knows no operation. */
+
 import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import { entityTag, listState, type Precondition, readIfMatch, type Stated } from "../../rules/precondition.js";
 import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
 import { type Shape, unknownFieldIn } from "../../rules/unknown-fields.js";
@@ -116,14 +117,14 @@ export function restRequest(
         const text = query[name];
         if (text === undefined) return undefined;
         if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
-        throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0; ${described(text)} came`);
+        refuse(name, "a whole number from 0", text);
       }, undefined),
     text: (name) => deferring(() => single(name), undefined),
     flag: (name) =>
       deferring(() => {
         const text = query[name] ?? "false";
         if (text === "true" || text === "false") return text === "true";
-        throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(text)} came`);
+        refuse(name, "true or false", text);
       }, false),
     strings: (name) =>
       deferring(() => {

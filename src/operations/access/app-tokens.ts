@@ -6,8 +6,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
-import { described } from "../../rules/described.js";
-import { optionalId, requiredText } from "../../rules/fields.js";
+import { optionalId, refuse, requiredText } from "../../rules/fields.js";
 import { mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
@@ -86,17 +85,11 @@ function scopesOf(value: unknown, kind: unknown): Scope[] | null {
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", "scopes is for tokens of kind api only");
   const known: readonly unknown[] = SCOPES;
   if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
-    throw new ActionError(
-      "REQUEST_INVALID",
-      `scopes must be a list of 1 to ${SCOPES.length} (got ${described(value)})`,
-    );
+    refuse("scopes", `a list of 1 to ${SCOPES.length}`, value);
   }
   const at = value.findIndex((scope) => !known.includes(scope));
   if (at >= 0) {
-    throw new ActionError(
-      "REQUEST_INVALID",
-      `scopes[${at}] must be one of ${SCOPES.join(", ")} (got ${described(value[at])})`,
-    );
+    refuse(`scopes[${at}]`, `one of ${SCOPES.join(", ")}`, value[at]);
   }
   return SCOPES.filter((scope) => value.includes(scope));
 }
@@ -110,7 +103,7 @@ function expiryOf(value: unknown): Date | null {
   const time = typeof text === "string" && ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
   if (time > Date.now()) return new Date(time);
   const expected = Number.isNaN(time) ? "a time such as 2030-01-31T12:00:00Z" : "in the future";
-  throw new ActionError("REQUEST_INVALID", `expiresAt must be ${expected} (got ${described(value)})`);
+  refuse("expiresAt", expected, value);
 }
 
 /** Token to revoke, and from which state. */

@@ -41,7 +41,7 @@ const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id
 /** @throws REQUEST_INVALID unless it is a positive integer */
 function requiredId(value: unknown, field: string): number {
   const id = optionalId(value, field);
-  if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; nothing came`);
+  if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number (got nothing)`);
   return id;
 }
 

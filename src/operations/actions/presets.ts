@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { requiredText } from "../../rules/fields.js";
+import { refuse, requiredText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
 import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 
@@ -35,9 +35,9 @@ function presetText(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
   if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
-  const came = isFit ? `${Buffer.byteLength(text)} bytes came` : `${described(payload)} came`;
+  const received = isFit ? `${Buffer.byteLength(text)} bytes` : described(payload);
   const expected = `a JSON object of at most ${PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
-  throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected}; ${came}`);
+  throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected} (got ${received})`);
 }
 
 export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
@@ -115,10 +115,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
         return rows(manager, DELETE, [appId, actionId, title]);
       });
       if (gone.length === 0) {
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `name must be that of a payload of this action; ${described(title)} came`,
-        );
+        refuse("name", "that of a payload of this action", title);
       }
       return list(appId, actionId);
     },

@@ -1,7 +1,7 @@
 /** What the service would refuse code for, found while it is written: by the very readings that a save is judged by. Stores nothing. */
-import { ActionError } from "../../errors.js";
+
 import { BODY_MAX_BYTES } from "../../limits.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import type { CodeReadings } from "./code-readings.js";
 
 /** A refusal and its place, counted from 1; without a place it is of the whole. */
@@ -26,10 +26,7 @@ export function createCodeProblems({ codeReadings }: { codeReadings: CodeReading
   /** The first fault of the form, or every package that is used and not among the dependencies. @throws REQUEST_INVALID */
   return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `code must be a text of at most ${BODY_MAX_BYTES} bytes; ${described(code)} came`,
-      );
+      refuse("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
     const { reading, compileFault } = await codeReadings.read(appId, code);
     if (reading.fault !== null) return [problem(reading.fault, null)];

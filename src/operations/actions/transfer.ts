@@ -1,10 +1,12 @@
 /** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
+
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError, type ImportFault } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import type { Reserve } from "../../rules/page.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createAddressClaims } from "../http/routes.js";
@@ -53,11 +55,11 @@ interface Plan {
 function entriesOf(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};
   if (format !== TRANSFER_FORMAT) {
-    throw new ActionError("REQUEST_INVALID", `format must be "${TRANSFER_FORMAT}"; ${described(format)} came`);
+    refuse("format", `"${TRANSFER_FORMAT}"`, format);
   }
   if (!Array.isArray(actions) || actions.length > ACTIONS_MAX) {
     const expected = `an array of at most ${ACTIONS_MAX} actions`;
-    throw new ActionError("REQUEST_INVALID", `actions must be ${expected}; ${described(actions)} came`);
+    refuse("actions", expected, actions);
   }
   return actions;
 }

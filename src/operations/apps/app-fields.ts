@@ -4,8 +4,8 @@ import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { described, holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { optionalId, requiredText } from "../../rules/fields.js";
+import { holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { optionalId, refuse, requiredText } from "../../rules/fields.js";
 import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
@@ -19,12 +19,12 @@ type Field = (value: unknown, name: string) => unknown;
 
 function flag(value: unknown, name: string): boolean {
   if (typeof value === "boolean") return value;
-  throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(value)} came`);
+  refuse(name, "true or false", value);
 }
 
 function structure(value: unknown, name: string): unknown {
   if (value !== null && typeof value !== "object") {
-    throw new ActionError("REQUEST_INVALID", `${name} must be an object, an array or null; ${described(value)} came`);
+    refuse(name, "an object, an array or null", value);
   }
   if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `${name} nests deeper than ${JSON_MAX_DEPTH} levels`);
@@ -54,7 +54,7 @@ export type AppChanges = Partial<AppRow>;
 
 /** The changes that a body asks for; fields that the caller may not change are ignored. @throws REQUEST_INVALID, last for an unknown field */
 export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  if (!isObject(body)) refuse("the body", "an object", body);
   const changes = changesOf(body, asAdmin);
   refuseUnknownFields(body, APP_SHAPE);
   return changes;

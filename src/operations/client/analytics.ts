@@ -1,8 +1,10 @@
 /** Analytics events that clients send: checked, and recorded as the log events that log triggers may match. Starts nothing itself. */
+
 import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
@@ -15,11 +17,10 @@ const EVENT_SHAPE = flat(["createdAt", "type", "data"]);
 
 function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
   const where = `events[${index}]`;
-  if (!isObject(event))
-    throw new ActionError("REQUEST_INVALID", `${where} must be an object; ${described(event)} came`);
+  if (!isObject(event)) refuse(where, "an object", event);
   const { createdAt, type, data } = event;
   if (!TYPES.includes(type)) {
-    throw new ActionError("REQUEST_INVALID", `${where}.type must be ${TYPES.join(" or ")}; ${described(type)} came`);
+    refuse(`${where}.type`, TYPES.join(" or "), type);
   }
   if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
     throw new ActionError("REQUEST_INVALID", `${where}.createdAt must be a Unix time in milliseconds`);

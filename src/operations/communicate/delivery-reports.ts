@@ -2,6 +2,7 @@
  * What a provider reports of messages that were sent: judged by its signature, and taken only where it says more than is known.
  * Knows no transport.
  */
+
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -10,6 +11,7 @@ import { ActionError } from "../../errors.js";
 import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { described, isObject } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
@@ -86,22 +88,18 @@ const unsigned = () => new ActionError("UNAUTHORIZED", "a valid signature is req
 
 function parseReport(value: unknown, index: number): Report {
   const where = `events[${index}]`;
-  if (!isObject(value))
-    throw new ActionError("REQUEST_INVALID", `${where} must be an object; ${described(value)} came`);
+  if (!isObject(value)) refuse(where, "an object", value);
   const { id = null, providerId = null, type, recipient = null, detail = null } = value;
-  const refuse = (field: string, expected: string, came: unknown): never => {
-    throw new ActionError("REQUEST_INVALID", `${where}.${field} must be ${expected}; ${described(came)} came`);
-  };
   if (typeof type !== "string" || !Object.hasOwn(REPORTED, type)) {
-    refuse("type", "delivered, delayed, bounced, complaint or rejected", type);
+    refuse(`${where}.type`, "delivered, delayed, bounced, complaint or rejected", type);
   }
   if (id === null ? typeof providerId !== "string" : !Number.isSafeInteger(id) || (id as number) < 1) {
-    refuse("id", "the message's id, or providerId that of its provider", id);
+    refuse(`${where}.id`, "the message's id, or providerId that of its provider", id);
   }
   if (recipient !== null && (typeof recipient !== "string" || !isEmailAddress(recipient))) {
-    refuse("recipient", "an e-mail address", recipient);
+    refuse(`${where}.recipient`, "an e-mail address", recipient);
   }
-  if (detail !== null && typeof detail !== "string") refuse("detail", "a text", detail);
+  if (detail !== null && typeof detail !== "string") refuse(`${where}.detail`, "a text", detail);
   return { id, providerId, type, recipient, detail } as Report;
 }
 
@@ -114,7 +112,7 @@ function parseReports(body: string): Report[] {
   }
   const list = isObject(given) ? given["events"] : given;
   if (!Array.isArray(list) || list.length > REPORTS_MAX) {
-    const message = `events must be an array of at most ${REPORTS_MAX}; ${described(list)} came`;
+    const message = `events must be an array of at most ${REPORTS_MAX} (got ${described(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   return list.map(parseReport);

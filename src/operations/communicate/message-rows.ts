@@ -1,8 +1,9 @@
 /** Messages as they are shown: the outbox as a list, and one complete message. Only reads. */
+
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import type { Attachment } from "../../rules/message-fields.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
@@ -74,7 +75,7 @@ function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSum
 function oneOf(value: unknown, allowed: readonly string[], name: string): string | null {
   if (value === undefined || value === null) return null;
   if (allowed.some((one) => one === value)) return value as string;
-  throw new ActionError("REQUEST_INVALID", `${name} must be one of ${allowed.join(", ")}; ${described(value)} came`);
+  refuse(name, `one of ${allowed.join(", ")}`, value);
 }
 
 /** @throws REQUEST_INVALID, and what `reserve` throws */

@@ -2,10 +2,11 @@
  * Operations of Communicate: validates messages, stores each with its log event in one transaction, and returns them. A person decides
  * about messages of which it is unknown whether they were sent. Sends nothing itself.
  */
+
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
 import type { Reserve } from "../../rules/page.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -70,7 +71,7 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
       if (!DECISIONS.some((one) => one === decision)) {
-        throw new ActionError("REQUEST_INVALID", `decision must be sent or again; ${described(decision)} came`);
+        refuse("decision", "sent or again", decision);
       }
       reportUnknownField(caller);
       await db.transaction(async (manager) => {

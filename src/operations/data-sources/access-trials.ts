@@ -74,7 +74,7 @@ export function createAccessTrials(options: {
     if (isObject(given) && isObject(given["data"])) return given["data"];
     const ref = isObject(given) ? given["dataSourceId"] : undefined;
     if (!isObject(given) || (typeof ref !== "string" && typeof ref !== "number")) {
-      const message = `user must be null, {dataSourceId, entryId} or {data}; ${described(given)} came`;
+      const message = `user must be null, {dataSourceId, entryId} or {data} (got ${described(given)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
     const source = await sources.find(appId, referenceOf(ref));

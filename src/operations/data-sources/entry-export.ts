@@ -1,9 +1,9 @@
 /** All entries that a reader may see, as CSV, JSON or lines of JSON, some at a time: however many they are, few are in memory. */
+
 import Papa from "papaparse";
-import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
+import { refuse } from "../../rules/fields.js";
 import { bounded, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
 import type { Read } from "./read-pool.js";
 
@@ -23,7 +23,7 @@ const ENTRIES_AT_ONCE = 1_000;
 export function exportFormat(value: unknown): ExportFormat {
   if (value === undefined || value === "") return "json";
   if ((EXPORT_FORMATS as readonly unknown[]).includes(value)) return value as ExportFormat;
-  throw new ActionError("REQUEST_INVALID", `format must be csv, json or jsonl; ${described(value)} came`);
+  refuse("format", "csv, json or jsonl", value);
 }
 
 /** A cell: texts as they are, nothing and null as none, all else as JSON. */

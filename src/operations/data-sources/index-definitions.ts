@@ -5,7 +5,6 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/described.js";
-import { refuse } from "../../rules/entry-query/judge.js";
 import {
   arrayAt,
   keyAt,
@@ -16,6 +15,7 @@ import {
   valueAt,
 } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
+import { refuse } from "../../rules/fields.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 

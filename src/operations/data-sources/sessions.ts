@@ -1,11 +1,13 @@
 /** What a page may say of its own session: who its user is, in which language. Makes no credential. */
+
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
+import { isObject } from "../../rules/described.js";
 import { denied } from "../../rules/entries/entry-access.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
+import { refuse } from "../../rules/fields.js";
 import { type Reference, referenceOf } from "../../rules/reference.js";
 import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Intake } from "../records/intake.js";
@@ -24,7 +26,7 @@ function localeOf(value: unknown): string {
   } catch {
     // Falls through to the refusal.
   }
-  throw new ActionError("REQUEST_INVALID", `locale must be a language tag such as en-GB; ${described(value)} came`);
+  refuse("locale", "a language tag such as en-GB", value);
 }
 
 /** @throws REQUEST_INVALID */
@@ -32,7 +34,7 @@ function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): Refer
   const isGiven = dataSourceId !== undefined && dataSourceId !== null;
   if (!isGiven && typeof dataSourceName === "string") return { name: dataSourceName };
   if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
-  throw new ActionError("REQUEST_INVALID", `dataSourceId must be an id or a name (got ${described(dataSourceId)})`);
+  refuse("dataSourceId", "an id or a name", dataSourceId);
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
@@ -77,11 +79,10 @@ export function createSessions(options: {
      * one that does not exist; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
      */
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
-      if (!isObject(body))
-        throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+      if (!isObject(body)) refuse("the body", "an object", body);
       const { passport = PASSPORT, where } = body;
       if (passport !== PASSPORT) {
-        throw new ActionError("REQUEST_INVALID", `passport must be "${PASSPORT}"; ${described(passport)} came`);
+        refuse("passport", `"${PASSPORT}"`, passport);
       }
       const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where);
       refuseUnknownFields(body, AUTHORIZE_SHAPE);

@@ -1,4 +1,5 @@
 /** Reads the definitions of an app as one document, and applies such a document whole or not at all. Publishes nothing. */
+
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { DataSource, EntityManager } from "typeorm";
@@ -7,7 +8,8 @@ import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import { described, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { isObject, nestsDeeperThan } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import {
   FAULTS_MAX,
   MANIFEST_VERSION,
@@ -104,7 +106,7 @@ const tagOf = (manifest: Manifest): string =>
 /** @throws REQUEST_INVALID with faults if the document cannot be read */
 function readable(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   if (!isObject(document)) {
-    throw new ActionError("REQUEST_INVALID", `the manifest must be an object (got ${described(document)})`);
+    refuse("the manifest", "an object", document);
   }
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);

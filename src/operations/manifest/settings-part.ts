@@ -1,7 +1,8 @@
 /** Settings in a manifest: names, tiers and public values. Values of private and protected settings are neither read nor written. */
+
 import { isDeepStrictEqual } from "node:util";
 import { ActionError, type PathFault } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { checkSettingKeys, tierOf } from "../../rules/setting-tiers.js";
@@ -18,7 +19,7 @@ function check({ key, tier, value, secret }: Item): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
   const actual = tierOf(key);
   if (tier !== undefined && tier !== actual) {
-    throw new ActionError("REQUEST_INVALID", `tier must be ${actual} for this key (got ${described(tier)})`);
+    refuse("tier", `${actual} for this key`, tier);
   }
   if (value !== undefined && actual !== "public") {
     const advice = "set private and protected values with the settings API";

@@ -2,6 +2,7 @@
  * An app's notifications: written and scheduled by its backend, read by whom they are for. Each write is in the trail; each publication
  * has its place, by which streams go on. Sends nothing itself.
  */
+
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -10,6 +11,7 @@ import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from 
 import type { Caller } from "../../rules/access.js";
 import { holderOf } from "../../rules/address-block.js";
 import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import {
   EVERY_ONE,
   NOTIFICATION_STATUSES,
@@ -187,7 +189,7 @@ export function createNotificationsService(options: {
     /** All of them or none. @throws as `insert` */
     async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
       if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
-        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH}; ${described(body)} came`;
+        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${described(body)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
       return insertAll(caller, appId, body, (at) => `[${at}]`);
@@ -247,10 +249,7 @@ export function createNotificationsService(options: {
       const { limit, offset } = page(query);
       const { status = null } = query;
       if (status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `status must be ${NOTIFICATION_STATUSES.join(", ")}; ${described(status)} came`,
-        );
+        refuse("status", NOTIFICATION_STATUSES.join(", "), status);
       }
       const reader = await enter(caller, appId);
       if (!reader.seesAll) {

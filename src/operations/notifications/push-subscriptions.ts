@@ -87,7 +87,7 @@ export function createPushSubscriptions(options: {
     async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const { endpoint = null, id = null } = isObject(body) ? body : {};
       if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {
-        throw new ActionError("REQUEST_INVALID", `endpoint or id is required; ${described(body)} came`);
+        throw new ActionError("REQUEST_INVALID", `endpoint or id is required (got ${described(body)})`);
       }
       refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
       const { key } = await readerOf(caller, appId);

@@ -221,7 +221,7 @@ export function createKeptScripts(db: DataSource) {
       const sha256 = sha256In(integrity);
       if (sha256 === null) {
         const expected = "integrity must be sha256- and a hash in base64, as the action's assets have it";
-        throw new ActionError("REQUEST_INVALID", `${expected}; ${described(integrity)} came`);
+        throw new ActionError("REQUEST_INVALID", `${expected} (got ${described(integrity)})`);
       }
       const wait = readings.take(String(appId), 1);
       if (wait > 0) {

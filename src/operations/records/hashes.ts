@@ -89,7 +89,7 @@ type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism"
 export function checkHashable(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
-  const message = `${JSON.stringify(column)} is hashed and may have ${TEXT_MAX_CHARACTERS} characters; ${text.length} came`;
+  const message = `${JSON.stringify(column)} is hashed and may have ${TEXT_MAX_CHARACTERS} characters (got ${text.length})`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 

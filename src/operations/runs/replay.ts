@@ -4,8 +4,8 @@ import type { Copy, Environment } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
-import { optionalId } from "../../rules/fields.js";
+import { isObject } from "../../rules/described.js";
+import { optionalId, refuse } from "../../rules/fields.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { oneOf } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
@@ -47,7 +47,7 @@ const OPTIONS_SHAPE = flat(["copy", "versionId", "payload"]);
 function replayOptions(input: unknown): ReplayOptions {
   if (input === undefined || input === null) return {};
   if (isObject(input)) return input;
-  throw new ActionError("REQUEST_INVALID", `options must be an object; ${described(input)} came`);
+  refuse("options", "an object", input);
 }
 
 export type Replay = ReturnType<typeof createReplay>;

@@ -2,8 +2,7 @@
 import type { Copy, TriggerType } from "../../data/action-types.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
-import { optionalId } from "../../rules/fields.js";
+import { optionalId, refuse } from "../../rules/fields.js";
 import { page } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
@@ -41,7 +40,7 @@ const GONE_WRONG: readonly RunState[] = ["failed", "skipped", "cancelled"];
 export function oneOf<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
-  throw new ActionError("REQUEST_INVALID", `${name} must be one of ${allowed.join(", ")}; ${described(value)} came`);
+  refuse(name, `one of ${allowed.join(", ")}`, value);
 }
 
 const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
@@ -53,7 +52,7 @@ export function optionalMoment(value: unknown, name: string): Date | null {
     value instanceof Date ? value : new Date(typeof value === "string" && ISO.test(value) ? value : Number.NaN);
   if (!Number.isNaN(moment.getTime())) return moment;
   const example = "2026-11-21T12:00:00Z";
-  throw new ActionError("REQUEST_INVALID", `${name} must be a moment such as ${example}; ${described(value)} came`);
+  refuse(name, `a moment such as ${example}`, value);
 }
 
 /** @throws REQUEST_INVALID */
@@ -63,7 +62,7 @@ function searchOf(value: unknown): string | null {
   const isFit = text.length >= SEARCH_MIN && text.length <= SEARCH_MAX && text.split(/\s+/).length <= WORDS_MAX;
   if (isFit && !text.includes("\0") && text.isWellFormed()) return text;
   const expected = `up to ${WORDS_MAX} words of ${SEARCH_MIN} to ${SEARCH_MAX} characters together`;
-  throw new ActionError("REQUEST_INVALID", `search must be ${expected}; ${described(value)} came`);
+  refuse("search", expected, value);
 }
 
 /** Conditions on the row `run` with the parameters that they count on, the first of which is the app. */

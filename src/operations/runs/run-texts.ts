@@ -14,8 +14,8 @@ export function payloadText(payload: unknown): string {
   }
   if (holdsInfinity(payload)) throw new ActionError("PAYLOAD_INVALID", "payload must not hold a number beyond 1.8e308");
   if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
-  const came = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
-  throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);
+  const received = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
+  throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object (got ${received})`);
 }
 
 /** The error of a failed run. */

@@ -1,11 +1,12 @@
 /** Promotions: the definitions of one stage brought to another, whole or not at all, with the way back. Publishes nothing. */
+
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { described } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
@@ -127,8 +128,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
       { isPlan, may }: { isPlan: boolean; may: May },
     ): Promise<PromotionResult> {
       const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
-      if (!isId)
-        throw new ActionError("REQUEST_INVALID", `fromAppId must be the ID of an app (got ${described(fromAppId)})`);
+      if (!isId) refuse("fromAppId", "the ID of an app", fromAppId);
       const from = fromAppId as number;
       may("readManifest", from);
       if (from === appId || !(await stages.areLinked(from, appId))) {

@@ -1,9 +1,11 @@
 /** Stages: apps with the same definitions, each with its own settings and data. Creates, lists and expires them; promotes nothing. */
+
 import type { DataSource } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
+import { refuse } from "../../rules/fields.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
@@ -52,17 +54,17 @@ const EXPIRED = `
 
 /** @throws REQUEST_INVALID naming the field */
 function wishIn(body: unknown): { name: string; expiresInHours: number | null } {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the stage must be an object (got ${described(body)})`);
+  if (!isObject(body)) refuse("the stage", "an object", body);
   const { name, expiresInHours = null } = body;
   if (name === undefined || name === null) throw new ActionError("NAME_REQUIRED");
   if (typeof name !== "string" || !NAME.test(name)) {
     const expected = "1 to 63 letters, digits, dots, dashes and underscores, and start with a letter or digit";
-    throw new ActionError("REQUEST_INVALID", `name must be ${expected} (got ${described(name)})`);
+    refuse("name", expected, name);
   }
   const isHours = Number.isSafeInteger(expiresInHours) && (expiresInHours as number) >= 1;
   if (expiresInHours !== null && !(isHours && (expiresInHours as number) <= HOURS_MAX)) {
     const expected = `a whole number from 1 to ${HOURS_MAX}, or null`;
-    throw new ActionError("REQUEST_INVALID", `expiresInHours must be ${expected} (got ${described(expiresInHours)})`);
+    refuse("expiresInHours", expected, expiresInHours);
   }
   refuseUnknownFields(body, flat(["name", "expiresInHours"]));
   return { name, expiresInHours: expiresInHours as number | null };

@@ -1,7 +1,8 @@
 /** Access rules of a data source as an editor writes them: judges their form, and knows no caller. */
-import { ActionError } from "../../errors.js";
+
 import { type Allow, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
-import { described, isObject } from "../described.js";
+import { isObject } from "../described.js";
+import { refuse } from "../fields.js";
 import { flat } from "../unknown-fields.js";
 
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
@@ -25,10 +26,6 @@ const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
 /** The reader of the rules rejects unknown fields last: a misspelt `exclude` would show the columns that it was to hide. */
 export const ACCESS_RULE_SHAPE = flat(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 function checkColumns(value: unknown, field: string): void {
   if (value === undefined) return;

@@ -1,6 +1,8 @@
 /** Names of columns, and which of them a data source comes to know. Pure. */
+
 import { ActionError } from "../../errors.js";
 import { described, unstorableAt } from "../described.js";
+import { refuse } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /** Beyond it new columns are stored with their entries, and not listed: visitors cannot make the list grow without end. */
@@ -11,21 +13,18 @@ export function checkColumnName(name: string, place: string): void {
   const fits = name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableAt(name) < 0 && name !== "__proto__";
   if (fits) return;
   const expected = `must be a name of 1 to ${COLUMN_MAX_CHARACTERS} characters, and not __proto__`;
-  throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected}; ${described(name)} came`);
+  throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected} (got ${described(name)})`);
 }
 
 /** The columns of a new data source. @throws REQUEST_INVALID */
 export function parseColumns(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > COLUMNS_LISTED) {
-    throw new ActionError(
-      "REQUEST_INVALID",
-      `columns must be an array of at most ${COLUMNS_LISTED} names; ${described(value)} came`,
-    );
+    refuse("columns", `an array of at most ${COLUMNS_LISTED} names`, value);
   }
   for (const name of value) {
     if (typeof name !== "string") {
-      throw new ActionError("REQUEST_INVALID", `columns must be an array of names; ${described(name)} came`);
+      refuse("columns", "an array of names", name);
     }
     checkColumnName(name, "columns");
   }

@@ -1,6 +1,8 @@
 /** What an editor says of a data source itself. Pure; knows no table. */
+
 import { ActionError } from "../../errors.js";
-import { described, isObject, unstorableAt } from "../described.js";
+import { isObject, unstorableAt } from "../described.js";
+import { refuse } from "../fields.js";
 import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
@@ -31,7 +33,7 @@ export interface DataSourceFields<Indexes> {
 function parseName(value: unknown): string {
   if (value === undefined || value === null) throw new ActionError("NAME_REQUIRED");
   const isText = typeof value === "string" && unstorableAt(value) < 0;
-  if (!isText) throw new ActionError("REQUEST_INVALID", `name must be a text; ${described(value)} came`);
+  if (!isText) refuse("name", "a text", value);
   if (value.trim() === "") throw new ActionError("NAME_EMPTY");
   if (value.length > NAME_MAX_CHARACTERS) throw new ActionError("NAME_TOO_LONG");
   return value.trim();
@@ -39,7 +41,7 @@ function parseName(value: unknown): string {
 
 function parseFlag(value: unknown, field: string): boolean {
   if (typeof value === "boolean") return value;
-  throw new ActionError("REQUEST_INVALID", `${field} must be true or false (got ${described(value)})`);
+  refuse(field, "true or false", value);
 }
 
 /** Validates `indexes`. Null stands for none. @throws REQUEST_INVALID */
@@ -80,8 +82,7 @@ export function parseNewDataSource<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> & { name: string; entries: EntryData[] } {
-  if (!isObject(body))
-    throw new ActionError("REQUEST_INVALID", `a data source must be an object; ${described(body)} came`);
+  if (!isObject(body)) refuse("a data source", "an object", body);
   const fields = { ...given(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
   refuseUnknownFields(body, NEW_SHAPE);
   return fields;
@@ -97,8 +98,7 @@ export function parseDataSourceChange<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> {
-  if (!isObject(body))
-    throw new ActionError("REQUEST_INVALID", `the fields must be an object; ${described(body)} came`);
+  if (!isObject(body)) refuse("the fields", "an object", body);
   const fields = given(body, parseIndexes);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;

@@ -1,7 +1,9 @@
 /** What a caller may say of entries: their data, and what a commit holds. Pure; knows no table. */
+
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
+import { refuse } from "../fields.js";
 import type { Precondition } from "../precondition.js";
 import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
@@ -24,11 +26,10 @@ function unstorableText(value: unknown): boolean {
 
 /** The data as JSON text. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
 export function entryText(data: unknown, place: string): string {
-  if (!isObject(data))
-    throw new ActionError("REQUEST_INVALID", `${place} must be an object of columns; ${described(data)} came`);
+  if (!isObject(data)) refuse(place, "an object of columns", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY) {
-    throw new ActionError("REQUEST_INVALID", `${place} may have ${COLUMNS_PER_ENTRY} columns; ${columns.length} came`);
+    throw new ActionError("REQUEST_INVALID", `${place} may have ${COLUMNS_PER_ENTRY} columns (got ${columns.length})`);
   }
   for (const column of columns) {
     checkColumnName(column, place);
@@ -51,7 +52,7 @@ export function entryText(data: unknown, place: string): string {
   if (bytes > ENTRY_MAX_BYTES) {
     throw new ActionError(
       "PAYLOAD_TOO_LARGE",
-      `${place} must be at most ${ENTRY_MAX_BYTES} bytes of JSON (1 MB); ${bytes} came`,
+      `${place} must be at most ${ENTRY_MAX_BYTES} bytes (1 MB) of JSON (got ${bytes})`,
     );
   }
   if (SUSPECT.test(text)) refuseUnstorable(data, place);
@@ -75,7 +76,7 @@ const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
  */
 export function columnsOf(body: unknown, place: string): EntryData {
   if (!isObject(body)) {
-    throw new ActionError("REQUEST_INVALID", `${place} must be an object of columns (got ${described(body)})`);
+    refuse(place, "an object of columns", body);
   }
   const { data } = body;
   const others = Object.keys(body).filter((key) => key !== "data");
@@ -90,10 +91,9 @@ export function columnsOf(body: unknown, place: string): EntryData {
 
 /** The array of an import or an append. @throws REQUEST_INVALID */
 export function rowsOf(value: unknown, field: string): unknown[] {
-  if (!Array.isArray(value))
-    throw new ActionError("REQUEST_INVALID", `${field} must be an array of entries; ${described(value)} came`);
+  if (!Array.isArray(value)) refuse(field, "an array of entries", value);
   if (value.length <= COMMIT_ENTRIES_MAX) return value;
-  throw new ActionError("REQUEST_INVALID", `${field} may hold ${COMMIT_ENTRIES_MAX} entries; ${value.length} came`);
+  throw new ActionError("REQUEST_INVALID", `${field} may hold ${COMMIT_ENTRIES_MAX} entries (got ${value.length})`);
 }
 
 /** A commit in parts: what is new, what is changed, what is removed. */
@@ -123,7 +123,7 @@ const COMMIT_SHAPE: Shape = {
 /** The id of an entry. @throws REQUEST_INVALID */
 export function entryId(value: unknown, field: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
-  throw new ActionError("REQUEST_INVALID", `${field} must be an entry's id; ${described(value)} came`);
+  refuse(field, "an entry's id", value);
 }
 
 /** An `updatedAt` as it was answered; undefined where none was given. @throws REQUEST_INVALID */
@@ -131,13 +131,13 @@ export function ifUpdatedAtOf(value: unknown, field: string): Precondition {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];
-  throw new ActionError("REQUEST_INVALID", `${field} must be an entry's updatedAt; ${described(value)} came`);
+  refuse(field, "an entry's updatedAt", value);
 }
 
 function flag(body: Record<string, unknown>, name: string, otherwise: boolean): boolean {
   const value = body[name] ?? otherwise;
   if (typeof value === "boolean") return value;
-  throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(value)} came`);
+  refuse(name, "true or false", value);
 }
 
 /** All of them unless the commit names some. @throws REQUEST_INVALID */
@@ -145,33 +145,29 @@ function hookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
   if (Array.isArray(value) && value.every((one) => verbs.includes(one))) return [...new Set(value as HookVerb[])];
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `runHooks must be an array of ${HOOK_VERBS.join(" and ")}; ${described(value)} came`,
-  );
+  refuse("runHooks", `an array of ${HOOK_VERBS.join(" and ")}`, value);
 }
 
 function dataOf(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
   if (isObject(data)) return data;
-  throw new ActionError("REQUEST_INVALID", `${field}.data must be an object of columns (got ${described(data)})`);
+  refuse(`${field}.data`, "an object of columns", data);
 }
 
 /** @throws REQUEST_INVALID naming the field */
 export function parseCommit(body: unknown): Commit {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `a commit must be an object; ${described(body)} came`);
+  if (!isObject(body)) refuse("a commit", "an object", body);
   const entries = rowsOf(body["entries"] ?? [], "entries");
   const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, at) => entryId(id, `delete[${at}]`));
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
-    const came = entries.length + deletes.length;
-    throw new ActionError("REQUEST_INVALID", `a commit may name ${COMMIT_ENTRIES_MAX} entries; ${came} came`);
+    const received = entries.length + deletes.length;
+    throw new ActionError("REQUEST_INVALID", `a commit may name ${COMMIT_ENTRIES_MAX} entries (got ${received})`);
   }
   const inserts: EntryData[] = [];
   const updates: Commit["updates"] = [];
   for (const [at, entry] of entries.entries()) {
     const field = `entries[${at}]`;
-    if (!isObject(entry))
-      throw new ActionError("REQUEST_INVALID", `${field} must be an object; ${described(entry)} came`);
+    if (!isObject(entry)) refuse(field, "an object", entry);
     const data = dataOf(entry, field);
     const { id, ifUpdatedAt } = entry;
     if (id === undefined || id === null) inserts.push(data);

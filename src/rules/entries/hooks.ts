@@ -1,6 +1,7 @@
 /** Hooks of a data source: judges their form, and says what they do to a column's text. Hashing itself is elsewhere: it takes time. */
-import { ActionError } from "../../errors.js";
-import { described, isObject } from "../described.js";
+
+import { isObject } from "../described.js";
+import { refuse } from "../fields.js";
 import { flat, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import {
@@ -33,10 +34,6 @@ export const hookShape = (hook: Record<string, unknown>): Shape =>
 
 const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
-
-function refuse(field: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
 
 function isListOf(value: unknown, words: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((one) => words.includes(one as string));

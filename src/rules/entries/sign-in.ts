@@ -1,6 +1,8 @@
 /** What a page gives to sign its user in: values by column, one of them a secret. Pure. */
+
 import { ActionError } from "../../errors.js";
 import { described, isObject, unstorableAt } from "../described.js";
+import { refuse } from "../fields.js";
 import type { EntryData } from "./entry-input.js";
 
 const VALUE_MAX_CHARACTERS = 4_096;
@@ -10,8 +12,8 @@ function checkValue(value: unknown, field: string): void {
   // Operators would ask instead of name, and nothing is compared with nothing.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && unstorableAt(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
-  const came = typeof value === "string" ? `a text of ${value.length} characters` : described(value);
-  throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number; ${came} came`);
+  const received = typeof value === "string" ? `a text of ${value.length} characters` : described(value);
+  throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${received})`);
 }
 
 /** Values that name an entry, values of hashed columns that prove it, and what attempts are counted by. */
@@ -28,7 +30,7 @@ export interface SignIn {
  */
 export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
-    throw new ActionError("REQUEST_INVALID", `where must be an object of columns and values; ${described(where)} came`);
+    refuse("where", "an object of columns and values", where);
   }
   const entries = Object.entries(where);
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60).toWellFormed()}`);

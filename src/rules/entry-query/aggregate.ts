@@ -3,8 +3,9 @@
  * makes documents of its own they are the entries', of which the caller sees what it may. Knows no table.
  */
 import { isObject } from "../described.js";
+import { refuse } from "../fields.js";
 import { ACCUMULATORS, expression, fieldName, gathered, NAME_MAX, rankOf } from "./expressions.js";
-import { FIELDS_MAX, list, ORDER_MAX, operators, refuse, STAGES_MAX, text, wholeNumber } from "./judge.js";
+import { FIELDS_MAX, list, ORDER_MAX, operators, STAGES_MAX, text, wholeNumber } from "./judge.js";
 import { keyAt, orNull, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 import { compileWhere } from "./where.js";

@@ -1,7 +1,8 @@
 /** Expressions and accumulators of `aggregate`, as SQL over the documents of one stage. Knows no stage. */
 import { isObject } from "../described.js";
+import { refuse } from "../fields.js";
 import { numberOf } from "./filters.js";
-import { FIELDS_MAX, jsonValue, operators, refuse, refuseName, text } from "./judge.js";
+import { FIELDS_MAX, jsonValue, operators, refuseName, text } from "./judge.js";
 import { textOf, typeOf } from "./operators.js";
 import { orNull, parsePath, type Source, valueAt } from "./path.js";
 import type { Statement } from "./statement.js";

@@ -1,7 +1,8 @@
 /** `$filters`: conditions as people choose them in a list, `{column, condition, value}`, lenient about case and types. Knows no operator. */
 import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
 import { isObject } from "../described.js";
-import { fields, list, refuse, refuseName, text } from "./judge.js";
+import { refuse } from "../fields.js";
+import { fields, list, refuseName, text } from "./judge.js";
 import { isScalar, textOf, typeOf } from "./operators.js";
 import { anyAt, parsePath, type Source, type Test } from "./path.js";
 import type { Statement } from "./statement.js";

@@ -1,6 +1,8 @@
 /** How a query's JSON is refused, and the bounds of what it may hold. Knows no operator and no SQL. */
+
 import { ActionError } from "../../errors.js";
 import { described, holdsInfinity, isObject, unstorableAt } from "../described.js";
+import { refuse } from "../fields.js";
 import { flat, refuseUnknownFields } from "../unknown-fields.js";
 
 /** Bounds of one query; the language is in docs/reference/data-source-queries.md. */
@@ -15,19 +17,14 @@ export const JOINS_MAX = 5;
 export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
 
-/** @throws REQUEST_INVALID: what must stand at `place`, and what came */
-export function refuse(place: string, expected: string, came: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${place} must be ${expected}; ${described(came)} came`);
-}
-
 /** @throws REQUEST_INVALID: more than there is room for */
 export function refuseMore(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 /** @throws REQUEST_INVALID: what `place` may hold, and the name that came */
-export function refuseName(place: string, allowed: readonly string[], came: string): never {
-  throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")}; ${described(came)} came`);
+export function refuseName(place: string, allowed: readonly string[], received: string): never {
+  throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")} (got ${described(received)})`);
 }
 
 /** @throws REQUEST_INVALID unless it is an object */

@@ -1,6 +1,7 @@
 /** The operators of `where` that test one value, each as SQL. Knows neither paths nor how tests are joined. */
 import { holdsTextSql, UNICODE } from "../comparable-text.js";
-import { jsonValue, LIST_MAX, list, refuse, text, wholeNumber } from "./judge.js";
+import { refuse } from "../fields.js";
+import { jsonValue, LIST_MAX, list, text, wholeNumber } from "./judge.js";
 import { orNull, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";

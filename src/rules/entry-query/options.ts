@@ -1,8 +1,9 @@
 /** What a caller asks of `find`, judged: every field but where, order and aggregate, which their compilers judge. Knows no SQL. */
 import { isObject } from "../described.js";
+import { refuse } from "../fields.js";
 import { page } from "../page.js";
 import { flat, type Shape } from "../unknown-fields.js";
-import { flag, JOINS_MAX, list, object, refuse, text, wholeNumber } from "./judge.js";
+import { flag, JOINS_MAX, list, object, text, wholeNumber } from "./judge.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 

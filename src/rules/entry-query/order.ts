@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
-import { list, ORDER_MAX, refuse, refuseMore } from "./judge.js";
+import { refuse } from "../fields.js";
+import { list, ORDER_MAX, refuseMore } from "./judge.js";
 import { keyAt, type OwnField, ownSql, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 

@@ -2,7 +2,8 @@
  * Paths of columns (`Address.street`, `items.0.price`) and what they mean in SQL. The one place through which a query reaches a
  * document: a column that its caller may not see is, here, absent. Knows no operator.
  */
-import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, refuse, text } from "./judge.js";
+import { refuse } from "../fields.js";
+import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, text } from "./judge.js";
 import type { Statement } from "./statement.js";
 
 /** Fields of an entry itself, beside its `data`. */

@@ -177,10 +177,10 @@ const parser = new RegExpParser({ ecmaVersion: 2025 });
 export function translatePattern(pattern: unknown, flags: unknown, place: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
-    throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected}; ${described(pattern)} came`);
+    throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected} (got ${described(pattern)})`);
   }
   if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
-    throw new ActionError("REQUEST_INVALID", `${place}.$options must be of i and s; ${described(flags)} came`);
+    throw new ActionError("REQUEST_INVALID", `${place}.$options must be of i and s (got ${described(flags)})`);
   }
   try {
     const tree = parser.parsePattern(pattern, undefined, undefined, { unicode: false });

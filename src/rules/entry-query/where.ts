@@ -1,7 +1,8 @@
 /** `where`: judges its JSON and compiles it to one SQL condition with parameters. Knows no table; paths are path.ts, tests operators.ts. */
 import { isObject } from "../described.js";
+import { refuse } from "../fields.js";
 import { filterCondition } from "./filters.js";
-import { list, refuse, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
+import { list, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
 import { TESTS, typeOf, type ValueTest } from "./operators.js";
 import { anyAt, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";

@@ -28,7 +28,7 @@ const toHex = (bytes: ArrayBuffer) =>
 
 function aesKey(key: string): Promise<CryptoKey> {
   const bytes = fromBase64(key, "key");
-  if (bytes.length !== KEY_BYTES) throw new Error(`key must be ${KEY_BYTES} bytes in base64; ${bytes.length} came`);
+  if (bytes.length !== KEY_BYTES) throw new Error(`key must be ${KEY_BYTES} bytes in base64 (got ${bytes.length})`);
   return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
 }
 

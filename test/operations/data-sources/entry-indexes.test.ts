@@ -120,7 +120,7 @@ describe("indexes on entries", () => {
       }
     };
     expect(refusal(["a", "b", "c", "d", "e", "f"])).to.equal(
-      "indexes must be an array of at most 5 columns or lists of columns; an array of 6 came",
+      "indexes must be an array of at most 5 columns or lists of columns (got an array of 6)",
     );
     expect(refusal([["a", "b", "c", "d"]])).to.include("indexes[0] must be 1 to 3 columns");
     expect(refusal(["entry.id"])).to.include("indexes[0] must be a column; the entry's own fields need no index");

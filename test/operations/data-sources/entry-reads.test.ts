@@ -256,25 +256,25 @@ describe("reading entries", () => {
     ]);
   });
 
-  it("names what is wrong with a query, what was expected and what came", async () => {
+  it("names what is wrong with a query, what was expected and what was received", async () => {
     const cases: [query: unknown, words: string][] = [
       [{ wher: {} }, 'wher is not a known field; the nearest known field is "where"'],
-      [{ where: [] }, "where must be an object of columns and operators; an array of 0 came"],
+      [{ where: [] }, "where must be an object of columns and operators (got an array of 0)"],
       [{ where: { a: { $foo: 1 } } }, "where.a may hold $eq"],
       [{ where: { $where: "1" } }, "where may hold columns, $and"],
-      [{ where: { a: { $gt: null } } }, "where.a.$gt must be a number, a text or a boolean; null came"],
-      [{ where: { a: { $in: 1 } } }, "where.a.$in must be an array of 0 to 10,000; 1 came"],
-      [{ where: { a: { $mod: [0, 1] } } }, "where.a.$mod[0] must be a divisor other than 0; 0 came"],
+      [{ where: { a: { $gt: null } } }, "where.a.$gt must be a number, a text or a boolean (got null)"],
+      [{ where: { a: { $in: 1 } } }, "where.a.$in must be an array of 0 to 10,000 (got 1)"],
+      [{ where: { a: { $mod: [0, 1] } } }, "where.a.$mod[0] must be a divisor other than 0 (got 0)"],
       [{ where: { a: { $regex: "(" } } }, "where.a.$regex is no regular expression"],
       [{ where: { a: { $regex: "(a)\\1" } } }, "holds a reference back, which PostgreSQL reads in another way"],
       [{ where: { a: { $regex: "a", $options: "g" } } }, "where.a.$options must be of i and s"],
       [{ where: { "a\u0000b": 1 } }, "must be a text of at most 512 storable characters"],
       [{ where: { a: { $eq: "\ud800" } } }, "where.a.$eq must be a JSON value that an entry can hold"],
-      [{ where: { $or: [] } }, "where.$or must be an array of 1 to 100; an array of 0 came"],
+      [{ where: { $or: [] } }, "where.$or must be an array of 1 to 100 (got an array of 0)"],
       [{ where: { $filters: [{ column: "a", condition: "like" }] } }, "where.$filters[0].condition may hold =="],
-      [{ order: [["a", "UP"]] }, 'order[0][1] must be ASC or DESC; "UP" came'],
+      [{ order: [["a", "UP"]] }, 'order[0][1] must be ASC or DESC (got "UP")'],
       [{ limit: -1 }, "limit must be a whole number from 0"],
-      [{ join: { A: { dataSourceId: 1 } } }, "join.A.on must be an object of 1 to 3 pairs of columns; nothing came"],
+      [{ join: { A: { dataSourceId: 1 } } }, "join.A.on must be an object of 1 to 3 pairs of columns (got nothing)"],
       [{ aggregate: [{ $lookup: {} }] }, "aggregate[0] may hold $match"],
       [{ aggregate: [{ $group: { _id: null, x: { $median: "$a" } } }] }, "aggregate[0].$group.x may hold $sum"],
     ];

@@ -114,7 +114,7 @@ describe("connections of readers", () => {
     let nested: unknown = "$f1";
     for (let level = 0; level < 30; level += 1) nested = { $convertToNumber: nested };
     const work = fixture.reads.find(key, { aggregate: [{ $project: { x: nested } }] }, fixture.reader());
-    expect((await refusal(work)).message).to.include('must be "$column" or a value; an object came');
+    expect((await refusal(work)).message).to.include('must be "$column" or a value (got an object)');
   });
 
   it("refuse a query that would fill the planner, in its where or in all of its parts together", async () => {
