@@ -24,7 +24,7 @@ export async function referencePages(root: string): Promise<Record<string, strin
     "graphql-operations.md": graphqlOperationsPage(schema, byField),
     "svc-calls.md": svcCallsPage(root),
     "errors.md": errorsPage(),
-    "limits.md": limitsPage(),
+    "limits.md": limitsPage(root),
     "variables.md": variablesPage(root),
     "events.md": eventsPage(root),
     "metrics.md": metricsPage(root),
