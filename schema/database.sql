@@ -845,14 +845,17 @@ CREATE TABLE oauth_grant (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  maker_id bigint,
   CONSTRAINT oauth_grant_pkey PRIMARY KEY (id),
   CONSTRAINT oauth_grant_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT oauth_grant_client_id_fkey FOREIGN KEY (client_id) REFERENCES oauth_client(id) ON DELETE CASCADE,
+  CONSTRAINT oauth_grant_maker_id_fkey FOREIGN KEY (maker_id) REFERENCES credential(id) ON DELETE CASCADE,
   CONSTRAINT oauth_grant_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
 );
 
 CREATE INDEX oauth_grant_app ON public.oauth_grant USING btree (app_id);
 CREATE INDEX oauth_grant_client ON public.oauth_grant USING btree (client_id);
+CREATE INDEX oauth_grant_maker ON public.oauth_grant USING btree (maker_id) WHERE (maker_id IS NOT NULL);
 CREATE INDEX oauth_grant_person ON public.oauth_grant USING btree (person_id);
 
 CREATE TABLE oauth_secret (

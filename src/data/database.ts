@@ -83,6 +83,8 @@ import { Stages1765900200000 } from "../../migrations/1765900200000-stages.js";
 import { QueuedNotices1766000000000 } from "../../migrations/1766000000000-queued-notices.js";
 import { RoleTimes1766100000000 } from "../../migrations/1766100000000-role-times.js";
 import { AdministratorTimes1766200000000 } from "../../migrations/1766200000000-administrator-times.js";
+import { GrantMakers1766300000000 } from "../../migrations/1766300000000-grant-makers.js";
+import { GrantsOfMakers1766300000100 } from "../../migrations/1766300000100-grants-of-makers.js";
 import {
   BOUNDED_POOL,
   createStatementPool,
@@ -170,6 +172,8 @@ export const MIGRATIONS = [
   QueuedNotices1766000000000,
   RoleTimes1766100000000,
   AdministratorTimes1766200000000,
+  GrantMakers1766300000000,
+  GrantsOfMakers1766300000100,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -1,6 +1,10 @@
 /** Access of programs that people let in: rights, grants, devices, and refusals. */
 import { expect } from "chai";
+import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
+import { hashToken } from "../../src/operations/access/tokens.js";
+import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { DEVICE, oauthCalls } from "./oauth-support.js";
 
 describe("Access of programs that people let in", () => {
@@ -43,6 +47,44 @@ describe("Access of programs that people let in", () => {
     expect((await decide(newRequest(clientId).query, {}, body.token)).http).to.equal(403);
     await service.rest("DELETE", path, { as: "admin" });
     expect(await may(theirs.tokens.access_token)).to.equal(401);
+  });
+
+  it("that a token let in end with that token; those that a session let in stay", async () => {
+    const made = async (email: string) => {
+      const { body } = await service.rest("POST", "/v1/admin/users", {
+        as: "admin",
+        body: { firstName: "To", lastName: "Ken", email },
+      });
+      const path = `/v1/apps/${service.appId}/members/${body.user.id}`;
+      await service.rest("PUT", path, { as: "admin", body: { role: "editor" } });
+      return body.token as string;
+    };
+    const set = (token: string, change: string) =>
+      service.db.query(`UPDATE credential SET ${change} WHERE hash = $1`, [hashToken(token)]);
+    const ended = async (token: string) => {
+      await service.db.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
+      await until(async () => (await may(token)) === 401);
+    };
+
+    const revoked = await made("revoked@example.com");
+    const first = await signedIn(["read"], revoked);
+    expect(await may(first.tokens.access_token)).to.equal(200);
+    await set(revoked, "revoked_at = now()");
+    await ended(first.tokens.access_token);
+    expect((await refresh(first.clientId, first.tokens.refresh_token)).body.error).to.equal("invalid_grant");
+
+    const expiring = await made("expiring@example.com");
+    await set(expiring, "expires_at = now() + interval '10 minutes'");
+    const second = await signedIn(["read"], expiring);
+    expect(second.tokens.expires_in).to.be.within(1, 600);
+    await set(expiring, "expires_at = now() - interval '1 second'");
+    await ended(second.tokens.access_token);
+    expect((await refresh(second.clientId, second.tokens.refresh_token)).body.error).to.equal("invalid_grant");
+
+    const person = await signedInPerson(service);
+    const third = await signedIn(["read"], person.token);
+    await set(person.token, "revoked_at = now()");
+    expect((await refresh(third.clientId, third.tokens.refresh_token)).http).to.equal(200);
   });
 
   it("are listed and ended by their person, and end themselves", async () => {

@@ -2,9 +2,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { checkResource, type Decision, type Oauth } from "../../operations/oauth/oauth.js";
+import { checkResource, type Oauth } from "../../operations/oauth/oauth.js";
 import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
 import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
+import type { Decision } from "../../operations/oauth/oauth-grants.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { errorReply } from "../error-reply.js";
@@ -146,17 +147,20 @@ const registered = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
   token_endpoint_auth_method: "none",
 });
 
+/** The person who decides, with the token if it is no session. */
+type Decider = Pick<Decision, "personId" | "makerId">;
+
 /** The signed-in person. @throws UNAUTHORIZED, FORBIDDEN for a credential that is no person's */
-function personOf({ context: { caller } }: FastifyRequest): number {
+function deciderOf({ context: { caller } }: FastifyRequest): Decider {
   if (!caller) throw new ActionError("UNAUTHORIZED");
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
     throw new ActionError("FORBIDDEN");
   if (caller.session === "provisional") throw new ActionError("FORBIDDEN");
-  return caller.personId;
+  return { personId: caller.personId, makerId: caller.session === undefined ? caller.credentialId : null };
 }
 
 /** @throws REQUEST_INVALID */
-function decisionOf(body: unknown, personId: number): Decision | null {
+function decisionOf(body: unknown, decider: Decider): Decision | null {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
   const { allow, appId, scopes } = body;
   if (allow === false) return null;
@@ -166,7 +170,7 @@ function decisionOf(body: unknown, personId: number): Decision | null {
     Array.isArray(scopes) &&
     scopes.every((scope) => (SCOPES as readonly unknown[]).includes(scope));
   if (!isRight) throw new ActionError("REQUEST_INVALID", "allow, appId and scopes must say what the program may");
-  return { personId, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
+  return { ...decider, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
 }
 
 /** Faults of the program's request, in the words of the service for the page. */
@@ -175,10 +179,10 @@ const asActionError = (error: unknown): unknown =>
 
 /** What a signed-in person sees and decides. A change by the cookie must come from the service's own page, like every other. */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
-  const entered = (request: FastifyRequest): number => {
-    const personId = personOf(request);
-    oauth.limits.countDecision(personId);
-    return personId;
+  const entered = (request: FastifyRequest): Decider => {
+    const decider = deciderOf(request);
+    oauth.limits.countDecision(decider.personId);
+    return decider;
   };
 
   const page = (request: FastifyRequest, reply: FastifyReply) => {
@@ -197,7 +201,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     return oauth.readAuthorization(given);
   };
   app.get("/oauth/consent", async (request, reply) => {
-    const personId = entered(request);
+    const { personId } = entered(request);
     try {
       const { client, redirectUri, scopes } = await readAuthorization(request);
       const apps = await oauth.grantableApps(personId);
@@ -219,7 +223,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     }
   });
   app.get<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
-    const personId = entered(request);
+    const { personId } = entered(request);
     const found = await oauth.devices.find(request.params.userCode.slice(0, 20));
     if (!found) throw new ActionError("NOT_FOUND", "no program waits for this code");
     const { clientName, scopes, appId } = found;
@@ -232,10 +236,10 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     return reply.header("cache-control", "no-store").send({ status: decision ? "ALLOWED" : "REFUSED" });
   });
   app.get("/oauth/grants", async (request, reply) =>
-    reply.header("cache-control", "no-store").send({ grants: await oauth.grants.listOf(personOf(request)) }),
+    reply.header("cache-control", "no-store").send({ grants: await oauth.grants.listOf(deciderOf(request).personId) }),
   );
   app.delete<{ Params: { id: string } }>("/oauth/grants/:id", async (request) => {
-    const personId = personOf(request);
+    const { personId } = deciderOf(request);
     const id = /^[1-9]\d{0,14}$/.test(request.params.id) ? Number(request.params.id) : 0;
     await oauth.grants.revoke(personId, id);
     return { status: "GRANT_ENDED" };

@@ -63,6 +63,10 @@ interface FoundRow {
   isUseDue: boolean;
 }
 
+/** True for a grant `g` of a program that was not ended. One that was made by a token, not by a session, ends with that token. */
+export const GRANT_HOLDS = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
+  SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
+
 /* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
 const FIND = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
@@ -86,7 +90,7 @@ const FIND = `
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
-     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND g.revoked_at IS NULL))
+     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${GRANT_HOLDS}))
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
        ELSE EXISTS (SELECT FROM credential p
@@ -97,12 +101,17 @@ const FIND = `
                          (SELECT FROM app_role r WHERE r.app_id = c.app_id AND r.person_id = p.person_id AND r.role = ANY ($2))))
        END)`;
 
-/* A session lives on while it is used, up to its longest life. */
+/*
+ * A session lives on while it is used, up to its longest life. It waits for no lock on the person: changes of roles lock the person first,
+ * then the credential.
+ */
 const RENEW = `
   WITH used AS (
     UPDATE person_session SET last_used_at = now(), address = coalesce($2, address) WHERE credential_id = $1
     RETURNING created_at, person_id),
-  seen AS (UPDATE person SET last_seen_at = now() FROM used WHERE person.id = used.person_id)
+  seen AS (
+    UPDATE person SET last_seen_at = now() WHERE id IN (
+      SELECT person.id FROM person JOIN used ON person.id = used.person_id FOR NO KEY UPDATE OF person SKIP LOCKED))
   UPDATE credential
      SET expires_at = least(now() + $3 * interval '1 millisecond', used.created_at + $4 * interval '1 millisecond')
     FROM used WHERE credential.id = $1 RETURNING credential.expires_at AS "expiresAt"`;

@@ -4,7 +4,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
-import type { Credentials } from "../access/credentials.js";
+import { type Credentials, GRANT_HOLDS } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
 import { audit } from "../records/audit.js";
 
@@ -24,6 +24,15 @@ export interface GrantSummary {
   scopes: Scope[];
   createdAt: string;
   lastUsedAt: string | null;
+}
+
+/** A choice of a person about a program. */
+export interface Decision {
+  personId: number;
+  /** ID of the token by which the person decided; null for a session of a sign-in, which the grant outlives. */
+  makerId: number | null;
+  appId: number;
+  scopes: readonly Scope[];
 }
 
 /** An app that a person may let programs into, with the scopes that the person's role has. */
@@ -82,7 +91,7 @@ export class OauthGrants {
   }
 
   /** @throws FORBIDDEN if the person's role does not have these scopes */
-  async create(personId: number, clientId: string, appId: number, scopes: readonly Scope[]): Promise<Grant> {
+  async create({ personId, makerId, appId, scopes }: Decision, clientId: string): Promise<Grant> {
     const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
     if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
       throw new ActionError("FORBIDDEN", "your role on this app does not have these scopes");
@@ -90,11 +99,11 @@ export class OauthGrants {
     return this.#db.transaction(async (manager) => {
       const [made] = await rows<{ id: number }>(
         manager,
-        "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes) VALUES ($1, $2, $3, $4) RETURNING id",
-        [clientId, personId, appId, scopes],
+        "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, maker_id) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        [clientId, personId, appId, scopes, makerId],
       );
       const data = { grantId: made!.id, clientId, scopes };
-      await audit(manager, { personId, credentialId: null }, { appId, type: "app.grant.create", data });
+      await audit(manager, { personId, credentialId: makerId }, { appId, type: "app.grant.create", data });
       return { id: made!.id, clientId, personId, appId, scopes: [...scopes] };
     });
   }
@@ -103,7 +112,7 @@ export class OauthGrants {
   async find(id: number): Promise<Grant | null> {
     const [found] = await rows<Grant>(
       this.#db,
-      `SELECT ${GRANT} FROM oauth_grant g WHERE g.id = $1 AND g.revoked_at IS NULL`,
+      `SELECT ${GRANT} FROM oauth_grant g WHERE g.id = $1 AND ${GRANT_HOLDS}`,
       [id],
     );
     return found ?? null;
@@ -128,7 +137,7 @@ export class OauthGrants {
     const [row] = await rows<Grant & Omit<SecretRow, "grant">>(
       this.#db,
       `SELECT ${GRANT}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
-              s.used_at IS NOT NULL AS "isUsed", g.revoked_at IS NOT NULL AS "isRevoked"
+              s.used_at IS NOT NULL AS "isUsed", NOT ${GRANT_HOLDS} AS "isRevoked"
          FROM oauth_secret s JOIN oauth_grant g ON g.id = s.grant_id WHERE s.hash = $1 AND s.kind = $2`,
       [hashToken(secret), kind],
     );
@@ -151,19 +160,25 @@ export class OauthGrants {
     return used.length > 0;
   }
 
-  /** Stores an access token: an API token of the app, bound to its grant. */
-  async addAccessToken(token: string, grant: Grant, clientName: string, expiresAt: Date): Promise<void> {
-    await rows(
+  /**
+   * Stores an access token: an API token of the app, bound to its grant. It never outlives the token that made the grant.
+   * @returns its lifetime in seconds
+   */
+  async addAccessToken(token: string, grant: Grant, clientName: string, lifetimeMs: number): Promise<number> {
+    const [added] = await rows<{ seconds: number }>(
       this.#db,
       `INSERT INTO credential (kind, hash, name, app_id, person_id, scopes, expires_at, grant_id)
-       VALUES ('api', $1, $2, $3, $4, $5, $6, $7)`,
-      [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, expiresAt, grant.id],
+       VALUES ('api', $1, $2, $3, $4, $5, least(now() + $6 * interval '1 millisecond',
+         (SELECT m.expires_at FROM oauth_grant g JOIN credential m ON m.id = g.maker_id WHERE g.id = $7)), $7)
+       RETURNING greatest(0, floor(extract(epoch FROM expires_at - now())))::int AS seconds`,
+      [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, lifetimeMs, grant.id],
     );
     await rows(this.#db, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [grant.id]);
     // Keeps the table small: tokens of this grant that ended a day ago.
     await rows(this.#db, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);
+    return added!.seconds;
   }
 
   async listOf(personId: number): Promise<GrantSummary[]> {
@@ -171,7 +186,7 @@ export class OauthGrants {
       this.#db,
       `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
          FROM oauth_grant g JOIN oauth_client c ON c.id = g.client_id
-        WHERE g.person_id = $1 AND g.revoked_at IS NULL ORDER BY g.id DESC LIMIT 500`,
+        WHERE g.person_id = $1 AND ${GRANT_HOLDS} ORDER BY g.id DESC LIMIT 500`,
       [personId],
     );
     return found.map((row) => ({

@@ -8,7 +8,7 @@ import { newSecret, newToken } from "../access/tokens.js";
 import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
 import { OauthDevices, type StartedDevice } from "./oauth-devices.js";
 import { OauthFailure } from "./oauth-failure.js";
-import { type Grant, type GrantableApp, OauthGrants } from "./oauth-grants.js";
+import { type Decision, type Grant, type GrantableApp, OauthGrants } from "./oauth-grants.js";
 import { OauthLimits } from "./oauth-limits.js";
 
 const CODE_MS = 60_000;
@@ -22,13 +22,6 @@ export interface AuthorizationRequest {
   scopes: Scope[];
   state: string | null;
   codeChallenge: string;
-}
-
-/** A choice of a person about a program. */
-export interface Decision {
-  personId: number;
-  appId: number;
-  scopes: readonly Scope[];
 }
 
 export interface TokenAnswer {
@@ -132,11 +125,10 @@ export class Oauth {
   }
 
   async #grant(client: OauthClient, asked: readonly string[], decision: Decision): Promise<Grant> {
-    const { personId, appId, scopes } = decision;
-    if (scopes.some((scope) => !asked.includes(scope))) {
+    if (decision.scopes.some((scope) => !asked.includes(scope))) {
       throw new ActionError("REQUEST_INVALID", "scopes must be among those that the program asked for");
     }
-    return this.grants.create(personId, client.id, appId, scopes);
+    return this.grants.create(decision, client.id);
   }
 
   async startDevice(given: Parameters): Promise<StartedDevice> {
@@ -209,12 +201,12 @@ export class Oauth {
 
   async #issue(client: OauthClient, grant: Grant): Promise<TokenAnswer> {
     const [access, refresh] = [newToken("api"), newSecret("svc_refresh")];
-    await this.grants.addAccessToken(access, grant, client.name, new Date(Date.now() + ACCESS_MS));
+    const seconds = await this.grants.addAccessToken(access, grant, client.name, ACCESS_MS);
     await this.grants.addSecret("refresh", refresh, grant.id, { expiresAt: new Date(Date.now() + REFRESH_MS) });
     return {
       access_token: access,
       token_type: "Bearer",
-      expires_in: ACCESS_MS / 1000,
+      expires_in: seconds,
       refresh_token: refresh,
       scope: grant.scopes.join(" "),
     };

@@ -1,0 +1,12 @@
+import type { MigrationInterface, QueryRunner } from "typeorm";
+
+/** The token by which a person let a program in: the grant ends with it. Null for a session of a sign-in. */
+export class GrantMakers1766300000000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query("ALTER TABLE oauth_grant ADD COLUMN maker_id bigint REFERENCES credential ON DELETE CASCADE");
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query("ALTER TABLE oauth_grant DROP COLUMN maker_id");
+  }
+}

@@ -1,0 +1,19 @@
+import type { MigrationInterface, QueryRunner } from "typeorm";
+
+/** Index for the removal of a token that let programs in. */
+export class GrantsOfMakers1766300000100 implements MigrationInterface {
+  /** PostgreSQL builds an index without blocking writes only outside a transaction. */
+  readonly transaction = false;
+
+  async up(runner: QueryRunner): Promise<void> {
+    // An interrupted attempt leaves an invalid index.
+    await this.down(runner);
+    await runner.query(
+      "CREATE INDEX CONCURRENTLY oauth_grant_maker ON oauth_grant (maker_id) WHERE maker_id IS NOT NULL",
+    );
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query("DROP INDEX CONCURRENTLY IF EXISTS oauth_grant_maker");
+  }
+}
