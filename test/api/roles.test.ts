@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { rows } from "../../src/data/database.js";
 import { createNotifications } from "../../src/engine/notifications.js";
+import { TOKENS_PER_APP } from "../../src/limits.js";
 import { createAppTokens } from "../../src/operations/access/app-tokens.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
 import { createPeople } from "../../src/operations/access/people.js";
@@ -119,6 +120,19 @@ describe("roles and scopes", () => {
     expect(http).to.equal(401);
   });
 
+  it("an app keeps its limit of tokens also when several are made at once", async () => {
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
+    const { id } = body.app;
+    await service.db.query(
+      `INSERT INTO credential (kind, hash, app_id)
+       SELECT 'api', decode(md5('full' || at), 'hex'), $1 FROM generate_series(1, $2::int) AS at`,
+      [id, TOKENS_PER_APP - 1],
+    );
+    const make = () => service.rest("POST", `/v1/apps/${id}/tokens`, { as: "admin", body: { kind: "api" } });
+    const answers = await Promise.all(Array.from({ length: 8 }, make));
+    expect(answers.map(({ http }) => http).sort()).to.deep.equal([201, ...Array(7).fill(400)]);
+  });
+
   it("faulty scopes and expiries are refused by their path", async () => {
     for (const [body, path] of [
       [{ kind: "api", scopes: [] }, "scopes"],
@@ -175,7 +189,7 @@ describe("roles and scopes", () => {
     const { db } = service;
     const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
     const credentials = createCredentials({ db, notifications });
-    const made = createAppTokens({ db, credentials, people: createPeople({ db, credentials }), log });
+    const made = createAppTokens({ db, credentials, people: createPeople({ db }), log });
     await Promise.all([made.warnOfExpiry(), made.warnOfExpiry()]);
     expect(lines.map(({ tokenId, name }) => [tokenId, name])).to.deep.equal([[expiring, "expiring"]]);
   });

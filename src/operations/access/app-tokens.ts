@@ -134,6 +134,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       const scopes = scopesOf(data["scopes"], kind);
       const expiresAt = expiryOf(data["expiresAt"]);
       return db.transaction(async (manager) => {
+        await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
         const [held] = await rows<{ count: number }>(manager, COUNT, [appId]);
         if (held!.count >= TOKENS_PER_APP) {
           throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);
