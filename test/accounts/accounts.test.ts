@@ -233,7 +233,7 @@ describe("accounts of people", () => {
     const { email } = account;
     const asked = [await post("reset", { email }), await post("reset", { email: "nobody@example.com" })];
     for (const { http, body } of asked) expect([http, body]).to.deep.equal([202, asked[0]!.body]);
-    const { token } = await made.accounts.resetLink(account.body.user.id, null);
+    const { token } = await made.accounts.resetLink(account.body.user.id, null, async () => undefined);
     expect((await post("reset/confirm", { token, passphrase: "weak" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
     const next = "a different long passphrase";
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(200);
@@ -241,6 +241,17 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE })).http).to.equal(401);
     expect((await post("sign-in", { email, passphrase: next })).http).to.equal(200);
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(410);
+  });
+
+  it("a reset ends tokens of the person too: one who made the account keeps no way into it", async () => {
+    const person = { firstName: "Vic", lastName: "Tim", email: "made-by-another@example.com" };
+    const { body } = await service.rest("POST", "/v1/admin/users", { as: "admin", body: person });
+    const mine = () => service.rest("GET", "/v1/apps", { as: body.token });
+    expect((await mine()).http).to.equal(200);
+    const { token } = await made.accounts.resetLink(body.user.id, null, async () => undefined);
+    expect((await post("reset/confirm", { token, passphrase: PASSPHRASE })).http).to.equal(200);
+    await until(async () => (await mine()).http === 401);
+    expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
   });
 
   it("the mailed link is of the service's own address, whatever Host and Origin say, and goes to the account's address only", async () => {
@@ -287,7 +298,7 @@ describe("accounts of people", () => {
     await post("sign-in", { email, passphrase: PASSPHRASE }, from("203.0.113.5"));
     const next = { passphrase: "a different long passphrase", currentPassphrase: PASSPHRASE };
     await as(cookieOf(account), "account", "PUT", next);
-    const { token } = await made.accounts.resetLink(id, null);
+    const { token } = await made.accounts.resetLink(id, null, async () => undefined);
     await post("reset/confirm", { token, passphrase: PASSPHRASE });
     const events = await rows<{ type: string; address: string; text: string }>(
       service.db,

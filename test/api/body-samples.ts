@@ -56,7 +56,10 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   const [, session = ""] = /auth_token=([^;]*)/.exec(setup.headers.get("set-cookie") ?? "") ?? [];
   return {
     session,
-    ...{ setupToken: (await accounts.setupLink()).token, resetToken: (await accounts.resetLink(user.id, null)).token },
+    ...{
+      setupToken: (await accounts.setupLink()).token,
+      resetToken: (await accounts.resetLink(user.id, null, async () => undefined)).token,
+    },
     ...{ invitationToken: String(invited.link).split("#token=")[1]!, stage: stage.id },
     ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },
     ...{ ds: 1, users: users.dataSource.id, entryId: entry.id, folder: folder.id, file: files[0]!.id },

@@ -175,10 +175,9 @@ export class MemberResolver {
     const { members, people } = this.service;
     const { caller } = await this.ofOrganization(context, "manageOrganization", organizationId);
     await members.mustBelong(organizationId, userId);
-    if (!(await members.outranks(caller, userId))) {
-      throw new ActionError("FORBIDDEN", "permission denied: you do not outrank this person in every organization");
-    }
-    const { link, expiresAt } = await people.accounts.resetLink(userId, caller.personId);
+    const { link, expiresAt } = await people.accounts.resetLink(userId, caller.personId, (manager) =>
+      members.mustOutrank(manager, caller, userId),
+    );
     return { link, expiresAt };
   }
 

@@ -229,16 +229,28 @@ export function createAccounts(options: {
       runInBackground(sendResetTo(email, address));
     },
 
-    /** Makes a reset link for an administrator to hand over. */
-    async resetLink(personId: number, createdBy: number | null): Promise<IssuedLink> {
+    /**
+     * Makes a reset link for an administrator to hand over.
+     * @param check throws unless the administrator may make it; it runs in the same transaction
+     */
+    async resetLink(
+      personId: number,
+      createdBy: number | null,
+      check: (manager: EntityManager) => Promise<void>,
+    ): Promise<IssuedLink> {
       return db.transaction(async (manager) => {
+        await check(manager);
         const made = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
         await recordAccess(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
         return made;
       });
     },
 
-    /** Sets a passphrase by a reset link; all sessions of the person end. @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED */
+    /**
+     * Sets a passphrase by a reset link. All sessions of the person end, and the token of an administrator who made the account for the
+     * person: only the reader of the link has a way into it afterwards.
+     * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
+     */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
       await links.peek(body["token"], "reset");
@@ -248,7 +260,7 @@ export function createAccounts(options: {
         refuseUnknownFields(body, CONFIRM);
         await manager.query(SET_PASSPHRASE, [personId, hashed]);
         await links.revokeAll("reset", personId, manager);
-        await sessions.endAll(personId!, null, manager);
+        await sessions.endAllWithTokens(personId!, manager);
         await recordAccess(manager, { type: "person.reset", subjectId: personId, address: request.address });
       });
     },

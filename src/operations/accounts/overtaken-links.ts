@@ -1,5 +1,9 @@
 /** Ends one-time links that a change of a person's roles overtook: invitations and reset links. Call it wherever roles change. */
-import type { Executor } from "../../data/database.js";
+import { type Executor, rows } from "../../data/database.js";
+
+/** Locks people in the order of their IDs. Changes of roles and new reset links of one person happen one after the other. */
+export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
+  rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
 /* $1 is the person. An invitation stays if the person could still make it. */
 const REVOKE_INVITATIONS = `
@@ -10,7 +14,7 @@ const REVOKE_INVITATIONS = `
        SELECT FROM (SELECT role FROM organization_member m WHERE m.organization_id = invitation.organization_id AND m.person_id = $1
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
-/* Whoever holds such a link outranked the person when it was made, which may no longer be so. */
+/* The holder of such a link outranked the person when it was made, which may no longer be so. */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;
@@ -21,6 +25,7 @@ const REVOKE_RESETS = `
  * by a link, and an administrator cannot take over an account that was promoted meanwhile.
  */
 export async function revokeOvertakenLinks(executor: Executor, personId: number): Promise<void> {
+  await lockPeople(executor, [personId]);
   await executor.query(REVOKE_INVITATIONS, [personId]);
   await executor.query(REVOKE_RESETS, [personId]);
 }

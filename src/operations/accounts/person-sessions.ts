@@ -80,6 +80,10 @@ const END = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
+/* Tokens of pages end with their parent. */
+const END_WITH_TOKENS =
+  "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
+
 const NO_LONGER_PROVISIONAL = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
 
 export type PersonSessions = ReturnType<typeof createPersonSessions>;
@@ -147,6 +151,12 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     /** Ends all sessions of the person, but for one if `except` is set. */
     async endAll(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
       await end(personId, null, except, executor);
+    },
+
+    /** Ends all sessions of the person, and tokens that stand for the person. */
+    async endAllWithTokens(personId: number, executor: Executor): Promise<void> {
+      await executor.query(END_WITH_TOKENS, [personId]);
+      await credentials.announce(executor);
     },
 
     /** Gives a session that had to register a passkey its full rights. */

@@ -14,7 +14,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
-import { revokeOvertakenLinks } from "../accounts/overtaken-links.js";
+import { lockPeople, revokeOvertakenLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, audit } from "../records/audit.js";
 
 /** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
@@ -98,7 +98,7 @@ export const END_SESSIONS = `
      AND NOT EXISTS (SELECT FROM organization_member WHERE person_id = $1)
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
-const ADMINISTRATOR = `SELECT is_administrator AS "isAdministrator" FROM person WHERE id = $1`;
+const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
 /* Every organization that the person belongs to; null stands for a person at home there without a role. */
 const HELD_EVERYWHERE = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
@@ -122,6 +122,22 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
     return role;
+  }
+
+  /** True if the caller's roles in the database are above all of the person's. */
+  async function outranks(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
+    const administrates = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
+    if (await administrates(personId)) return false;
+    // A token of kind `admin` is an administrator's by itself; the right of a session is the person's.
+    if (caller.kind === "admin" && (caller.session === undefined || (await administrates(caller.personId))))
+      return true;
+    type Held = { organizationId: number; roles: (Role | null)[] };
+    for (const { organizationId, roles } of await rows<Held>(manager, HELD_EVERYWHERE, [personId])) {
+      const own = await roleAt(manager, { organizationId, appId: null }, caller.personId);
+      const isManager = own === "owner" || own === "admin";
+      if (!isManager || roles.some((role) => role !== null && !isAbove(own, role))) return false;
+    }
+    return true;
   }
 
   /** Changes of the roles of one organization and of its apps happen one after the other. */
@@ -255,9 +271,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         for (const sql of appId === null ? CLEAR_ORGANIZATION : CLEAR_APP) {
           await manager.query(sql, [appId ?? organizationId, personId]);
         }
+        await revokeOvertakenLinks(manager, personId);
         await manager.query(END_TOKENS, [organizationId, appId, personId]);
         await manager.query(END_SESSIONS, [personId]);
-        await revokeOvertakenLinks(manager, personId);
         await record(manager, caller, scope, { type: "member.delete", subjectId: personId, data: { before } });
         await credentials.announce(manager);
       });
@@ -265,19 +281,15 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * True if the caller outranks the person in every organization of theirs: only then can the caller reset the passphrase. No one
-     * outranks an administrator of the service.
+     * Checks that the caller outranks the person in every organization of theirs: only then can the caller reset the passphrase. No one
+     * outranks an administrator of the service. Reads all roles from the database and locks both people, so that a change of their roles
+     * comes before the check or after the transaction.
+     * @throws FORBIDDEN
      */
-    async outranks(caller: Caller, personId: number): Promise<boolean> {
-      const [person] = await rows<{ isAdministrator: boolean }>(db, ADMINISTRATOR, [personId]);
-      if (!person || person.isAdministrator) return false;
-      if (caller.kind === "admin") return true;
-      type Held = { organizationId: number; roles: (Role | null)[] };
-      const held = await rows<Held>(db, HELD_EVERYWHERE, [personId]);
-      return held.every(({ organizationId, roles }) => {
-        const own = caller.organizations.get(organizationId);
-        return (own === "owner" || own === "admin") && roles.every((role) => role === null || isAbove(own, role));
-      });
+    async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
+      await lockPeople(manager, [caller.personId, personId]);
+      if (await outranks(manager, caller, personId)) return;
+      throw new ActionError("FORBIDDEN", "permission denied: you do not outrank this person in every organization");
     },
 
     /** @throws NOT_FOUND for a person who does not belong to the organization */
