@@ -42,7 +42,7 @@ import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
   const { backtest, history, logEvents, schedule, statistics, week } = operations.triggers;
-  const { gate, apps, appVersions, trail, console, logs, people, runs, settings } = operations;
+  const { gate, apps, appVersions, trail, console, logs, editors, runs, settings } = operations;
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
@@ -52,7 +52,7 @@ export function createResolvers(operations: Operations): Resolvers {
     alerts: new AlertResolver(gate, operations.alerts.rules),
     bindings: new BindingResolver(gate, operations.bindings),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
-    apps: new AppResolver(gate, apps, people),
+    apps: new AppResolver(gate, apps, editors),
     auth: new AuthResolver(gate, operations.accounts),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
     dataSources: new DataSourceResolver(

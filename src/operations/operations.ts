@@ -30,6 +30,7 @@ import { createRefusals } from "./http/refusals.js";
 import { createManifests } from "./manifest/manifests.js";
 import { createMedia } from "./media/media.js";
 import { createAdministrators } from "./members/administrators.js";
+import { createEditors } from "./members/editors.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
 import { createMessaging, outletOf } from "./messaging.js";
@@ -137,7 +138,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
   const credentials = createCredentials({ db, notifications });
-  const people = createPeople({ db, credentials });
+  const people = createPeople({ db });
   const accounts = createPeopleAccounts({ db, credentials, people, baseUrl, mail, providers });
   const members = createMembers({ db, credentials });
   return {
@@ -148,6 +149,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
     accounts,
     members,
     administrators: createAdministrators({ db, credentials }),
+    editors: createEditors({ db, credentials, people }),
     invitations: createInvitations({
       db,
       credentials,

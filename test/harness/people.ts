@@ -17,7 +17,7 @@ export function accountsBeside({
   const log = pino({ level: "silent" });
   const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
   const credentials = createCredentials({ db, notifications });
-  return createPeopleAccounts({ db, credentials, people: createPeople({ db, credentials }), baseUrl: url });
+  return createPeopleAccounts({ db, credentials, people: createPeople({ db }), baseUrl: url });
 }
 
 let made = 0;

@@ -160,6 +160,49 @@ describe("members whose roles change", () => {
     expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
   });
 
+  it("a reset link is made on the rights that the database has, not on those of some seconds ago", async () => {
+    const { id } = await organization();
+    const owner = await join(id, "owner");
+    const reader = await join(id, "reader");
+    const link = (by: string) => as(by, "POST", `${members(id)}/${reader.id}/reset-link`);
+    expect((await link(owner.token)).http).to.equal(201);
+    // No notice is sent: the service goes on with the rights that it has read, as in the moment before a notice arrives.
+    await service.db.query("DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2", [
+      id,
+      owner.id,
+    ]);
+    expect(stated(await link(owner.token))).to.deep.equal([403, "FORBIDDEN"]);
+    const administers = await signedInPerson(service);
+    expect((await link(administers.token)).http).to.equal(201);
+    await service.db.query("UPDATE person SET is_administrator = false WHERE id = $1", [administers.user.id]);
+    expect(stated(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
+  });
+
+  it("a reset link that is made while its person gets a higher role is refused or ends", async () => {
+    const { id } = await organization();
+    const admin = await join(id, "admin");
+    const raised = await Promise.all(Array.from({ length: 6 }, () => join(id, "reader")));
+    const races = await Promise.all(
+      raised.map(async (person) => {
+        const path = `${members(id)}/${person.id}`;
+        const [link, role] = await Promise.all([
+          as(admin.token, "POST", `${path}/reset-link`),
+          as(administrator.token, "PUT", path, { role: "owner" }),
+        ]);
+        return { link, role };
+      }),
+    );
+    for (const { link, role } of races) {
+      expect(role.http).to.equal(200);
+      if (link.http !== 201) {
+        expect(stated(link)).to.deep.equal([403, "FORBIDDEN"]);
+        continue;
+      }
+      const body = { token: tokenIn(link.body.link), passphrase: "nine lamps of the harbour" };
+      expect(stated(await as(null, "POST", "/v1/auth/reset/confirm", body))).to.deep.equal([410, "LINK_EXPIRED"]);
+    }
+  });
+
   it("a reset link ends when the role of its maker or of its person changes", async () => {
     const { id } = await organization();
     const owner = await join(id, "owner");
@@ -196,6 +239,32 @@ describe("members whose roles change", () => {
       "invitation.accept",
       "member.update",
     ]);
+  });
+
+  it("a person whom an administrator makes, and editors who are added and removed, are in both audit logs", async () => {
+    const { id, appId } = await organization();
+    const human = { firstName: "Ed", lastName: "Itor", email: address(), organizationId: id };
+    const { body } = await as(administrator.token, "POST", "/v1/admin/users", human);
+    const change = (method: string) =>
+      as(administrator.token, method, `/v1/apps/${appId}/editors`, { userId: body.user.id });
+    // The second one of each changes nothing.
+    for (const method of ["POST", "POST", "DELETE", "DELETE"]) expect((await change(method)).http).to.equal(200);
+    const ofApp = await as(administrator.token, "GET", `/v1/apps/${appId}/audit`);
+    const facts = (entries: { type: string; data: object }[]) => entries.map(({ type, data }) => [type, data]);
+    expect(facts(ofApp.body.entries)).to.deep.equal([
+      ["editor.delete", { userId: body.user.id }],
+      ["editor.create", { userId: body.user.id }],
+    ]);
+    const ofAll = await as(administrator.token, "GET", `/v1/organizations/${id}/audit?limit=3`);
+    expect(facts(ofAll.body.entries)).to.deep.equal([
+      ["editor.delete", { appId }],
+      ["editor.create", { appId }],
+      ["person.create", {}],
+    ]);
+    for (const entry of ofAll.body.entries) {
+      expect(entry).to.deep.include({ organizationId: id, userId: administrator.id, subjectId: body.user.id });
+      expect(entry.address).to.be.a("string");
+    }
   });
 
   it("GraphQL offers the same", async () => {

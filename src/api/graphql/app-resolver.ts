@@ -2,8 +2,9 @@
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { Editor, People } from "../../operations/access/people.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
+import type { Editor, Editors } from "../../operations/members/editors.js";
+import type { Caller } from "../../rules/access.js";
 import { optionalId } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
 import {
@@ -23,21 +24,22 @@ export class AppResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: Apps,
-    private readonly people: People,
+    private readonly appEditors: Editors,
   ) {}
 
-  /** The input with the organization in which the caller may administrate. @throws FORBIDDEN, REQUEST_INVALID */
+  /** The caller, and the input with the organization in which the caller may administrate. @throws FORBIDDEN, REQUEST_INVALID */
   private async inOrganization(
     context: RequestContext,
     data: Record<string, unknown>,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
     const { organizationId: asked } = data;
     const named = Number.isSafeInteger(asked) && (asked as number) > 0 ? (asked as number) : null;
-    const { organizationId } = await this.gate.enterOrganization(context, "administrate", named).catch((error) => {
+    const entered = await this.gate.enterOrganization(context, "administrate", named).catch((error) => {
       const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
       throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId names no organization") : error;
     });
-    return { ...data, organizationId: optionalId(asked, "organizationId") ?? organizationId };
+    const organizationId = optionalId(asked, "organizationId") ?? entered.organizationId;
+    return { caller: entered.caller, data: { ...data, organizationId } };
   }
 
   @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
@@ -52,7 +54,8 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateAppInput, { description: "Properties of the new app." }) data: unknown,
   ): Promise<App> {
-    return this.service.create(await this.inOrganization(context, (data ?? {}) as Record<string, unknown>));
+    const entered = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
+    return this.service.create(entered.data);
   }
 
   @Mutation(() => AppType, { description: "Updates the fields of an app, without its settings." })
@@ -107,13 +110,14 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
   ): Promise<NewUserType> {
-    return this.people.create(await this.inOrganization(context, (data ?? {}) as Record<string, unknown>));
+    const entered = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
+    return this.appEditors.createPerson(entered.caller, entered.data);
   }
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })
   async editors(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Editor[]> {
     await this.gate.enter(context, "manageEditors", appId);
-    return this.people.editors(appId);
+    return this.appEditors.list(appId);
   }
 
   @Mutation(() => [UserType], { description: "Gives a person permission to edit the app; returns all editors." })
@@ -123,7 +127,7 @@ export class AppResolver {
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
   ): Promise<Editor[]> {
     const caller = await this.gate.enter(context, "manageEditors", appId);
-    return this.people.addEditor(caller, appId, userId);
+    return this.appEditors.add(caller, appId, userId);
   }
 
   @Mutation(() => [UserType], {
@@ -136,6 +140,6 @@ export class AppResolver {
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Editor[]> {
     const caller = await this.gate.enter(context, "manageEditors", appId);
-    return this.people.removeEditor(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, userId);
+    return this.appEditors.remove(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, userId);
   }
 }

@@ -1,6 +1,6 @@
 /** People, editors and tokens over REST: rows of the facade's table. */
-import type { Editor } from "../../operations/access/people.js";
 import type { Administrator } from "../../operations/members/administrators.js";
+import type { Editor } from "../../operations/members/editors.js";
 import { flat } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

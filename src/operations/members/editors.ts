@@ -1,0 +1,135 @@
+/** Editors of an app, and people whom administrators make: with the audit log of both. Roles of other kinds are in `members.ts`. */
+import type { DataSource, EntityManager } from "typeorm";
+import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { optionalId, requiredEmail, requiredText } from "../../rules/fields.js";
+import { mustBeInList, type Precondition } from "../../rules/precondition.js";
+import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import type { Credentials } from "../access/credentials.js";
+import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
+import { recordAccess } from "../accounts/access-events.js";
+import { revokeOvertakenLinks } from "../accounts/overtaken-links.js";
+import { audit } from "../records/audit.js";
+
+/** A person with permission to edit an app; `updatedAt` is ISO 8601. */
+export interface Editor extends User {
+  updatedAt: string;
+}
+
+const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+
+const INSERT = `
+  INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`;
+
+const ADD_EDITOR = `
+  INSERT INTO app_editor (app_id, person_id)
+  SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP} WHERE app.id = $1 AND person.id = $2
+  ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
+const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
+const ORGANIZATION_OF = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
+
+const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id"]);
+
+/** @throws REQUEST_INVALID unless it is a positive integer */
+function requiredId(value: unknown, field: string): number {
+  const id = optionalId(value, field);
+  if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number (got nothing)`);
+  return id;
+}
+
+export type Editors = ReturnType<typeof createEditors>;
+
+export function createEditors({
+  db,
+  credentials,
+  people,
+}: {
+  db: DataSource;
+  credentials: Credentials;
+  people: People;
+}) {
+  async function editors(appId: number, executor: Executor = db): Promise<Editor[]> {
+    const found = await rows<User & { updatedAt: Date }>(
+      executor,
+      `SELECT ${COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
+        WHERE app_id = $1 ORDER BY id`,
+      [appId],
+    );
+    return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
+  }
+
+  /** Records a change of editors in both audit logs, and ends links that it overtook. */
+  async function editorChanged(
+    manager: EntityManager,
+    caller: Caller,
+    type: "editor.create" | "editor.delete",
+    { appId, id }: { appId: number; id: number },
+  ): Promise<void> {
+    await revokeOvertakenLinks(manager, id);
+    const [app] = await rows<{ organizationId: number }>(manager, ORGANIZATION_OF, [appId]);
+    const { personId, address } = caller;
+    await recordAccess(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });
+    await audit(manager, caller, { appId, type, data: { userId: id } });
+  }
+
+  return {
+    list: (appId: number): Promise<Editor[]> => editors(appId),
+
+    /** Makes a person with an editor's session, who edits nothing yet. @throws REQUEST_INVALID */
+    async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
+      const email = requiredEmail(data["email"], "email");
+      const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
+      const organizationId = await people.organizationOf(optionalId(data["organizationId"], "organizationId"));
+      return db.transaction(async (manager) => {
+        const [user] = await rows<User>(manager, INSERT, [organizationId, ...names, email]).catch((error: unknown) => {
+          throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
+        });
+        refuseUnknownFields(data, NEW_USER);
+        const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
+        const { personId, address } = caller;
+        const made = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
+        await recordAccess(manager, made);
+        return { user: user!, token };
+      });
+    },
+
+    /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */
+    async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
+      const id = requiredId(userId, "userId");
+      await db.transaction(async (manager) => {
+        const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
+        if (!added) throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
+        reportUnknownField(caller);
+        if (added.isNew) await editorChanged(manager, caller, "editor.create", { appId, id });
+      });
+      await credentials.announce();
+      return editors(appId);
+    },
+
+    /** Takes editor rights away, at once; answers with the editors who are left. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    async remove(
+      caller: Caller,
+      { appId, precondition }: { appId: number; precondition?: Precondition },
+      userId: unknown,
+    ): Promise<Editor[]> {
+      const id = requiredId(userId, "userId");
+      await db.transaction(async (manager) => {
+        if (precondition) {
+          await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+          const before = await editors(appId, manager);
+          mustBeInList(
+            before.find((one) => one.id === id),
+            [before],
+            precondition,
+          );
+        }
+        reportUnknownField(caller);
+        const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
+        if (removed.length > 0) await editorChanged(manager, caller, "editor.delete", { appId, id });
+      });
+      await credentials.announce();
+      return editors(appId);
+    },
+  };
+}
