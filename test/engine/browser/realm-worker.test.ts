@@ -15,9 +15,9 @@ interface Thread {
     settings: string,
     forget: string[],
     scripts: unknown[],
-    trialOf: null,
+    standInsJson: null,
     base: string,
-  ): Promise<string | number>;
+  ): string;
   part(from: number, to: number): string;
 }
 
@@ -59,7 +59,7 @@ function threaded() {
     },
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
-  const given = `"", (${pageTexts})(), null, null, [], {}, ${JSON.stringify(BOUNDS)}`;
+  const given = `"", (${pageTexts})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
   const thread: Thread = runInContext(`globalThis.self = globalThis; (${realmWorker})(${given})`, context);
   thread.begin("print");
   return {
@@ -71,9 +71,8 @@ function threaded() {
     begin: () =>
       new Promise<string | number>((resolve) => {
         answers.push(resolve);
-        void thread
-          .run("{}", "{}", [], [["action.js", "", "", false]], null, "")
-          .then((said) => said !== "" && resolve(said));
+        const refusal = thread.run("{}", "{}", [], [["action.js", "", "", false]], null, "");
+        if (refusal !== "") resolve(refusal);
       }),
     /** One run to its answer. */
     async answered(answer: string) {

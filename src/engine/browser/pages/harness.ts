@@ -1,13 +1,6 @@
 /** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import {
-  ISOLATE_GLOBALS,
-  LENT_CLASSES,
-  LENT_UNNAMED,
-  NAVIGATOR_MEMBERS,
-  NETWORK_ISOLATE_GLOBALS,
-  NETWORK_ISOLATE_STAND_INS,
-} from "../globals.js";
+import { ISOLATE_GLOBALS, LENT_CLASSES, LENT_UNNAMED, NAVIGATOR_MEMBERS, NETWORK_ISOLATE_GLOBALS } from "../globals.js";
 import {
   AT_ONCE_MAX,
   BODY_MAX_CHARACTERS,
@@ -66,9 +59,6 @@ const THREAD_BOUNDS: ThreadBounds = {
 
 /** What is in the platform's objects is held for as long, and seen by nobody: a thread is given up when it may be so much. */
 const LENT_MAX_CHARACTERS = 16 * 1024 * 1024;
-
-/** What takes longer is not evaluated ahead of a run. */
-const LOAD_MAX_MS = 50;
 
 const LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
@@ -131,10 +121,9 @@ function realmThread(globals: readonly string[], borrows: boolean): { page: stri
   ];
   const lend = borrows ? calling(lentPlatform, ...lent) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow, borrows ? RUN_CALLS : "null"];
-  const given = [JSON.stringify(SERVICE_GLOBAL), JSON.stringify(globals), String(LOAD_MAX_MS)];
+  const given = [JSON.stringify(SERVICE_GLOBAL), JSON.stringify(globals)];
   const inRealm = named(calling(realmHarness, ...before, ...given));
-  const standInsJson = { "network-isolate": JSON.stringify(NETWORK_ISOLATE_STAND_INS) };
-  const told = [NAVIGATOR, JSON.stringify(standInsJson), JSON.stringify(THREAD_BOUNDS)];
+  const told = [NAVIGATOR, JSON.stringify(THREAD_BOUNDS)];
   return {
     page: named(calling(threadHost, String(borrows))),
     worker: named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend, borrows ? HOST_CALLS : "null", ...told)),

@@ -3,7 +3,7 @@
  * run: those alone whose content has a name, so that no run can tell whether it was the first. They do as they are told here; nothing of an
  * author's runs where they are.
  */
-import { documentStandIns } from "../globals.js";
+import { documentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { documentNamesIn } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
 import { functionOf } from "./action-script.js";
@@ -17,8 +17,12 @@ export type SentScript = readonly [name: string, text: string | null, content: s
 /** As it is evaluated: its frames bear its name. */
 const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 
-/** For a trial of a document: what of its names stands in any of the scripts, the author's too. */
-function standInsOf({ packages, source }: PageRun): string {
+const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
+
+/** Stand-ins for a trial, as JSON: in a trial of a document also for the globals that any of the scripts names. null if the run is no trial. */
+function standInsOf({ packages, source, trialOf }: PageRun): string | null {
+  if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
+  if (trialOf !== "document") return null;
   const names = packages.flatMap((script) =>
     "source" in script ? documentNamesIn(script.source, script.content) : [],
   );
@@ -46,7 +50,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   return {
     /** A run as it is sent there: payload, settings, the contents to forget when it has begun, the scripts, whose trial it is, and what it stands in for. */
     valuesOf(request: PageRun): unknown[] {
-      const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source, trialOf = null } = request;
+      const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
       const gone: string[] = [];
       const sent = packages.flatMap((script): SentScript[] => {
         if (!("source" in script)) return [];
@@ -60,14 +64,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
       });
       sent.push([name, functionOf({ name, source }), "", false]);
       // One that went for another may have come again.
-      return [
-        payload,
-        settings,
-        gone.filter((content) => !lengths.has(content)),
-        sent,
-        trialOf,
-        trialOf === "document" ? standInsOf(request) : null,
-      ];
+      return [payload, settings, gone.filter((content) => !lengths.has(content)), sent, standInsOf(request)];
     },
   };
 }

@@ -78,8 +78,8 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
     return promise;
   }
 
-  /** Evaluates names and sources, in turn, in the global scope, up to `end`. Answers a failure as `callExecute` does, or null. */
-  async function load(scripts: readonly string[], end = scripts.length): Promise<string | null> {
+  /** Evaluates the scripts (name and source in turn) up to `end` in the global scope. Returns null, or a failure as `callExecute`. */
+  async function load(scripts: readonly string[], end: number): Promise<string | null> {
     // The caller's frames are gone after this, so that a stack holds the author's frames alone.
     await undefined;
     for (let i = 0; i < end; i += 2) {
@@ -130,12 +130,12 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
       }
     },
 
-    load,
-
     /**
-     * Evaluates names and sources, in turn, in the global scope. The last is the author's function (action-script.ts): calls the `execute`
-     * that it returns. Answers as `callExecute`.
-     * @param loadAll evaluates the scripts before it @param placeOf finds the position of a syntax error
+     * Evaluates the scripts (name and source in turn) in the global scope. The last one is the action's function (action-script.ts); calls the
+     * `execute` that it returns.
+     * @param loadAll evaluates the scripts before the last one
+     * @param placeOf finds the position of a syntax error
+     * @returns as `callExecute`
      */
     async evaluateAndCall(
       payload: string,

@@ -82,7 +82,7 @@ export function documentHarness(
   }
 
   /** Loads or evaluates names, or `""`, and sources or addresses, in turn, up to `end`. Answers a failure as `callExecute` does, or null. */
-  async function loadAll(scripts: readonly string[], end = scripts.length): Promise<string | null> {
+  async function loadAll(scripts: readonly string[], end: number): Promise<string | null> {
     // The caller's frames are gone after this, so that a stack holds the author's frames alone.
     await undefined;
     // Not earlier: the harness may stand before the document's first element does.
