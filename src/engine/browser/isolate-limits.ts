@@ -1,10 +1,10 @@
-/** What a network isolate has by name and cannot carry: code that uses it so runs in a document. Analyzes parsed code for mode.ts. */
-import type { AnyNode, Identifier, Program } from "acorn";
+/** Uses of globals that a network isolate does not support: such code runs in a document. Analyzes parsed code for mode.ts. */
+import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
 /**
- * Objects of the platform that weigh kilobytes there. V8 counts them late and collects them in steps, and the last step ends an isolate's page
- * while its code runs (chromium-flags.ts): 250,000 streams did, or a million event targets.
+ * Classes whose objects take kilobytes of the platform's memory. V8 counts them late and collects them in steps, and the last step ends the
+ * page of an isolate while its code runs (chromium-flags.ts): 250,000 streams did, or a million event targets.
  */
 const HEAVY = new Set(
   (
@@ -13,6 +13,9 @@ const HEAVY = new Set(
   ).split(" "),
 );
 const READERS = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
+/** Addresses of blobs belong to the worker, and a body is no byte stream (`getReader({ mode: "byob" })`). */
+const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
+const UNSUPPORTED_TEXT = "byob";
 const LOOPS = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTIONS = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
 
@@ -25,14 +28,14 @@ function isExecute(node: AnyNode, parent: AnyNode | undefined): boolean {
   return parent?.type === "VariableDeclarator" && isNamed(parent.id, "execute");
 }
 
-/** True if the last of `path` is in a loop, or in a function that may be called more than once. */
+/** True if the last node of `path` is in a loop, or in a function that may be called more than once. */
 function mayRepeat(path: readonly AnyNode[]): boolean {
   return path.some(
     (node, at) => LOOPS.includes(node.type) || (FUNCTIONS.includes(node.type) && !isExecute(node, path[at - 1])),
   );
 }
 
-/** True if a heavy class makes at most one object where it is named. A class that is passed on may make any number. */
+/** True if this use of a class creates at most one object. A class that is passed on may create any number. */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
@@ -43,7 +46,7 @@ function isUsedOnce(path: readonly AnyNode[]): boolean {
   return makesOne && !mayRepeat(path);
 }
 
-/** The names that a node reads of an object. */
+/** Names of the members that a node reads. */
 function membersRead(node: AnyNode): string[] {
   if (node.type === "MemberExpression") return node.property.type === "Identifier" ? [node.property.name] : [];
   if (node.type !== "ObjectPattern") return [];
@@ -53,18 +56,21 @@ function membersRead(node: AnyNode): string[] {
 }
 
 /**
- * True if the code may make many heavy objects, or reads `closed` of a stream's reader: a stream of an isolate has the next part, or the
- * failure, of the platform's stream when it is read, so that `closed` without a read would never settle.
+ * True if the code uses an unsupported member, may create many heavy objects, or reads `closed` of a stream's reader: a stream of an isolate
+ * receives the parts and the failure of the platform's stream only when it is read, so `closed` without a read would never settle.
  */
 export function exceedsNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();
+  let isUnsupported = false;
   let makesMany = false;
   fullAncestor(program, (node, _state, ancestors) => {
     for (const name of membersRead(node as AnyNode)) read.add(name);
+    isUnsupported ||= (node as AnyNode).type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT;
     if (node.type !== "Identifier") return;
     const { name } = node as Identifier;
     if (READERS.includes(name)) read.add(name);
     makesMany ||= HEAVY.has(name) && !isUsedOnce(ancestors as AnyNode[]);
   });
+  if (isUnsupported || UNSUPPORTED_MEMBERS.some((member) => read.has(member))) return true;
   return makesMany || (read.has("closed") && READERS.some((reader) => read.has(reader)));
 }

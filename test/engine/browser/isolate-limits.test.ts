@@ -32,9 +32,16 @@ const CLOSED = [
   "return new ReadableStreamDefaultReader((await fetch('/')).body).closed",
 ];
 
+const UNSUPPORTED = [
+  "return fetch(URL.createObjectURL(new Blob(['x'])))",
+  "const { revokeObjectURL } = URL; setTimeout(revokeObjectURL)",
+  "return (await fetch('/')).body.getReader({ mode: 'byob' })",
+];
+
 describe("code that a network isolate cannot carry", () => {
   for (const body of ONCE) it(`is not: ${body}`, () => expect(modeOf(body)).to.equal("network-isolate"));
-  for (const body of [...MANY, ...CLOSED]) it(`is: ${body}`, () => expect(modeOf(body)).to.equal("document"));
+  for (const body of [...MANY, ...CLOSED, ...UNSUPPORTED])
+    it(`is: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
 /** Honest code that ended the page of a network isolate, or went over its memory limit. Each after a request. */

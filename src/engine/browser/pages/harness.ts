@@ -116,7 +116,7 @@ function realmThread(globals: readonly string[], borrows: boolean): { page: stri
     JSON.stringify(LENT_CLASSES),
     JSON.stringify(LENT_UNNAMED),
     calling(lentRows),
-    lentTimers.toString(),
+    calling(lentTimers),
     String(LENT_MAX_CHARACTERS),
   ];
   const lend = borrows ? calling(lentPlatform, ...lent) : "null";

@@ -125,14 +125,6 @@ export const STREAMS: readonly Sample[] = [
     `{ return await ${TEXT}.body.pipeTo(new WritableStream({ write() { throw new RangeError('no') } })) }`,
   ],
   [
-    "a reader of its own buffer",
-    `{ const reader = ${TEXT}.body.getReader({ mode: 'byob' }); const one = await reader.read(new Uint8Array(4)); const two = await reader.read(new Uint8Array(20)); return [one, two, await reader.read(new Uint8Array(1))] }`,
-  ],
-  [
-    "a reader of its own buffer to the end",
-    "{ const reader = new Response('').body.getReader({ mode: 'byob' }); return await reader.read(new Uint8Array(4)) }",
-  ],
-  [
     "a reader's closed",
     `{ const reader = ${TEXT}.body.getReader(); await reader.read(); await reader.read(); return await reader.closed }`,
   ],
@@ -213,9 +205,5 @@ export const STREAMS: readonly Sample[] = [
   [
     "a large blob",
     "{ const b = new Blob([new Uint8Array(2 ** 21).fill(7)]); const back = await b.arrayBuffer(); return [b.size, back.byteLength, new Uint8Array(back).every((one) => one === 7)] }",
-  ],
-  [
-    "an address of a blob",
-    "{ const url = URL.createObjectURL(new Blob(['inside'], { type: 'a/b' })); const r = await fetch(url); const text = await r.text(); URL.revokeObjectURL(url); return [r, text, await outcome(() => fetch(url))] }",
   ],
 ];

@@ -35,23 +35,7 @@ export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
     why: "a realm cannot be asked whether one of its streams was ever read",
   },
   {
-    of: any([
-      ...[
-        "a bigint",
-        "an object with a bigint",
-        "a circle",
-        "part of an BigInt64Array",
-        "part of an BigUint64Array",
-      ].map((value) => `Response.json: ${value}`),
-      "Response.json: a proxy that is over",
-      "a blob's options: a proxy of a blob",
-      "a file's options: a proxy of a blob",
-      "fetch's init: a proxy that is over",
-      "fetch's signal: a proxy that is over",
-      ...["a timer's id", "an interval's id", "revoke an address"].map(
-        (taker) => `${taker}: an array of a detached buffer`,
-      ),
-    ]),
+    of: any(["a blob's options: a proxy of a blob", "a file's options: a proxy of a blob"]),
     why: "what the language itself throws in the realm is not told from what the author does: without the name of what failed",
   },
   {
@@ -61,6 +45,14 @@ export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
   {
     of: any(["the prototype of EventTarget"]),
     why: "observables of events, which none of the names that there are can be used for, would end the page where one throws",
+  },
+  {
+    of: /^(?!none|null|no content|an error|a redirect|a request of nothing).*, (locked: its (text|json|bytes|buffer|blob|form|clone|text, its state)|(locked and let go|with its stream had): its text, its state)$/,
+    why: "the platform does not know of a reader before its first read, and the stream of the realm not of a body that was read as a whole",
+  },
+  {
+    of: any(["URL itself", "the members of URL", "the prototype of URL"]),
+    why: "an isolate has no addresses of blobs; code that names createObjectURL runs in a document",
   },
   {
     of: any(["bytes that are taken away by a getter"]),

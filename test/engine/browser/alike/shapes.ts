@@ -125,17 +125,15 @@ const MISUSES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].fl
 });
 
 const STATICS: Sample[] = [
-  ...["Response.json", "Response.redirect", "Response.error", "URL.createObjectURL", "URL.revokeObjectURL"].flatMap(
-    (code): Sample[] => [
-      [`${code} on nothing`, `(0, ${code})('http://a/')`],
-      [`${code} without values`, `${code}()`],
-      [
-        `${code} of a class of its own`,
-        `{ class Own extends ${code.split(".")[0]} {}; const made = Own.${code.split(".")[1]}('http://a/'); return [made instanceof Own, made] }`,
-      ],
-      [`new ${code}`, `new ${code}('http://a/')`],
+  ...["Response.json", "Response.redirect", "Response.error"].flatMap((code): Sample[] => [
+    [`${code} on nothing`, `(0, ${code})('http://a/')`],
+    [`${code} without values`, `${code}()`],
+    [
+      `${code} of a class of its own`,
+      `{ class Own extends ${code.split(".")[0]} {}; const made = Own.${code.split(".")[1]}('http://a/'); return [made instanceof Own, made] }`,
     ],
-  ),
+    [`new ${code}`, `new ${code}('http://a/')`],
+  ]),
   ...["fetch", "setTimeout", "setInterval", "clearTimeout", "clearInterval", "queueMicrotask", "atob", "btoa"].flatMap(
     (name): Sample[] => [
       [`${name} without values`, `${name}()`],

@@ -137,7 +137,6 @@ const VALUES: Readonly<Record<string, string>> = {
   "a proxy with members":
     "new Proxy({ a: 1, b: 2 }, { getOwnPropertyDescriptor(t, key) { note(`own ${String(key)}`); return Reflect.getOwnPropertyDescriptor(t, key) }, get(t, key) { note(`get ${String(key)}`); return t[key] } })",
   "a proxy of a blob": "new Proxy(new Blob(['x']), {})",
-  "a proxy that is over": "(() => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy })()",
 };
 
 const HEADERS = "new Headers({ a: 'b', c: 'd' })";
@@ -198,8 +197,6 @@ const TAKERS: Readonly<Record<string, string>> = {
   "get all fields": `${FORM}.getAll(V)`,
   "has a field": `${FORM}.has(V)`,
   "each field": `${FORM}.forEach(V)`,
-  "an object's address": "URL.createObjectURL(V)",
-  "revoke an address": "URL.revokeObjectURL(V)",
   "fetch's init": "fetch('data:,x', V)",
   ...Object.fromEntries(
     (

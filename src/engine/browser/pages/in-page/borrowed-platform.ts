@@ -1,6 +1,6 @@
 /**
- * Makes of what a worker lends (lent-platform.ts) the classes and functions that a realm lacks, alike to the platform's own. Runs inside the
- * browser, in the realm, before the author's code does.
+ * Defines in a realm the classes and functions that the worker lends it (lent-platform.ts), with the same members as the platform's own. Runs
+ * in the realm before the action's code.
  */
 import type { LentClass, Stand } from "./lent-platform.js";
 import type { RealmFaults } from "./realm-faults.js";
@@ -8,24 +8,25 @@ import type { RealmRows } from "./realm-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
 import type { RealmTimers } from "./realm-timers.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-/**
- * `of`: the class of what is asked; `take`: what is made of the value, told who asked; `above`: what was called, above which the frames of a
- * fault begin; `signal`: what ends it.
- */
-interface Asking {
+/** Context of a call. */
+interface Call {
   __proto__: null;
+  /** Class of the object. */
   of?: string;
-  take?: ((value: Any, trace: Any) => unknown) | undefined;
+  /** Converts the result. */
+  convert?: ((value: Any, trace: Any) => unknown) | undefined;
+  /** The called function. Frames above it are removed from the stack of an error. */
   above?: object | undefined;
+  /** Signal that aborts the call. */
   signal?: object | undefined;
 }
 
 export type BorrowedPlatform = ReturnType<typeof borrowedPlatform>;
 
-/** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
+/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
 export function borrowedPlatform(
   signals: RealmSignals,
   makeRows: (signals: RealmSignals) => RealmRows,
@@ -38,38 +39,28 @@ export function borrowedPlatform(
   const { captureStackTrace } = Error as Any;
   const { isArray } = Array;
   const { create, prototype: OBJECT } = Object;
-  const { parse } = JSON;
+  const { parse, stringify } = JSON;
   const { iterator, toStringTag } = Symbol;
-  const { ReadableByteStreamController, ReadableStream, ReadableStreamBYOBRequest, URL } = scope;
-  const { ReadableStreamDefaultController } = scope;
+  const { ReadableStream, ReadableStreamDefaultController } = scope;
   const OwnPromise = Promise;
   const OwnDate = Date;
   const OwnTypeError = TypeError;
   const { get: getOf, set: setOf } = WeakMap.prototype;
-  const { add: addTo, delete: deleteFrom, has: hasIn } = WeakSet.prototype;
   const OwnWeakRef = WeakRef;
   const { deref } = OwnWeakRef.prototype;
-  const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
-  const isLocked = getterOf(ReadableStream.prototype, "locked");
   const { getReader } = ReadableStream.prototype;
-  const { enqueue, close } = ReadableByteStreamController.prototype;
-  const { enqueue: enqueueAny, close: closeAny } = ReadableStreamDefaultController.prototype;
-  const byobRequestOf = getterOf(ReadableByteStreamController.prototype, "byobRequest");
-  const { respond } = ReadableStreamBYOBRequest.prototype;
+  const { enqueue, close } = ReadableStreamDefaultController.prototype;
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
-  /** Of streams and entries, what gives the next of them. */
-  const givers = new WeakMap<object, Stand>();
-  const giverOf = (object: object): Stand => apply(getOf, givers, [object]);
-  const PLAIN = { __proto__: null } as Asking;
-  /** Of each object, what its attributes have come to that is an object itself: they are asked for once. */
+  /** The functions that return the next value of iterators of the worker. */
+  const iterators = new WeakMap<object, Stand>();
+  const PLAIN = { __proto__: null } as Call;
+  /** Attributes whose value is an object, by object: each is requested once. */
   const attributes = new WeakMap<object, Any>();
-  /** Whose body is a text that was given whole. */
-  const wholes = new WeakSet<object>();
-  /** By its number, each object that the worker has told of. */
-  const told: Any = { __proto__: null };
-  /** Of each object, the signal that ends what it has under way. */
+  /** Objects of the worker, by their number. */
+  const known: Any = { __proto__: null };
+  /** Signals that abort the requests of an object. */
   const ended = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, ended, [object as object]) : undefined;
@@ -78,8 +69,8 @@ export function borrowedPlatform(
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  /** Reads a row's values in turn. */
-  function createReader(row: readonly Any[], { of = "", signal, above = ask }: Asking, trace?: Any): () => Any {
+  /** Returns a function that decodes the values of a row in turn. */
+  function createReader(row: readonly Any[], { of = "", signal, above = ask }: Call, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
       at += 1;
@@ -89,7 +80,7 @@ export function borrowedPlatform(
       const kind = next();
       if (kind === "o") return objectOf(next(), next(), next(), signal);
       if (kind === "b") return rows.bytesOf(next(), next());
-      if (kind === "s") return streamOf(next(), next(), next(), signal);
+      if (kind === "s") return streamOf(next(), next(), signal);
       if (kind === "i") return entriesOf(of, next());
       if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), above, trace);
       if (kind === "d") return new OwnDate(next());
@@ -106,28 +97,28 @@ export function borrowedPlatform(
     };
   }
 
-  function objectOf(name: string, place: number, stand: Stand, signal: object | undefined): object {
-    const known = told[place] === undefined ? undefined : apply(deref, told[place], []);
-    if (known !== undefined) return known;
+  function objectOf(name: string, number: number, stand: Stand, signal: object | undefined): object {
+    const earlier = known[number] === undefined ? undefined : apply(deref, known[number], []);
+    if (earlier !== undefined) return earlier;
     const object = create(prototypes[name]);
     rows.setStand(object, stand);
-    told[place] = new OwnWeakRef(object);
+    known[number] = new OwnWeakRef(object);
     if (signal !== undefined) apply(setOf, ended, [object, signal]);
     return object;
   }
 
   function entriesOf(name: string, stand: Stand): object {
     const entries = create(entriesOfClass[name]);
-    apply(setOf, givers, [entries, stand]);
+    apply(setOf, iterators, [entries, stand]);
     return entries;
   }
 
-  /** What goes through a class's entries: each time it asks for one more. */
+  /** Defines the iterator of a class. */
   function makeEntries(name: string): void {
     const prototype = create(entriesPrototype);
     const { next } = {
       next() {
-        const stand = rows.isObject(this) ? giverOf(this) : undefined;
+        const stand = rows.isObject(this) ? apply(getOf, iterators, [this]) : undefined;
         if (stand === undefined) throw new OwnTypeError("Illegal invocation");
         const entry = ask(stand, "next");
         return entry.length === 0 ? { done: true, value: undefined } : { done: false, value: entry[0] };
@@ -138,31 +129,27 @@ export function borrowedPlatform(
     entriesOfClass[name] = prototype;
   }
 
-  function streamOf(isOfBytes: boolean, isTaken: boolean, stand: Stand, signal: object | undefined): object {
+  function streamOf(isTaken: boolean, stand: Stand, signal: object | undefined): object {
     const source = {
       __proto__: null,
-      type: isOfBytes ? "bytes" : undefined,
       pull(controller: Any): unknown {
-        const take = (part: Any) => {
-          if (part.length > 0) return apply(isOfBytes ? enqueue : enqueueAny, controller, [part[0]]);
-          apply(isOfBytes ? close : closeAny, controller, []);
-          const waiting = isOfBytes ? apply(byobRequestOf, controller, []) : null;
-          if (waiting) apply(respond, waiting, [0]);
+        const convert = (part: Any) => {
+          if (part.length > 0) apply(enqueue, controller, [part[0]]);
+          else apply(close, controller, []);
         };
-        return ask(stand, "read", "", [], { __proto__: null, take, signal });
+        return ask(stand, "read", "", [], { __proto__: null, convert, signal });
       },
       cancel: (reason: unknown) => ask(stand, "cancel", "", rows.rowOf([reason])),
     };
     const stream = new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
-    apply(setOf, givers, [stream, stand]);
     if (isTaken) apply(getReader, stream, []);
     return stream;
   }
 
-  /** Asks for a member of what is lent. Answers what that comes to, a promise where it comes later. */
-  function ask(stand: Stand, verb: string, member = "", row: readonly Any[] = [], asking: Asking = PLAIN): Any {
-    const { of = "", take, above = ask } = asking;
-    let { signal } = asking;
+  /** Calls an object of the worker. Returns the result, or a promise if it follows later. */
+  function ask(stand: Stand, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
+    const { of = "", convert, above = ask } = call;
+    let { signal } = call;
     let value: unknown;
     let fault: Any = null;
     let later: Any = null;
@@ -173,7 +160,7 @@ export function borrowedPlatform(
       if (!isAsked) signal = rows.signalRead(undefined) ?? signal;
       try {
         const read = createReader(given, { __proto__: null, of, signal, above }, trace)();
-        value = take === undefined ? read : take(read, trace);
+        value = convert === undefined ? read : convert(read, trace);
         if (later !== null) later.resolve(value);
       } catch (error) {
         fault = { error };
@@ -199,36 +186,23 @@ export function borrowedPlatform(
     return value;
   }
 
-  /** What the platform says of a body whose stream the realm has locked: while it is asked, its own is locked, too. */
-  function whileLocked(object: unknown, work: () => unknown): unknown {
-    const body = rows.isObject(object) ? apply(getOf, attributes, [object as object])?.body : undefined;
-    if (body === undefined || !apply(isLocked, body, [])) return work();
-    const stand = giverOf(body);
-    ask(stand, "lock");
-    try {
-      return work();
-    } finally {
-      ask(stand, "unlock");
-    }
-  }
+  /** True for the plain objects and lists that describe a key: the platform returns a new one each time. */
+  const isCopy = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
-  /** A key's description is another object each time that it is asked for. */
-  const isMadeAnew = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
-
-  /** An attribute's getter. */
+  /** Defines the getter of an attribute. */
   function attribute(lender: Stand, name: string, key: string): PropertyDescriptor {
-    const asked = key === "signal" ? "method" : key;
+    const requested = key === "signal" ? "method" : key;
     const holder = {
       get [key](): Any {
-        const known: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
-        if (key in known) return known[key];
+        const stored: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
+        if (key in stored) return stored[key];
         const signal = signalOf(this);
-        const said = ask(lender, "member", `${name}.${asked}`, rows.rowOf([this]), { __proto__: null, signal });
-        // A signal of the worker's would be another than the one that the author has.
-        const value = key === "signal" ? signals.following(signal ?? null) : said;
-        if (rows.isObject(value) && !isMadeAnew(value)) {
-          known[key] = value;
-          apply(setOf, attributes, [this, known]);
+        const result = ask(lender, "member", `${name}.${requested}`, rows.rowOf([this]), { __proto__: null, signal });
+        // The action must get the signal that it passed, not one of the worker.
+        const value = key === "signal" ? signals.following(signal ?? null) : result;
+        if (rows.isObject(value) && !isCopy(value)) {
+          stored[key] = value;
+          apply(setOf, attributes, [this, stored]);
         }
         return value;
       },
@@ -236,47 +210,38 @@ export function borrowedPlatform(
     return getOwnPropertyDescriptor(holder, key)!;
   }
 
-  /** Has the stream that was had of a body locked where the platform's own is. */
-  function lockAsOwn(object: unknown): void {
-    const body = rows.isObject(object) ? apply(getOf, attributes, [object as object])?.body : undefined;
-    if (body !== undefined && !apply(isLocked, body, []) && ask(giverOf(body), "isLocked")) apply(getReader, body, []);
+  /** Converts the result of a method in the realm: a text to JSON, and written bytes into the action's own buffer. */
+  function conversionOf(key: string, argument: unknown): Call["convert"] {
+    if (key === "json") return faults.jsonOf;
+    return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
-  /** What is made here of a method's value: JSON of a text, and in the author's own bytes what was written into their copy. */
-  function takeOf(name: string, key: string, isWhole: boolean, given: unknown): Asking["take"] {
-    if (key === "json") return (text, trace) => faults.jsonOf(name, isWhole, text, trace);
-    return key === "getRandomValues" ? (bytes) => rows.write(given, bytes) : undefined;
+  /** Calls the function for each entry, while entries may change. */
+  function forEachOf(lender: Stand, name: string, object: unknown, [work, self]: readonly Any[]): void {
+    const call = { __proto__: null, of: name } as Call;
+    const entries = ask(lender, "member", `${name}.entries`, rows.rowOf([object]), call);
+    const stand = apply(getOf, iterators, [entries]);
+    for (let entry = ask(stand, "next"); entry.length > 0; entry = ask(stand, "next"))
+      apply(work, self, [entry[0][1], entry[0][0], object]);
   }
 
   function methodOf(lender: Stand, { name, iterable }: LentClass, key: string): Any {
-    const takesWork = iterable && key === "forEach";
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
-        const isWhole = rows.isObject(this) && apply(hasIn, wholes, [this]);
-        const take = takeOf(name, key, isWhole, values[0]);
-        const asking = { __proto__: null, of: name, take, above: method, signal: signalOf(this) } as Asking;
-        const row = rows.rowOf([this]);
-        if (takesWork && typeof values[0] === "function") {
-          rows.put(row, "c");
-          rows.put(
-            row,
-            rows.callbackOf(values[0], values[1], this, (given) => createReader(given, asking)()),
-          );
-        } else rows.rowOf(values, row);
-        const said = whileLocked(this, () => ask(lender, "member", `${name}.${key}`, row, asking));
-        lockAsOwn(this);
-        if (key === "clone") {
-          // It has taken half of what that one was.
-          deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
-          apply(deleteFrom, wholes, [this]);
-        }
-        return said;
+        if (iterable && key === "forEach" && typeof values[0] === "function")
+          return forEachOf(lender, name, this, values);
+        const convert = conversionOf(key, values[0]);
+        const call = { __proto__: null, of: name, convert, above: method, signal: signalOf(this) } as Call;
+        const result = ask(lender, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
+        // The clone has taken over one half of the body.
+        if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
+        return result;
       },
     };
     return method;
   }
 
-  function sized(made: Any, length: number): Any {
+  function withLength(made: Any, length: number): Any {
     defineProperty(made, "length", { __proto__: null, value: length } as Any);
     return made;
   }
@@ -284,16 +249,14 @@ export function borrowedPlatform(
   const withoutNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
-  /** A class of the worker's, as it looks there. */
+  /** Defines a class of the worker. */
   function makeClass(lender: Stand, one: LentClass): Any {
     const { name, length } = one;
     const made: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
         if (new.target === undefined) throw new OwnTypeError(one.isNamed ? withoutNew(name) : "Illegal constructor");
-        const asking = { __proto__: null, above: made, signal: signalOf(values[0]) } as Asking;
-        const row = rows.rowOf(values);
-        const object = whileLocked(values[0], () => ask(lender, "new", name, row, asking)) as object;
-        if (row[0] !== "o" && row[0] !== "r") apply(addTo, wholes, [object]);
+        const call = { __proto__: null, above: made, signal: signalOf(values[0]) } as Call;
+        const object = ask(lender, "new", name, rows.rowOf(values), call) as object;
         const { prototype } = new.target;
         setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
         return object;
@@ -309,12 +272,12 @@ export function borrowedPlatform(
         define(prototype, key, made, false);
         continue;
       }
-      const value = isRead ? null : sized(methodOf(lender, one, key), count);
+      const value = isRead ? null : withLength(methodOf(lender, one, key), count);
       const description = isRead ? attribute(lender, name, key) : { value, writable: true, configurable: true };
       defineProperty(prototype, key, { __proto__: null, ...description, enumerable: true } as Any);
     }
     defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
-    for (const [key, , count] of one.statics) define(made, key, sized(staticOf(lender, name, key), count), true);
+    for (const [key, , count] of one.statics) define(made, key, withLength(staticOf(lender, name, key), count), true);
     if (one.iterable) {
       define(prototype, iterator, prototype.entries, false);
       makeEntries(name);
@@ -323,10 +286,15 @@ export function borrowedPlatform(
   }
 
   function staticOf(lender: Stand, name: string, key: string): Any {
-    const rowOf = key === "json" ? rows.rowWithJson : rows.rowOf;
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
-        return ask(lender, "static", name, rowOf(values, ["v", key]), { __proto__: null, above: method });
+        const call = { __proto__: null, above: method } as Call;
+        if (key !== "json" || values.length === 0)
+          return ask(lender, "static", name, rows.rowOf(values, ["v", key]), call);
+        // The worker makes the value from its text. Without a text the platform rejects.
+        values[0] = stringify(values[0]);
+        const hasText = values[0] !== undefined;
+        return ask(lender, hasText ? "json" : "static", name, rows.rowOf(values, hasText ? [] : ["v", key]), call);
       },
     };
     return method;
@@ -335,14 +303,14 @@ export function borrowedPlatform(
   function fetchOf(lender: Stand): Any {
     const { fetch } = {
       fetch(...values: Any[]): unknown {
-        const asking = { __proto__: null, above: fetch, signal: signalOf(values[0]) } as Asking;
-        return whileLocked(values[0], () => ask(lender, "call", "fetch", rows.rowOf(values), asking));
+        const call = { __proto__: null, above: fetch, signal: signalOf(values[0]) } as Call;
+        return ask(lender, "call", "fetch", rows.rowOf(values), call);
       },
     };
-    return sized(fetch, 1);
+    return withLength(fetch, 1);
   }
 
-  /** What there is of `performance`. */
+  /** The clock, which is all that a realm has of `performance`. */
   function clockOf(lender: Stand): object {
     const prototype = {
       now: () => ask(lender, "call", "now"),
@@ -369,13 +337,5 @@ export function borrowedPlatform(
     define(scope, "performance", clockOf(lender), true);
     const timers = timersOf(lender, ask, rows);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
-    for (const key of ["createObjectURL", "revokeObjectURL"]) {
-      const { [key]: asked } = {
-        [key](...values: Any[]): unknown {
-          return ask(lender, "call", key, rows.rowOf(values));
-        },
-      };
-      define(URL, key, sized(asked, 1), true);
-    }
   };
 }

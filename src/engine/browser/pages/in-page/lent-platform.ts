@@ -1,28 +1,37 @@
 /**
- * Lends a realm what the platform gives to a worker alone: `fetch`, its objects and timers. The objects stay in the worker; a realm holds a
- * function for each, for nothing but texts, numbers and functions crosses its border. Runs inside the browser, where no author's code does.
+ * Gives a realm the functions that only a worker has: `fetch`, its classes, `crypto` and timers. The objects stay in the worker. For each one
+ * the realm has a function, since only primitives and functions cross the border of a realm. Runs in the worker of a network isolate, where no
+ * code of actions runs.
  */
 import type { Foreign, Give, LentRows } from "./lent-rows.js";
 import type { LentTimers } from "./lent-timers.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 /**
- * What stands for an object: `verb` and `member` say what is asked of it, `give` hears what that comes to, `values` are what it is asked with.
- * Both are flat rows of words, each with what follows it: `v` a primitive; `o` an object of the platform's, by the function that stands for it
- * (and its class and number, where the realm hears it); `b` bytes: their kind, base64, how far they can grow and whether they are gone (the
- * first two alone, where the realm hears them); `q` search parameters; `c` a function to call; `r` what reads a stream, and whether it is
- * locked; `f` whether an object of the author's can be called, and what does with it what the platform does; `j` the same of what JSON is made
- * of; `a` what hears of an abort; `t` the place of what the author's code has thrown; `s` whether a stream is of bytes and locked, and what
- * reads it; `i` what goes through entries; `d` a date; `l` a number of values, and they; `k` a number of members of a plain object, each
- * by its name and value; `p` that another row comes; `e` the class, message and
- * name of an error, and whether it has a stack.
+ * The function that stands for an object of the worker. `verb` and `member` name the operation, `give` receives its result, `values` are its
+ * arguments. Arguments and results are flat rows. Each value starts with its kind:
+ * - `v`: a primitive
+ * - `o`: an object of the platform: its function (to the realm: class, number and function)
+ * - `b`: bytes: kind and base64 (to the worker also the maximum length and whether they are detached)
+ * - `q`: the text of URLSearchParams
+ * - `r`: a stream of the realm: the function that reads it, and whether it is locked
+ * - `f`: an object of the realm: whether it can be called, and the function that performs operations on it
+ * - `a`: a signal of the realm: the function that adds a listener
+ * - `t`: an error that the realm's code threw, by its index
+ * - `s`: a stream of the worker: whether it is locked, and the function that reads it
+ * - `i`: an iterator of the worker, by the function that returns its next value
+ * - `d`: a date
+ * - `l`: a list: its length and its values
+ * - `k`: a plain object: the number of its members, and each name and value
+ * - `p`: announces a row that follows later
+ * - `e`: an error of the platform: class, message, name, and whether it has a stack
  */
 export type Stand = (verb: string, member: string, give: Give, ...values: Any[]) => unknown;
 
-/** A class as it is to be made again: members by name, whether they are read or called, and how many values a call must have. */
+/** A class of the worker as the realm defines it: members by name, whether they are getters, and their `length`. */
 export interface LentClass {
   name: string;
   isNamed: boolean;
@@ -36,20 +45,19 @@ export interface LentClass {
 export type LentPlatform = ReturnType<typeof lentPlatform>;
 
 /**
- * As `harnessCore`: evaluated by its source text. Walks the platform's own classes, so that none of their members is forgotten.
- * @param names the classes that a realm has by their names
- * @param unnamed those that it meets by their objects alone
- * @param lentMaxCharacters how much may be given to objects of the platform, over all runs, before another thread is needed
+ * Evaluated by its source text, as `harnessCore`. Reads the members from the platform's own classes, so that none is missing.
+ * @param names classes that are globals of a realm
+ * @param unnamed classes of which a realm only has objects
+ * @param lentMaxCharacters maximum size of all that runs have passed to objects of the platform, before the thread must be replaced
  */
 export function lentPlatform(
   names: readonly string[],
   unnamed: readonly string[],
   rows: LentRows,
-  makeTimers: (convert: LentRows["converted"]) => LentTimers,
+  timersOf: LentTimers,
   lentMaxCharacters: number,
 ) {
-  const { Thrown, foreignObject, foreignJson, bytesOf } = rows;
-  const timersOf = makeTimers(rows.converted);
+  const { Thrown, foreignObject, bytesOf } = rows;
   const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
   const { CryptoKey, URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
@@ -72,7 +80,7 @@ export function lentPlatform(
     return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(one), iterable };
   }
 
-  /** By class and name. */
+  /** Methods and getters, by class and name. */
   const methods = new Map<string, Any>();
   for (const one of classes) {
     for (const [key] of membersOf(one.prototype)) {
@@ -82,7 +90,7 @@ export function lentPlatform(
     }
   }
 
-  /** A class of ours, else the nearest of the language's by which the realm can say the same. */
+  /** Encodes an error: as an error of the realm, of the platform, or of the language. */
   function faultRow(error: Any): Any[] {
     if (error instanceof Thrown) return ["t", error.place];
     if (error instanceof DOMException) {
@@ -92,16 +100,16 @@ export function lentPlatform(
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
-  /** What runs have given to the platform's objects, and what blobs have of elsewhere: held where V8 does not count it, until this thread ends. */
+  /** Characters that objects of the platform hold, and bytes of blobs. V8 does not count them, and they are only freed with the thread. */
   let lent = 0;
-  /** What WebCrypto works on, of which nobody knows yet how large it will be. */
-  let underWay = 0;
+  /** Active operations of WebCrypto, whose results have an unknown size. */
+  let active = 0;
 
-  /** Keys, alone or as a pair, are held there as well; what else comes of WebCrypto V8 does count. */
+  /** Adds the size of keys, single or as a pair. V8 counts all other results of WebCrypto. */
   function weighWhenDone(work: Promise<unknown>): void {
-    underWay += 1;
+    active += 1;
     const done = (made?: Any) => {
-      underWay -= 1;
+      active -= 1;
       for (const one of [made, made?.publicKey, made?.privateKey]) {
         if (one instanceof CryptoKey) lent += (one.algorithm.length ?? one.algorithm.modulusLength ?? 0) / 8;
       }
@@ -109,17 +117,17 @@ export function lentPlatform(
     work.then(done, () => done());
   }
 
-  /** What one run borrows. */
+  /** The functions for one run. */
   function forRun() {
     const ending = new AbortController();
     const timers = timersOf();
     const begun = performance.now();
     let asked = 0;
     let revealed: unknown = null;
-    const places = new WeakMap<object, number>();
-    let told = 0;
+    const numbers = new WeakMap<object, number>();
+    let lastNumber = 0;
 
-    /** What cannot be said of a value, of too many bytes say, is a failure as well. */
+    /** Encodes a result, or the error if it cannot be encoded, such as too many bytes. */
     function rowFor(work: () => unknown): Any[] {
       try {
         return rowOf(work());
@@ -153,7 +161,7 @@ export function lentPlatform(
       }
     }
 
-    /** An object stays here; what is asked of it the platform itself is asked with it in hand. */
+    /** Makes the function that stands for an object. */
     function standFor(target: Any): Stand {
       if (target instanceof self.Blob) lent += target.size;
       return () => {
@@ -161,15 +169,15 @@ export function lentPlatform(
       };
     }
 
-    /** By which the realm knows what it has heard of before. */
-    function placeOf(target: object): number {
-      const place = places.get(target) ?? told + 1;
-      if (place > told) told = place;
-      places.set(target, place);
-      return place;
+    /** Number by which the realm recognizes an object that it received before. */
+    function numberOf(target: object): number {
+      const number = numbers.get(target) ?? lastNumber + 1;
+      if (number > lastNumber) lastNumber = number;
+      numbers.set(target, number);
+      return number;
     }
 
-    /** What a method of the platform's comes to, on whatever it is called: what is none of its objects it says itself. */
+    /** Calls a method or getter. The platform itself rejects a wrong `this`. */
     function member(name: string, [target, ...given]: readonly Any[]): unknown {
       const method = methods.get(name);
       const found: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, given);
@@ -179,17 +187,17 @@ export function lentPlatform(
       return Object(found) === found && typeof found.next === "function" ? entriesOf(found) : found;
     }
 
-    /** The bytes of a copy, which the realm puts into the author's own. */
+    /** The bytes that the platform wrote into its copy, which the realm writes into the action's buffer. */
     function writtenInto({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    /** A row that stands as it is. */
+    /** A row that is encoded already. */
     class Row {
       constructor(readonly row: readonly Any[]) {}
     }
 
-    /** Each asking for the next answers a list of it, or an empty one. */
+    /** Encodes an iterator. Each call returns a list with the next value, or an empty list at the end. */
     function entriesOf(entries: Iterator<unknown>): Row {
       const next: Stand = (_verb, _member, give) =>
         answer(give, () => {
@@ -199,40 +207,18 @@ export function lentPlatform(
       return new Row(["i", next]);
     }
 
-    function isOfBytes(stream: Any): boolean {
-      try {
-        stream.getReader({ mode: "byob" }).releaseLock();
-        return true;
-      } catch {
-        return false;
-      }
-    }
-
-    /** The stream is locked as late as its first reading, and while the platform judges one that the realm has locked. */
+    /** Encodes a stream, which is locked by the first read. */
     function streamOf(stream: Any): Row {
       let reader: Any = null;
-      let isHeld = false;
       const verbs: Readonly<Record<string, (...given: Any[]) => unknown>> = {
-        lock() {
-          if (reader !== null || stream.locked) return;
-          reader = stream.getReader();
-          isHeld = true;
-        },
-        unlock() {
-          if (!isHeld) return;
-          reader.releaseLock();
-          reader = null;
-          isHeld = false;
-        },
-        isLocked: () => stream.locked && !isHeld,
         cancel: (...reason) => (reader ?? stream).cancel(...reason),
         read() {
           reader ??= stream.getReader();
           return reader.read().then(({ done, value }: Any) => (done ? [] : [value]));
         },
       };
-      const does: Stand = (verb, _member, give, ...values) => answer(give, () => verbs[verb]!(...readRow(values)));
-      return new Row(["s", isOfBytes(stream), stream.locked, does]);
+      const stand: Stand = (verb, _member, give, ...values) => answer(give, () => verbs[verb]!(...readRow(values)));
+      return new Row(["s", stream.locked, stand]);
     }
 
     function rowOf(value: Any): Any[] {
@@ -244,14 +230,14 @@ export function lentPlatform(
       const found = classes.find(
         ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
       );
-      if (found) return ["o", found.name, placeOf(value), standFor(value)];
+      if (found) return ["o", found.name, numberOf(value), standFor(value)];
       if (typeof value !== "object" || value === null || getPrototypeOf(value) !== Object.prototype)
         return ["v", value];
       const members = Object.entries(value);
       return ["k", members.length, ...members.flatMap(([key, held]) => [key, ...rowOf(held)])];
     }
 
-    /** A body that the realm makes by parts: what is wrong with one the platform says. */
+    /** A stream whose parts come from a stream of the realm. The platform rejects wrong parts. */
     function streamOfRealm(read: Foreign, isLocked: boolean) {
       const heard = (verb: string, take: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
@@ -275,18 +261,6 @@ export function lentPlatform(
       return stream;
     }
 
-    /** A function of the realm's, of two values. */
-    function callbackOf(call: (give: Give, ...row: Any[]) => void) {
-      return (value: unknown, key: unknown): void => {
-        let row: readonly Any[] = [];
-        const give = (...words: Any[]) => {
-          row = words;
-        };
-        call(give, ...rowOf([value, key]));
-        readRow(row);
-      };
-    }
-
     /** A signal that is aborted when the realm's is. */
     function signalOf(listen: (abort: () => void) => void): Any {
       const controller = new AbortController();
@@ -305,10 +279,8 @@ export function lentPlatform(
       function read(): Any {
         const kind = next();
         if (kind === "b") return bytesOf(next(), next(), next(), next());
-        if (kind === "c") return callbackOf(next());
         if (kind === "q") return new URLSearchParams(next());
         if (kind === "f") return foreignObject(next(), next(), readRow);
-        if (kind === "j") return foreignJson(next(), readRow);
         if (kind === "r") return streamOfRealm(next(), next());
         if (kind === "a") return signalOf(next());
         if (kind === "t") throw new Thrown(next());
@@ -323,10 +295,7 @@ export function lentPlatform(
       return values;
     }
 
-    /**
-     * What a request is made with, so that it ends with the run: all but its signal the platform reads itself. One made of another ends with
-     * that.
-     */
+    /** The init of a request, with a signal that also aborts it at the end of the run. The platform reads all other members itself. */
     function bound(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
       if ((init ?? null) === null) return earlier === undefined ? { signal: ending.signal } : init;
@@ -344,7 +313,7 @@ export function lentPlatform(
       return given.length === 0 ? send() : send(given[0], bound(given[0], given[1]));
     }
 
-    /** JSON is made in the realm, of the text. What is wrong with either the platform says. */
+    /** Returns the text of a readable body, which the realm parses; else the platform rejects. */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
@@ -355,21 +324,20 @@ export function lentPlatform(
       crypto: () => crypto,
       now: () => performance.now() - begun,
       timeOrigin: () => performance.timeOrigin + begun,
-      createObjectURL: timers.createObjectURL,
-      revokeObjectURL: timers.revokeObjectURL,
     };
 
-    /** Stands for the worker's global scope. */
+    /** The function that stands for the worker's global scope. */
     const lender: Stand = (verb, asked, give, ...values) => {
       if (ending.signal.aborted) return;
       answer(give, () => {
-        if (verb === "timer") return timers.start(asked, values[0], values[1], readRow(values.slice(2)));
+        if (verb === "timer") return timers.start(asked, values[0], readRow(values.slice(1)));
         const given = readRow(values);
-        if (verb === "stop") return timers.stop(asked, given[0]);
+        if (verb === "stop") return timers.stop(given[0]);
         if (verb === "member") return member(asked, given);
         const one = classes.find(({ name }) => name === asked);
         if (verb === "new" && one === Request && given.length > 0) return new one(given[0], bound(given[0], given[1]));
         if (verb === "new" && one) return new one(...given);
+        if (verb === "json") return Response.json(JSON.parse(given[0]), ...given.slice(1));
         if (verb === "static" && one) return one[given[0]](...given.slice(1));
         return globals[asked]!(...given);
       });
@@ -377,7 +345,7 @@ export function lentPlatform(
 
     return {
       lender,
-      /** Ends all that the run has under way: from here on nothing is done for it. Answers how often it called `fetch`. */
+      /** Ends the run's requests and timers, and ignores all later calls. Returns the number of its `fetch` calls. */
       end(): number {
         ending.abort();
         timers.end();
@@ -389,6 +357,6 @@ export function lentPlatform(
   return {
     description: JSON.stringify(classes.map(describeClass)),
     forRun,
-    isFull: () => underWay > 0 || lent > lentMaxCharacters,
+    isFull: () => active > 0 || lent > lentMaxCharacters,
   };
 }

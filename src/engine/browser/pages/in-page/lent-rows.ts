@@ -1,77 +1,53 @@
 /**
- * Stands for what a realm's code has given to a borrowed function, so that the platform itself converts it. Runs inside the browser, in the
- * worker, where no author's code does.
+ * Converts values that code in a realm passes to a function of the platform, so that the platform itself reads and checks them. Runs in the
+ * worker of a network isolate, where no code of actions runs.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
-/** Hears a row of words. */
+/** Receives a row of words (lent-platform.ts). */
 export type Give = (...row: Any[]) => unknown;
 
-/** What does with an object of the author's whatever the platform does as it converts one. */
-export type Foreign = (verb: string, give: Give, given?: Any) => unknown;
+/** Performs an operation of the platform on an object of the realm. `give` receives the result as a row. */
+export type Foreign = (operation: string, give: Give, argument?: Any) => unknown;
 
-/** Answers a row's values. */
+/** Returns the values of a row. */
 type ReadRow = (row: readonly Any[]) => Any[];
 
 export type LentRows = ReturnType<typeof lentRows>;
 
-/** As `harnessCore`: evaluated by its source text. */
+/** Evaluated by its source text, as `harnessCore`. */
 export function lentRows() {
-  /** What the author's code has thrown while the platform asked it, as it goes through the platform. */
+  /** An error that the realm's code threw while the platform read one of its objects. */
   class Thrown {
     constructor(readonly place: number) {}
   }
 
-  /** What does with an object of the realm's what is asked of it. */
-  function asking(ask: Foreign, readRow: ReadRow): (verb: string, given?: unknown) => Any {
-    return (verb, given) => {
-      let value: Any;
+  /** A proxy for an object of the realm: each read of the platform is forwarded to the realm, in the platform's order. */
+  function foreignObject(isCallable: boolean, perform: Foreign, readRow: ReadRow): object {
+    const ask = (operation: string, argument?: unknown): Any => {
+      let result: Any;
       const give = (...row: Any[]) => {
-        value = row;
+        result = row;
       };
-      ask(verb, give, given);
-      return readRow(value)[0];
+      perform(operation, give, argument);
+      return readRow(result)[0];
     };
-  }
-
-  function revokedProxy(target: object): object {
-    const { proxy, revoke } = Proxy.revocable(target, {});
-    revoke();
-    return proxy;
-  }
-
-  /** Stands for an object of the realm's, so that the platform itself converts it: by its own order, and with its own words for what is wrong. */
-  function foreignObject(isCallable: boolean, ask: Foreign | null, readRow: ReadRow): object {
-    const target = isCallable ? () => {} : {};
-    if (ask === null) return revokedProxy(target);
-    const hear = asking(ask, readRow);
-    return new Proxy(target, {
-      get: (_, key) => hear("get", key),
-      has: (_, key) => hear("has", key),
-      ownKeys: () => hear("keys"),
+    return new Proxy(isCallable ? () => {} : {}, {
+      get: (_, key) => ask("get", key),
+      has: (_, key) => ask("has", key),
+      ownKeys: () => ask("keys"),
       getOwnPropertyDescriptor(_, key) {
-        const enumerable = hear("own", key);
+        const enumerable = ask("own", key);
         return enumerable === undefined ? undefined : { value: undefined, configurable: true, enumerable };
       },
-      apply: (_target, _self, [given]) => hear("call", given),
+      apply: (_target, _self, [argument]) => ask("call", argument),
     });
   }
 
-  /** Made JSON of as late as the platform does it. */
-  function foreignJson(ask: Foreign, readRow: ReadRow): object {
-    const hear = asking(ask, readRow);
-    return {
-      toJSON() {
-        const text = hear("json");
-        return text === undefined ? undefined : JSON.parse(text);
-      },
-    };
-  }
-
-  function bytesOf(kind: string, base64: string, maxByteLength: number | undefined, isGone: boolean): Any {
+  function bytesOf(kind: string, base64: string, maxByteLength: number | undefined, isDetached: boolean): Any {
     const bytes = (Uint8Array as Any).fromBase64(base64);
     let { buffer } = bytes;
     if (maxByteLength !== undefined) {
@@ -79,7 +55,7 @@ export function lentRows() {
       new Uint8Array(buffer).set(bytes);
     }
     const value = kind === "ArrayBuffer" ? buffer : new self[kind](buffer);
-    if (isGone) buffer.transfer();
+    if (isDetached) buffer.transfer();
     return value;
   }
 
@@ -88,23 +64,13 @@ export function lentRows() {
     return ["b", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  /** First words of the rows that a stream of the author's may give: bytes, primitives, objects of the platform, its end, and a failure. */
+  /** Kinds of the rows that a stream of the realm may produce: bytes, primitives, objects of the platform, its end, and a failure. */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
-  /** @throws TypeError for a part that could not be read as the object that it is */
+  /** @throws TypeError for any other object */
   function checkPart(kind: unknown): void {
     if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
   }
 
-  /** As the platform says it of a value that it cannot convert. */
-  function converted<T>(asked: string, work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      if (error instanceof Thrown) throw error;
-      throw new TypeError(`Failed to execute ${asked}: ${(error as Error).message}`);
-    }
-  }
-
-  return { Thrown, foreignObject, foreignJson, bytesOf, rowOfView, checkPart, converted };
+  return { Thrown, foreignObject, bytesOf, rowOfView, checkPart };
 }

@@ -1,60 +1,42 @@
-/** Timers and addresses of one run, which end with it. Runs inside the browser, in the worker, where no author's code does. */
+/** Timers of one run, which end with it. Runs in the worker of a network isolate, where no code of actions runs. */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 export type LentTimers = ReturnType<typeof lentTimers>;
 
-/** As `harnessCore`: evaluated by its source text. */
-export function lentTimers(converted: <T>(asked: string, work: () => T) => T) {
-  const { URL, clearTimeout } = self;
+/** Evaluated by its source text, as `harnessCore`. Returns a function that creates the timers of one run. */
+export function lentTimers() {
+  const { clearTimeout } = self;
 
-  /** Of one run. */
   return () => {
     const timers = new Set<number>();
-    const addresses = new Set<string>();
-    /** The number of a timer before the run's first, which is 1 to it. */
+    /** The thread's last timer number before the run. The run's own numbers start at 1. */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 
     return {
-      /** `ring`: does the realm's work, given the text of which to make it where there is one. Without values: none was given. */
-      start(kind: string, ring: (text?: string) => void, hasWork: boolean, given: readonly Any[]): number {
-        if (given.length === 0) return self[kind]();
-        const text = hasWork ? undefined : converted(`'${kind}' on 'WorkerGlobalScope'`, () => `${given[0]}`);
+      /** @param ring calls the function of the realm @param values the delay is the second; none if the call had none */
+      start(kind: string, ring: () => void, values: readonly Any[]): number {
+        if (values.length === 0) return self[kind]();
         const onTime = () => {
           if (kind === "setTimeout") timers.delete(id);
-          ring(text);
+          ring();
         };
-        const id: number = self[kind](onTime, given[1]);
+        const id: number = self[kind](onTime, values[1]);
         timers.add(id);
         return id - before;
       },
 
-      stop(kind: string, given: unknown): void {
-        // As the platform makes a number of it.
-        const id = before + (converted(`'${kind}' on 'WorkerGlobalScope'`, () => +(given as Any)) | 0);
-        // Both kinds are of one row of numbers.
+      stop(number: number): void {
+        // The platform converts it to a 32-bit integer. Both kinds of timers share their numbers.
+        const id = before + (number | 0);
         if (timers.delete(id)) clearTimeout(id);
-      },
-
-      createObjectURL(...given: unknown[]): string {
-        const address = URL.createObjectURL(...given);
-        addresses.add(address);
-        return address;
-      },
-
-      revokeObjectURL(...given: unknown[]): void {
-        // It says what it lacks.
-        if (given.length === 0) URL.revokeObjectURL();
-        const address = converted("'revokeObjectURL' on 'URL'", () => `${given[0]}`);
-        if (addresses.delete(address)) URL.revokeObjectURL(address);
       },
 
       end(): void {
         for (const id of timers) clearTimeout(id);
-        for (const address of addresses) URL.revokeObjectURL(address);
       },
     };
   };

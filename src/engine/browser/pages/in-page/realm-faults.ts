@@ -1,14 +1,11 @@
-/**
- * What the platform has thrown, as errors of the realm's that name who asked. Runs inside the browser, in the realm, before the author's code
- * does.
- */
+/** Makes errors of the realm from errors of the platform, with the frames of the code that called it. Runs in the realm before the action's code. */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type RealmFaults = ReturnType<typeof realmFaults>;
 
-/** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
+/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
 export function realmFaults() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
@@ -19,7 +16,7 @@ export function realmFaults() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** What a failure that comes later has lost: who asked. */
+  /** Gives an error that occurs later the frames of the call. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -28,7 +25,7 @@ export function realmFaults() {
   }
 
   return {
-    /** `above`: the function above which its frames begin; `trace`: what has kept them, where it comes later. */
+    /** @param above the called function; frames above it are removed @param trace the frames of a call whose error occurs later */
     faultOf(kind: string, message: string, name: string, hasStack: boolean, above: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";
       const error = isOfDom ? new DOMException(message, name) : new (CLASSES[kind] ?? OwnTypeError)(message);
@@ -38,13 +35,12 @@ export function realmFaults() {
       return error;
     },
 
-    /** What the text comes to. The platform names the method where it has the whole text at once. */
-    jsonOf(name: string, isWhole: boolean, text: string, trace: Any): unknown {
+    /** Parses the text of a body. */
+    jsonOf(text: string, trace: Any): unknown {
       try {
         return parse(text);
       } catch (error) {
-        const { message } = error as Error;
-        const fault = new OwnSyntaxError(isWhole ? `Failed to execute 'json' on '${name}': ${message}` : message);
+        const fault = new OwnSyntaxError((error as Error).message);
         setFrames(fault, "SyntaxError", trace?.stack);
         throw fault;
       }

@@ -1,24 +1,21 @@
 /**
- * Turns what a realm's code gives to a borrowed function into rows that cross its border (lent-platform.ts). What is no object of the
- * platform's is not converted here: the platform does it, and asks back for each member that it reads. Runs inside the browser, in the realm,
- * before the author's code does.
+ * Encodes the values that code in a realm passes to a function of the platform as rows (lent-platform.ts). Objects that are not of the platform
+ * are not converted here: the platform reads their members through the realm. Runs in the realm before the action's code.
  */
 import type { Stand } from "./lent-platform.js";
 import type { Foreign, Give } from "./lent-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type RealmRows = ReturnType<typeof realmRows>;
 
-/** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
+/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
 export function realmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
-  const { isArray } = Array;
   const { isView } = ArrayBuffer;
-  const { stringify } = JSON;
   const { ReadableStream, ReadableStreamDefaultReader, URLSearchParams } = scope;
   const OwnUint8Array = Uint8Array as Any;
   const { fromBase64 } = OwnUint8Array;
@@ -42,15 +39,15 @@ export function realmRows(signals: RealmSignals) {
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const stands = new WeakMap<object, Stand>();
-  /** What the author's code has thrown at the platform, which knows it by its place. */
+  /** Errors that the action's code threw while the platform read its objects. The worker knows them by their index. */
   const thrown: unknown[] = [];
-  /** The signal that the platform has read last. */
+  /** The last signal that the platform read. */
   let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** At a list's end, whatever the author has given to all objects or lists. */
+  /** Appends a value, also if the action has changed the prototypes of objects or arrays. */
   function put(row: Any[], value: unknown): void {
     const description = { __proto__: null, value, configurable: true, enumerable: true, writable: true };
     defineProperty(row, row.length, description as Any);
@@ -60,7 +57,7 @@ export function realmRows(signals: RealmSignals) {
     for (let at = 0; at < words.length; at += 1) put(row, words[at]);
   }
 
-  /** Whether it is what that method or attribute is asked of. */
+  /** True if the method or getter accepts the value as its `this`. */
   function isOf(method: Any, value: Any): boolean {
     try {
       apply(method, value, []);
@@ -70,17 +67,7 @@ export function realmRows(signals: RealmSignals) {
     }
   }
 
-  /** Whether it is a proxy that has been revoked, of which nothing can be asked. */
-  function isOver(value: unknown): boolean {
-    try {
-      isArray(value);
-      return false;
-    } catch {
-      return true;
-    }
-  }
-
-  /** The memory of bytes of any kind; null where it is gone. */
+  /** The memory of a buffer or view; null if it is detached. */
   function memoryOf(value: Any): Any {
     const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
     const buffer = parts === null ? value : apply(parts[0], value, []);
@@ -94,7 +81,7 @@ export function realmRows(signals: RealmSignals) {
     return memory === null ? "" : apply(toBase64, memory, []);
   }
 
-  /** Their kind, the most that they can grow to, where they can, and whether they are gone. */
+  /** Appends bytes with their kind, their maximum length if they are resizable, and whether they are detached. */
   function putBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
@@ -103,35 +90,35 @@ export function realmRows(signals: RealmSignals) {
     putAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
   }
 
-  /** What the worker calls for each part of a stream of the realm's, and to have it end. It is locked as late as it is first asked. */
+  /** Returns the function by which the worker reads and cancels a stream of the realm. The stream is locked by the first call. */
   function readerOf(stream: Any): Any {
     let reader: Any = null;
     return (verb: string, give: Give, reason: unknown): void => {
       try {
         reader ??= apply(getReader, stream, []);
       } catch (error) {
-        give("t", keep(error));
+        give("t", store(error));
         return;
       }
       const method = verb === "read" ? readPart : cancelReader;
       const part = apply(method, reader, verb === "read" ? [] : [reason]) as object;
-      // Else `then` asks it for the kind of promise to make.
+      // Without a constructor of its own, `then` makes a plain promise.
       defineProperty(part, "constructor", { __proto__: null, value: undefined } as Any);
       const onPart = (one: Any): void => {
         if (one === undefined || one.done) give("l", 0);
         else apply(give, undefined, apply(rowOfValue, undefined, [one.value]));
       };
-      void apply(then, part, [onPart, (error: unknown) => give("t", keep(error))]);
+      void apply(then, part, [onPart, (error: unknown) => give("t", store(error))]);
     };
   }
 
-  /** Keeps what was thrown. Answers its place. */
-  function keep(error: unknown): number {
+  /** Stores a thrown error. Returns its index. */
+  function store(error: unknown): number {
     put(thrown, error);
     return thrown.length - 1;
   }
 
-  /** What does with an object whatever the platform does when it converts one. `holder`: what it was read from, if it was. */
+  /** Returns the function that performs operations of the platform on an object. @param holder the object from which it was read, if any */
   function foreignOf(value: Any, holder: unknown): Foreign {
     const does: Any = {
       __proto__: null,
@@ -145,14 +132,13 @@ export function realmRows(signals: RealmSignals) {
       },
       own: (key: PropertyKey) => ["v", getOwnPropertyDescriptor(value, key)?.enumerable],
       call: (given: unknown) => rowOfValue(apply(value, holder, [given]), undefined),
-      json: () => ["v", stringify(value)],
     };
     return (verb, give, given) => {
       let row: readonly Any[];
       try {
         row = does[verb](given);
       } catch (error) {
-        row = ["t", keep(error)];
+        row = ["t", store(error)];
       }
       apply(give, undefined, row);
     };
@@ -167,7 +153,7 @@ export function realmRows(signals: RealmSignals) {
     else if (signals.isSignal(value)) {
       signalRead = value;
       putAll(row, "a", (abort: () => void) => signals.onAbort(value, abort));
-    } else putAll(row, "f", typeof value === "function", isOver(value) ? null : foreignOf(value, holder));
+    } else putAll(row, "f", typeof value === "function", foreignOf(value, holder));
   }
 
   function putValue(row: Any[], value: unknown, holder?: unknown): void {
@@ -184,45 +170,21 @@ export function realmRows(signals: RealmSignals) {
   return {
     isObject,
     put,
-    /** The signal that the platform has read since this was last asked, in whose place `next` is from here on. */
+    /** Returns the signal that the platform has read since the last call, and replaces it by `next`. */
     signalRead(next: object | undefined): object | undefined {
       const read = signalRead;
       signalRead = next;
       return read;
     },
-    /** The author's function, called with what the platform calls it with and then with `last`. */
-    callbackOf(work: Any, self: unknown, last: unknown, read: (row: readonly Any[]) => unknown): Give {
-      return (give: Give, ...given: Any[]): void => {
-        let row: readonly Any[] = ["v", undefined];
-        try {
-          const values = read(given) as readonly unknown[];
-          apply(work, self, [values[0], values[1], last]);
-        } catch (error) {
-          row = ["t", keep(error)];
-        }
-        apply(give, undefined, row);
-      };
-    },
-    /** What stands for each object of the worker's. */
-    standOf: (object: unknown): Stand | undefined =>
-      isObject(object) ? apply(getOf, stands, [object as object]) : undefined,
     setStand: (object: object, stand: Stand) => apply(setOf, stands, [object, stand]),
-    /** What is thrown there was thrown here. */
+    /** An error that was thrown in this realm. */
     thrownAt: (place: number): unknown => thrown[place],
-    /** `row`: what it is put behind. */
+    /** Appends the values to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) putValue(row, values[at]);
       return row;
     },
-    /** The same of values whose first is to be made JSON of. */
-    rowWithJson(values: readonly unknown[], row: Any[]): Any[] {
-      for (let at = 0; at < values.length; at += 1) {
-        if (at === 0) putAll(row, "j", foreignOf(values[at], undefined));
-        else putValue(row, values[at]);
-      }
-      return row;
-    },
-    /** Puts as many bytes as it has into it. */
+    /** Copies bytes into a buffer or view. */
     write(value: unknown, bytes: unknown): unknown {
       const memory = memoryOf(value);
       if (memory !== null) apply(setBytes, memory, [bytes]);

@@ -1,15 +1,15 @@
 /**
- * Makes a realm's own events and signals safe and whole: a listener that throws would end the page, for a realm has nobody to report it to, and
- * `AbortSignal.timeout` needs a clock, which is the worker's. Runs inside the browser, in the realm, before the author's code does.
+ * Changes the events and signals of a realm: a listener that throws would end the page, since a realm cannot report an error, and
+ * `AbortSignal.timeout` needs the clock of the worker. Runs in the realm before the action's code.
  */
 import type { Stand } from "./lent-platform.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type RealmSignals = ReturnType<typeof realmSignals>;
 
-/** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
+/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
 export function realmSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
@@ -26,14 +26,14 @@ export function realmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Of each listener, what is given to the platform in its place; of each signal, the author's `onabort`. */
+  /** The function that the platform calls, by the listener of the action; and the action's `onabort`, by signal. */
   const heardBy = new WeakMap<object, object>();
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** As the listener, but that nobody hears what it throws, as in a worker. */
+  /** Calls the listener and ignores its errors, as a worker does. */
   function quiet(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, heardBy, [listener]);
@@ -50,11 +50,11 @@ export function realmSignals() {
     return heard;
   }
 
-  /** The method as it is but for the listener. `call`: the platform's own. */
+  /** Replaces a method of EventTarget by one that wraps the listener. */
   function withQuiet(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {
-        // By index: no list that an author can have changed is gone through.
+        // By index: the action may have replaced the iterators of arrays.
         if (values.length > 1) values[1] = quiet(values[1]);
         return apply(call, this, values);
       },
@@ -66,7 +66,7 @@ export function realmSignals() {
   function boundListeners(): void {
     withQuiet("addEventListener", addEventListener);
     withQuiet("removeEventListener", removeEventListener);
-    // What it gives reports what its callbacks throw.
+    // An observable reports the errors of its callbacks, which ends the page.
     deleteProperty(EventTarget.prototype, "when");
     const holder = {
       get onabort(): unknown {
@@ -82,7 +82,7 @@ export function realmSignals() {
     defineProperty(AbortSignal.prototype, "onabort", { __proto__: null, get, set } as Any);
   }
 
-  /** A whole number of milliseconds, as the platform takes it. */
+  /** Converts a value to an integer number of milliseconds, as the platform does. */
   function toMs(value: unknown): number {
     const ms = trunc(Number(value));
     if (isNumber(ms) && ms >= 0 && ms <= MAX_SAFE_INTEGER) return ms;
@@ -101,7 +101,7 @@ export function realmSignals() {
         const ms = toMs(values[0]);
         const controller = new AbortController();
         const late = () => apply(abort, controller, [new DOMException("signal timed out", "TimeoutError")]);
-        apply(lender, undefined, ["timer", "setTimeout", () => {}, () => late(), true, "v", undefined, "v", ms]);
+        apply(lender, undefined, ["timer", "setTimeout", () => {}, () => late(), "v", undefined, "v", ms]);
         return apply(signalOf, controller, []);
       },
     };
@@ -120,13 +120,13 @@ export function realmSignals() {
     },
     isAborted: (signal: object): boolean => apply(isAborted, signal, []),
     reasonOf: (signal: object): unknown => apply(reasonOf, signal, []),
-    /** Has `work` called when the signal is aborted, at once where it is. */
+    /** Calls `work` when the signal is aborted, or at once if it is aborted already. */
     onAbort(signal: object, work: () => void): void {
       if (apply(isAborted, signal, [])) work();
-      // In a function of the realm's: the page ends where the worker's own is a listener.
+      // The listener must be a function of the realm: a function of the worker ends the page.
       else apply(addEventListener, signal, ["abort", () => work()]);
     },
-    /** A signal of its own, which follows the other where there is one. */
+    /** Creates a signal, which is aborted with the other one if there is one. */
     following(signal: object | null): object {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);

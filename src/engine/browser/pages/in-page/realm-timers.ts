@@ -1,17 +1,17 @@
 /**
- * Timers of a realm, whose work is its own and whose clock is the worker's, and microtasks that fail as they do there. Runs inside the browser,
- * in the realm, before the author's code does.
+ * Defines timers in a realm, whose clock is the worker's, and `queueMicrotask`, in which an error is ignored as in a worker. Runs in the realm
+ * before the action's code.
  */
 import type { Stand } from "./lent-platform.js";
 import type { RealmRows } from "./realm-rows.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 type Ask = (stand: Stand, verb: string, member: string, row: readonly Any[]) => Any;
 
 export type RealmTimers = ReturnType<typeof realmTimers>;
 
-/** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
+/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
 export function realmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;
@@ -20,34 +20,32 @@ export function realmTimers() {
   const { resolve: resolvedWith } = OwnPromise;
   const { then } = OwnPromise.prototype;
 
-  function sized(made: Any, length: number): Any {
+  function withLength(made: Any, length: number): Any {
     defineProperty(made, "length", { __proto__: null, value: length } as Any);
     return made;
   }
 
-  /** Timers, whose work is the realm's and whose clock is the worker's. */
   return (lender: Stand, ask: Ask, rows: RealmRows): Record<string, Any> => {
-    // Bounded by now (code-of-text.ts).
-    const { eval: evaluate } = scope;
     const start = (kind: string, values: readonly Any[]): number => {
       const work = values[0];
       const given: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.put(given, values[at]);
-      const ring = (text?: string) => {
+      // Code as text never runs: a text cannot be evaluated in a realm when a timer of the worker fires.
+      const isFunction = typeof work === "function";
+      const ring = () => {
         try {
-          if (text === undefined) apply(work, scope, given);
-          else evaluate(text);
+          if (isFunction) apply(work, scope, given);
         } catch {
-          // As in a worker: nobody hears of it.
+          // Ignored, as in a worker.
         }
       };
-      const isWork = typeof work === "function";
-      const asked: unknown[] = [];
-      if (values.length > 0) rows.put(asked, isWork ? undefined : work);
-      if (values.length > 1) rows.put(asked, values[1]);
-      return ask(lender, "timer", kind, rows.rowOf(asked, [ring, isWork]));
+      const passed: unknown[] = [];
+      // The conversion may throw, as it does in a worker.
+      if (values.length > 0) rows.put(passed, isFunction ? undefined : `${work}`);
+      if (values.length > 1) rows.put(passed, values[1]);
+      return ask(lender, "timer", kind, rows.rowOf(passed, [ring]));
     };
-    const stop = (kind: string, values: readonly Any[]): unknown => ask(lender, "stop", kind, rows.rowOf([values[0]]));
+    const stop = (kind: string, values: readonly Any[]): unknown => ask(lender, "stop", kind, ["v", +values[0]]);
     const timer = (kind: string, length: number, work: (kind: string, values: readonly Any[]) => unknown): Any => {
       const { [kind]: made } = {
         [kind](this: unknown, ...values: Any[]): unknown {
@@ -55,14 +53,14 @@ export function realmTimers() {
           return work(kind, values);
         },
       };
-      return sized(made, length);
+      return withLength(made, length);
     };
     return {
       setTimeout: timer("setTimeout", 1, start),
       setInterval: timer("setInterval", 1, start),
       clearTimeout: timer("clearTimeout", 0, stop),
       clearInterval: timer("clearInterval", 0, stop),
-      // A realm's own ends its page where the work throws.
+      // The realm's own function ends the page if the work throws.
       queueMicrotask(work: Any): void {
         if (typeof work !== "function") {
           throw new OwnTypeError(
@@ -75,7 +73,7 @@ export function realmTimers() {
           try {
             apply(work, undefined, []);
           } catch {
-            // As in a worker: nobody hears of it.
+            // Ignored, as in a worker.
           }
         };
         void apply(then, soon, [ring]);
