@@ -353,12 +353,12 @@ describe("Sign-in at an OpenID provider", () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;
     const events = async () =>
-      (await rows<{ count: number }>(service.db, "SELECT count(*) FROM access_event"))[0]!.count;
-    let status = 302;
-    for (let sent = 0; sent <= 120 && status === 302; sent += 1) status = await answer();
-    expect(status).to.equal(429);
+      (await rows<{ count: number }>(service.db, "SELECT count(*)::int AS count FROM access_event"))[0]!.count;
     const before = await events();
-    expect(await answer()).to.equal(429);
-    expect(await events()).to.equal(before);
+    // Two answers a second are regained: a slow machine sends more before one is refused.
+    let [sent, refused] = [0, 0];
+    for (; refused < 2 && sent < 5_000; sent += 1) if ((await answer()) === 429) refused += 1;
+    expect(refused).to.equal(2);
+    expect(await events()).to.equal(before + sent - refused);
   });
 });

@@ -146,15 +146,19 @@ describe("an unknown token", () => {
     const { credentials, queries } = counted();
     const flooding = "203.0.113.2";
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
-    const statuses: string[] = [];
-    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS * 2; sent += 1) {
-      statuses.push(await statusOf(credentials.resolve(newToken("live"), flooding)));
+    // Five are regained in a second: the first refusal comes after the limit, or later on a slow machine.
+    let [accepted, before] = [0, 0];
+    let refusal: ActionError | null = null;
+    while (!refusal) {
+      before = queries();
+      refusal = await credentials.resolve(newToken("live"), flooding).then(
+        () => null,
+        (error: ActionError) => (error.status === "RATE_LIMIT_EXCEEDED" ? error : null),
+      );
+      if (!refusal) accepted += 1;
     }
-    expect(statuses.slice(0, UNKNOWN_TOKENS_PER_ADDRESS)).to.not.include("RATE_LIMIT_EXCEEDED");
-    expect(statuses.at(-1)).to.equal("RATE_LIMIT_EXCEEDED");
-    const before = queries();
-    const refusal = await credentials.resolve(newToken("live"), flooding).catch((error: ActionError) => error);
-    expect((refusal as ActionError).details).to.have.keys("retryAfter", "nextValidRequestDate");
+    expect(accepted).to.be.at.least(UNKNOWN_TOKENS_PER_ADDRESS);
+    expect(refusal.details).to.have.keys("retryAfter", "nextValidRequestDate");
     expect(queries()).to.equal(before);
     expect(await statusOf(credentials.resolve(newToken("live"), "203.0.113.3"))).to.equal("unknown");
     expect(await statusOf(credentials.resolve(known, flooding))).to.equal("known");
