@@ -1,7 +1,6 @@
 /** The whole service on browsers that others started. */
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../src/config.js";
-import { startProcess } from "../harness/process.js";
 import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chromium.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -65,17 +64,6 @@ describe("the addresses of browsers", () => {
       expect(message).to.not.include(wrong);
     });
   }
-
-  it("stop the start where the way out cannot listen, naming the variable", async () => {
-    const environment = { BROWSER_WS_ENDPOINTS: "ws://127.0.0.1:9", EGRESS_PROXY_HOST: "198.51.100.7" };
-    const service = startProcess(environment);
-    try {
-      expect(await service.ended).to.deep.equal({ code: 1, signal: null });
-      expect(service.stderr()).to.match(/^EGRESS_PROXY_HOST must be an address of this machine: listen EADDRNOTAVAIL/);
-    } finally {
-      await service.clean();
-    }
-  });
 
   it("may be several, with credentials in them", () => {
     const { browserWsEndpoints } = readConfig({ BROWSER_WS_ENDPOINTS: "ws://a:1/, wss://u:p@b/x?token=t" });

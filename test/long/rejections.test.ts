@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
-import { editorOf, QUICK } from "./support.js";
+import { editorOf, QUICK } from "../service/support.js";
 
 /** Rejects a promise in the service's process at each SIGUSR2; after the first one like a call to a database that is away. */
 const FAULT = `let code;

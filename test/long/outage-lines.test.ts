@@ -1,0 +1,46 @@
+/** The log of a process whose database goes away and comes back. */
+import { expect } from "chai";
+import { startRestartablePostgres } from "../harness/gateway.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { until } from "../harness/until.js";
+import { get } from "../service/support.js";
+
+describe("the log of a process", () => {
+  let service: ServiceProcess;
+  const linesOf = (message: string) => service.log.filter(({ msg }) => msg === message);
+  afterEach(() => service.clean());
+
+  it("logs an outage in one line at its start and one at its end", async () => {
+    const postgres = await startRestartablePostgres();
+    try {
+      service = startProcess({
+        ...{ LOG_LEVEL: "info", NPM_PACKAGES: "off" },
+        ...{ DATABASE_URL: postgres.url, ROLES: "api,scheduler,runner" },
+      });
+      const url = await service.ready();
+      const before = service.log.length;
+      const restore = await postgres.lose("SIGINT");
+      await until(async () => (await get(`${url}/health/ready`)).http === 503);
+      const request = { headers: { "auth-token": `svc_api_${"a".repeat(43)}` } };
+      for (let turn = 0; turn < 20; turn += 1) await fetch(`${url}/v3/apps/1/actions`, request);
+      await restore();
+      await until(() => linesOf("the database is back").length > 0);
+      const lines = service.log.slice(before);
+      const [first] = linesOf("the database is away: failures are counted until it is back");
+      const [last] = linesOf("the database is back");
+      expect(first).to.have.property("err");
+      expect(Number(last!["failures"])).to.be.above(20);
+      const messages = lines.map(({ msg }) => String(msg)).sort();
+      expect(messages, "each once").to.deep.equal([...new Set(messages)]);
+      // The line of the queue, which may lose its connections in two ways, has the error or none.
+      expect(messages.filter((message) => !message.startsWith("the queue ended"))).to.deep.equal([
+        "lost the connection for notices",
+        "notices are back",
+        "the database is away: failures are counted until it is back",
+        "the database is back",
+      ]);
+    } finally {
+      await postgres.stop();
+    }
+  });
+});

@@ -1,0 +1,202 @@
+/**
+ * Starts of the service inside the test's own process, where each takes a tenth of the time of a process: faults of the environment, of the
+ * machine, of the schema, and what a start copes with. `lifecycle.test.ts` shows that the process prints such a fault and ends with 1.
+ */
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Client } from "pg";
+import { readConfig } from "../../src/config.js";
+import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { faultLine } from "../../src/errors.js";
+import { type Service, startService } from "../../src/service.js";
+import { childProcesses } from "../harness/global.js";
+import { type FreshDatabase, freshDatabase, startTestServer } from "../harness/postgres.js";
+import { startTestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { get, QUICK } from "./support.js";
+
+describe("the start of a service", function () {
+  this.timeout(90_000);
+  const folders: string[] = [];
+  const folder = () => {
+    const path = mkdtempSync(join(tmpdir(), "svc-start-"));
+    folders.push(path);
+    return path;
+  };
+  let shared: FreshDatabase;
+  let sharedFolder: string;
+  /** On the database and the folder that the tests share; `database` null: on an embedded one. */
+  async function start(environment: Record<string, string>, database: string | null = shared.url): Promise<Service> {
+    const given = { PORT: "0", DATA_DIR: sharedFolder, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
+    return startService(readConfig({ ...given, ...(database && { DATABASE_URL: database }), ...environment }));
+  }
+
+  /** The line that a process with this environment ends with. Nothing that had started is left. */
+  async function faultOf(environment: Record<string, string>, database?: string | null): Promise<string> {
+    const before = childProcesses().sort();
+    const outcome = await start(environment, database).catch((error: unknown) => faultLine(error));
+    if (typeof outcome !== "string") {
+      await outcome.stop({ now: true });
+      throw new Error("the service started");
+    }
+    expect(childProcesses().sort()).to.deep.equal(before);
+    expect(outcome.split("\n")).to.have.length(1);
+    return outcome;
+  }
+
+  const blocked = join(tmpdir(), `svc-start-file-${process.pid}`);
+  before(async () => {
+    shared = await freshDatabase();
+    sharedFolder = mkdtempSync(join(tmpdir(), "svc-start-"));
+    writeFileSync(blocked, "");
+  });
+  after(async () => {
+    rmSync(blocked);
+    rmSync(sharedFolder, { recursive: true, force: true });
+    await shared.drop();
+  });
+  afterEach(() => {
+    for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
+  });
+
+  const faults: [Record<string, string>, RegExp][] = [
+    [{ EGRESS_ADDRESS: "192.0.2.7" }, /^EGRESS_ADDRESS must be an address of this machine \(got 192\.0\.2\.7\)$/],
+    [{ HOST: "192.0.2.7" }, /^HOST must be an address of this machine \(got 192\.0\.2\.7\)/],
+    [{ DATA_DIR: join(blocked, "data") }, /^DATA_DIR must be a folder that this process can write \(got .*ENOTDIR\)$/],
+    [{ DATA_DIR: "/proc/no-folder-can-be-made-here" }, /^DATA_DIR must be a folder that this process can write/],
+    [
+      { EGRESS_PROXY_HOST: "198.51.100.7", BROWSER_WS_ENDPOINTS: "ws://127.0.0.1:9" },
+      /^EGRESS_PROXY_HOST must be an address of this machine: listen EADDRNOTAVAIL/,
+    ],
+    [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set where MAIL_FROM is/],
+    [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set where SMTP_URL is/],
+    [{ PACKAGES_FILE: "/nowhere/packages.json" }, /PACKAGES_FILE/],
+  ];
+  for (const [environment, line] of faults) {
+    it(`fails in one line that names ${Object.entries(environment)[0]!.join("=").replace(tmpdir(), "…")}`, async () => {
+      expect(await faultOf(environment)).to.match(line);
+    });
+  }
+
+  it("fails in one line where its port is taken, and the holder of the port goes on", async () => {
+    const holder = createServer((_request, response) => response.end());
+    await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
+    const { port } = holder.address() as AddressInfo;
+    expect(await faultOf({ PORT: String(port) }))
+      .to.contain("EADDRINUSE")
+      .and.to.contain(String(port));
+    expect((await fetch(`http://127.0.0.1:${port}`)).status).to.equal(200);
+    holder.closeAllConnections();
+    holder.close();
+  });
+
+  it("fails in one line where there is no Chromium, and leaves no database behind", async () => {
+    expect(await faultOf({ CHROME_PATH: "/nowhere/chromium", DATA_DIR: folder() }, null))
+      .to.match(/Chromium/)
+      .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
+  });
+
+  it("fails in one line where its database cannot be opened", async () => {
+    const url = new URL(await startTestServer());
+    url.pathname = "/none-of-this-name";
+    expect(await faultOf({}, url.href))
+      .to.contain("DATABASE_URL")
+      .and.to.not.contain(url.password || "password");
+  });
+
+  it("fails where Chromium's sandbox does not start, and succeeds if CHROME_SANDBOX is off", async () => {
+    const path = findChromium(readConfig().chromePath, usualPlaces(null))!;
+    const wrapper = join(folder(), "chromium");
+    chmodSync(join(wrapper, ".."), 0o755);
+    // One user namespace and none inside it: what a container or a hardened kernel does to Chromium.
+    const limit = "echo 1 > /proc/sys/user/max_user_namespaces";
+    const inner = `${limit} && exec unshare --user --map-user=1000 "$0" "$@"`;
+    writeFileSync(wrapper, `#!/bin/sh\nexec unshare --user --map-root-user sh -c '${inner}' ${path} "$@"\n`);
+    chmodSync(wrapper, 0o755);
+    expect(await faultOf({ CHROME_PATH: wrapper }))
+      .to.contain("sandbox")
+      .and.to.contain("CHROME_SANDBOX=off");
+    const service = await start({ CHROME_PATH: wrapper, CHROME_SANDBOX: "off" });
+    await service.stop();
+  });
+
+  it("succeeds with its data in a folder that only its owner may enter", async () => {
+    const outer = folder();
+    chmodSync(outer, 0o700);
+    const before = childProcesses().sort();
+    const service = await start({ DATA_DIR: join(outer, "data"), ROLES: "api" }, null);
+    expect((await get(`${service.url}/health/ready`)).http).to.equal(200);
+    await service.stop();
+    expect(childProcesses().sort()).to.deep.equal(before);
+  });
+
+  it("makes new connections to the database after all are cut, and runs actions again", async () => {
+    const service = await startTestService();
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const body = { name: "quick", code: QUICK, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", actions, { body });
+    const client = new Client({ connectionString: service.databaseUrl });
+    await client.connect();
+    await client.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+    await client.end();
+    const answer = await until(async () => {
+      const { http, body } = await service.rest("POST", `${actions}/quick/runWithResult`, { body: {} });
+      return http === 200 && body;
+    });
+    expect(answer.result).to.deep.equal({ quick: true });
+    await until(async () => (await get(`${service.url}/health/ready`)).http === 200);
+    await service.stop();
+  });
+
+  describe("on a database of another release or service", () => {
+    let database: FreshDatabase;
+    beforeEach(async () => {
+      database = await freshDatabase();
+    });
+    afterEach(() => database.drop());
+
+    async function onDatabase(sql: string): Promise<void> {
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      await client.query(sql).finally(() => client.end());
+    }
+    const ROLES = { ROLES: "api,scheduler" };
+
+    it("names the key file of DATA_DIR where the database has another key, and makes none", async () => {
+      await onDatabase("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
+      const dataDir = folder();
+      const path = join(dataDir, "settings-key");
+      expect(await faultOf({ ...ROLES, DATA_DIR: dataDir }, database.url))
+        .to.contain(`${path} of DATA_DIR is missing`)
+        .and.to.contain("or set SETTINGS_KEY");
+      expect(existsSync(path), String(readdirSync(dataDir))).to.equal(false);
+    });
+
+    it("fails in one line that names the migration and the versions, where no release declares that it fits", async () => {
+      await onDatabase("INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999')");
+      expect(await faultOf(ROLES, database.url)).to.match(
+        /^the database's schema is of a newer release \(it has the migration OfTomorrow1999999999999\); this release runs with schemas up to version \d{13}.*$/,
+      );
+    });
+
+    it("succeeds where the next release declares that it fits", async () => {
+      await onDatabase(`
+        INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
+        COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1763600190100}'`);
+      await (await start(ROLES, database.url)).stop();
+    });
+
+    it("fails where a later release declares that it does not fit any longer", async () => {
+      await onDatabase(`
+        INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
+        COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1999999999998}'`);
+      expect(await faultOf(ROLES, database.url)).to.contain("newer release");
+    });
+  });
+});
