@@ -1,6 +1,7 @@
 /** The npm packages and the Node that the project runs on. Installs exactly what package-lock.json says. */
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { prunePackages } from "./prune.mjs";
 import { must, SetupError, step } from "./steps.mjs";
 
 const NODE_MAJOR = 24;
@@ -49,9 +50,10 @@ export async function ensurePackages(root, isService = false) {
   if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
     throw new SetupError("node_modules is a link and does not match package-lock.json; run `npm ci` where it leads");
   }
-  await step("installing npm packages", () =>
-    must("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: root }),
-  );
+  await step("installing npm packages", async () => {
+    await must("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: root });
+    if (isService) prunePackages(root);
+  });
 }
 
 /** The Node of node_modules, or where npm has none for the platform, this one, if it is right. */

