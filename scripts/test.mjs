@@ -9,12 +9,12 @@ import { join } from "node:path";
 import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
-/** More than cores: with 3 processes, 2 cores were idle for 40 % of the time, because tests wait for browsers and clocks. */
-const PROCESSES = 4;
-/** Of more files there is no second try: something is broken. */
-const AGAIN_MAX_FILES = 8;
-/** These start processes or drive a browser: they take longest, so they come first, and what is short levels the end. */
-const LONG_KINDS = /^dist\/test\/(attacks|cli|engine\/browser|service|web)\//;
+/**
+ * More than cores, because tests wait for browsers and clocks: with 4 processes, 2 cores were idle for 30 % of the time.
+ */
+const PROCESSES = 5;
+/** Folders whose files take longest, the longest first. Short files level the end. */
+const LONG_FOLDERS = ["service", "docs", "cli", "web", "engine", "attacks", "backup", "packages"];
 
 /** The Node of node_modules; npm put that folder first on the path before anything was in it. */
 function ownNode() {
@@ -53,13 +53,18 @@ function shardFilter(shard = "1/1") {
   return (_file, index) => index % parts === part - 1;
 }
 
+function rankOf(name) {
+  const rank = LONG_FOLDERS.indexOf(name.split("/")[0]);
+  return rank === -1 ? LONG_FOLDERS.length : rank;
+}
+
 /** Every test that is not a long one. */
 function gateFiles() {
   const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
   return names
     .filter((name) => name.endsWith(".test.js") && !name.startsWith("long/"))
+    .sort((a, b) => rankOf(a) - rankOf(b))
     .map((name) => `dist/test/${name}`)
-    .sort((a, b) => Number(LONG_KINDS.test(b)) - Number(LONG_KINDS.test(a)))
     .filter(shardFilter(process.env["TEST_SHARD"]));
 }
 
@@ -71,26 +76,11 @@ function readArguments(all) {
 }
 
 /** Runs the files, each process the next of them. Resolves to the sum, to each failure, and to whether mocha itself ended badly. */
-async function runTests(node, files, options, processes = PROCESSES) {
-  const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", processes];
+async function runTests(node, files, options) {
+  const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", PROCESSES];
   const { code, figures } = await run(node, [...mocha, ...options, ...files]);
   const { passes = 0, failures = 0, failed = [] } = figures ?? {};
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
-}
-
-/**
- * Runs the files of failed tests once more, with nothing beside them: a busy machine of few cores has no time for three at once. What fails
- * there, too, has failed; what holds there is said by name.
- */
-async function tryAgain(node, options, first) {
-  const files = [...new Set(first.failures.map(({ file }) => file))];
-  if (files.length === 0 || files.length > AGAIN_MAX_FILES || files.includes("")) return first;
-  const second = await runTests(node, files, options, 1);
-  const stillFails = new Set(second.failures.map(({ title }) => title));
-  for (const { title, message } of first.failures)
-    if (!stillFails.has(title)) process.stdout.write(`failed beside others, held alone: ${title}\n  ${message}\n`);
-  const passed = first.passed + first.failed - second.failed;
-  return { ...second, passed, broken: first.broken || second.broken };
 }
 
 /** So that nobody looks for it in thousands of lines. */
@@ -103,12 +93,14 @@ async function main() {
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
+  // Processes that tests start share what V8 compiled. A folder of this checkout: others must not be able to write it.
+  process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   const checks = [
     ["biome check", ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]],
     ["oxlint", ["node_modules/oxlint/bin/oxlint", "--deny-warnings", "."]],
   ].map(([name, args]) => ({ name, result: runCheck(node, args) }));
-  const first = await runTests(node, files.length > 0 ? files : gateFiles(), options);
-  const { passed, failed, failures, broken } = await tryAgain(node, options, first);
+  const chosen = files.length > 0 ? files : gateFiles();
+  const { passed, failed, failures, broken } = await runTests(node, chosen, options);
   for (const failure of failures) repeat(failure);
   const beside = broken ? ["mocha itself"] : [];
   for (const { name, result } of checks) {

@@ -132,6 +132,8 @@ export function startProcess(
     env: {
       PATH: process.env["PATH"],
       HOME: process.env["HOME"],
+      // A start compiles 3,600 modules otherwise: a fifth of its time.
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       PORT: "0",
       DATA_DIR: dataDir,
       RATE_LIMIT_MANAGE: "0",
