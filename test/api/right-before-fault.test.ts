@@ -11,6 +11,7 @@ import {
   type OperationDefinitionNode,
   parse,
 } from "graphql";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { addressOf, BODY_SAMPLES, type Ids, prepareSamples, withUnknownField } from "./body-samples.js";
 import { graphqlCall, type Odd } from "./fuzz.js";
@@ -30,12 +31,14 @@ const OTHERS: Record<string, string[]> = {
 
 const REFUSED = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
-/** Each field of the body with a value of another type. */
+/** Each field of the body with values of other types. */
 function faulty(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
   if (Array.isArray(body)) return [{}, [5], [], ...faulty(body[0]).map((one) => [one])];
   if (typeof body !== "object" || body === null) return replaced;
-  const fields = Object.keys(body).flatMap((name) => replaced.map((value) => ({ ...body, [name]: value })));
+  const fields = Object.keys(body).flatMap((name, at) =>
+    sampleOf(replaced, at, replaced.length).map((value) => ({ ...body, [name]: value })),
+  );
   return [5, true, [], [5], {}, ...fields];
 }
 

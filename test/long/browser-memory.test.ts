@@ -3,7 +3,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { MODES } from "../../src/engine/browser/run.js";
+import { MODES, type Mode } from "../../src/engine/browser/run.js";
+import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
 const MB = 1024 * 1024;
@@ -106,6 +107,50 @@ describe("the memory of a run that fills it with objects", () => {
         expect((await neighbour).ok).to.equal(true);
       } finally {
         await browsers.stop();
+      }
+    });
+  }
+});
+
+describe("the memory of a run", function () {
+  this.timeout(180_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
+  const BUFFERS = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
+  const BUFFERS_OF_WORKER = "const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))";
+  const FILLS: [title: string, code: string, mode?: Mode][] = [
+    ["numbers", NUMBERS],
+    ["array buffers, in an isolate", BUFFERS, "isolate"],
+    ["array buffers, in a network isolate", BUFFERS, "network-isolate"],
+    ["array buffers", BUFFERS],
+    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]"],
+    [
+      "a worker's buffers",
+      `new Worker(URL.createObjectURL(new Blob(['${BUFFERS_OF_WORKER}']))); await new Promise(() => {});`,
+    ],
+    ["strings", "const kept = []; for (let i = 0; ; i += 1) kept.push(('x' + i).repeat(1e6).toUpperCase());"],
+  ];
+  for (const [title, code, mode] of FILLS) {
+    it(`ends a run that fills it with ${title}, saying so, and no other`, () =>
+      expectEndedByMemory(browsers, code, mode));
+  }
+
+  for (const mode of MODES) {
+    it(`counts nothing of earlier runs for a run in mode ${mode}`, async () => {
+      const code = `const execute = async () => {
+        const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
+        for (const end = Date.now() + 250; Date.now() < end; ) await 0;
+        return kept.length;
+      }`;
+      for (let count = 0; count < 6; count += 1) {
+        expect(await resultOf(browsers, code, { mode, isolationKey: "3:master" })).to.equal(30);
       }
     });
   }

@@ -1,7 +1,16 @@
 /** A run that keeps the browser's own process busy is ended, no other is, and neighbours wait no longer than that takes. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { besideFlood, FLOOD_ENDED, FLOODS, PLACES } from "../engine/browser/flood-runs.js";
+import {
+  besideFlood,
+  CHANNEL_FLOODS,
+  CHANNEL_PLACES,
+  expectRefused,
+  FLOOD_ENDED,
+  FLOODS,
+  LOCK_FLOOD,
+  PLACES,
+} from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
 /** Longer than a flood takes to be noticed and paused, which is half a second on a machine that has time for the watch. */
@@ -27,5 +36,15 @@ describe("the neighbour of a flood of the browser's own process", () => {
         expect(longest).to.be.lessThan(WAIT_MAX_MS + SLOWER_MAX * quiet);
       });
     }
+  }
+
+  for (const [where, put] of CHANNEL_PLACES) {
+    for (const code of CHANNEL_FLOODS) {
+      it(`loses no run beside channels from ${where}, which are refused: ${code}`, () =>
+        expectRefused(browsers, put(code)));
+    }
+  }
+  for (const [where, put] of CHANNEL_PLACES.slice(0, 2)) {
+    it(`loses no run beside locks from ${where}, which are refused`, () => expectRefused(browsers, put(LOCK_FLOOD)));
   }
 });

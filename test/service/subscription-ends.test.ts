@@ -14,6 +14,7 @@ import { hashToken } from "../../src/operations/access/tokens.js";
 import { folderWith } from "../harness/fleet.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { sampleOf } from "../harness/samples.js";
 import { firstCredentials, type Kind } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -161,6 +162,8 @@ describe("a subscription whose caller loses the right to it, over two processes"
   });
 
   const subscriptions = async () => {
+    // The page of metrics takes the process longer than the tests otherwise wait between two looks.
+    await delay(30);
     const response = await fetch(`${far}/metrics`);
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);
   };
@@ -323,7 +326,9 @@ describe("a subscription whose caller loses the right to it, over two processes"
     expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
   });
 
-  for (const { name, who, way, outcome } of cells) {
+  const ending = cells.filter(({ outcome }) => outcome !== "goes on");
+  const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
+  for (const { name, who, way, outcome } of [...ending, ...sampleOf(unchanged, 0, 5)]) {
     it(`${name} of ${who}, ${way}: ${outcome}`, async () => {
       await rest("POST", `/v1/apps/${app}/publish`);
       const isByOffice = who === "user" && way === "role changed";

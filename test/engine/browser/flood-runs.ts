@@ -1,4 +1,5 @@
 /** Runs that flood the browser's own process, and a neighbour whose runs go on beside one. */
+import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
@@ -60,4 +61,31 @@ export async function besideFlood(browsers: Browsers, code: string): Promise<Bes
   while (!over) if (!(await neighbour())) lost += 1;
   if (!(await neighbour())) lost += 1;
   return { outcome: await flood, lost, longest, quiet };
+}
+
+/** Floods by channels, each refused by what it asks for. */
+export const CHANNEL_FLOODS = [
+  "for (;;) new BroadcastChannel('x').postMessage(1);",
+  "const c = new BroadcastChannel('x'); for (;;) c.postMessage(1);",
+  "const Own = Object.getPrototypeOf(new BroadcastChannel('x')).constructor; for (;;) new Own('x').close();",
+  "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
+] as const;
+export const LOCK_FLOOD = "for (;;) navigator.locks.request('a' + Math.random(), () => {});";
+/** Places whose errors end the run. */
+export const CHANNEL_PLACES: [string, (code: string) => string][] = [
+  ...PLACES.slice(0, 2),
+  [
+    "a worker",
+    (code) => `const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
+      await new Promise((_, reject) => { worker.onerror = (event) => reject(new Error(event.message)) });`,
+  ],
+];
+
+/** Expects that the flood is refused in words and that no run of the neighbour is lost. */
+export async function expectRefused(browsers: Browsers, code: string): Promise<void> {
+  const { outcome, lost } = await besideFlood(browsers, code);
+  expect(lost).to.equal(0);
+  expect(outcome.ok ? "it went through" : outcome.error.message).to.match(
+    /^(Uncaught RangeError: )?An action may (open 8 BroadcastChannels|send 1000 messages over|ask for 1000 locks)/,
+  );
 }

@@ -1,7 +1,7 @@
 /** What bounds a run that would keep the browser's own process busy, and what a run may do that is no flood. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { besideFlood, PLACES } from "./flood-runs.js";
+import { besideFlood, CHANNEL_FLOODS, CHANNEL_PLACES, expectRefused, LOCK_FLOOD } from "./flood-runs.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 describe("a flood of the browser's own process", function () {
@@ -14,43 +14,12 @@ describe("a flood of the browser's own process", function () {
   });
   after(() => browsers.stop());
 
-  const refusal =
-    /^(Uncaught RangeError: )?An action may (open 8 BroadcastChannels|send 1000 messages over|ask for 1000 locks)/;
-  const bounded = [
-    "for (;;) new BroadcastChannel('x').postMessage(1);",
-    "const c = new BroadcastChannel('x'); for (;;) c.postMessage(1);",
-    "const Own = Object.getPrototypeOf(new BroadcastChannel('x')).constructor; for (;;) new Own('x').close();",
-    "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
-  ];
-  for (const code of bounded) {
-    for (const [where, put] of PLACES.slice(0, 2)) {
-      it(`cannot be made by channels from ${where}: ${code}`, async () => {
-        const { outcome, lost } = await besideFlood(browsers, put(code));
-        expect(lost).to.equal(0);
-        if (outcome.ok) throw new Error("it went through");
-        expect(outcome.error.message).to.match(refusal);
-      });
-    }
-    it(`cannot be made by channels from a worker: ${code}`, async () => {
-      const waiting = `const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
-        await new Promise((_, reject) => { worker.onerror = (event) => reject(new Error(event.message)) });`;
-      const { outcome, lost } = await besideFlood(browsers, waiting);
-      expect(lost).to.equal(0);
-      if (outcome.ok) throw new Error("it went through");
-      expect(outcome.error.message).to.match(refusal);
-    });
+  // One way in each place, and the locks of the page; test/long/floods has every way in every place.
+  const [flood] = CHANNEL_FLOODS;
+  for (const [where, put] of CHANNEL_PLACES) {
+    it(`cannot be made by channels from ${where}: ${flood}`, () => expectRefused(browsers, put(flood)));
   }
-
-  for (const [where, put] of PLACES.slice(0, 2)) {
-    it(`cannot be made by locks from ${where}`, async () => {
-      const { outcome, lost } = await besideFlood(
-        browsers,
-        put("for (;;) navigator.locks.request('a' + Math.random(), () => {});"),
-      );
-      expect(lost).to.equal(0);
-      expect(outcome.ok ? "it went through" : outcome.error.message).to.match(refusal);
-    });
-  }
+  it("cannot be made by locks from the page", () => expectRefused(browsers, LOCK_FLOOD));
 
   for (const [title, element] of [
     ["an empty frame", "{}"],

@@ -2,8 +2,9 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
-import { type ConsoleLine, MODES, type Mode } from "../../../src/engine/browser/run.js";
-import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
+import type { ConsoleLine } from "../../../src/engine/browser/run.js";
+import { expectEndedByMemory } from "./memory-runs.js";
+import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 describe("the memory of a run", function () {
   this.timeout(180_000);
@@ -15,51 +16,12 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  // Nothing in them for a collector to follow, which would take most of the time; test/long/browser-memory has objects.
-  const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
-  const BUFFERS = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
-  for (const [title, code, mode = "document"] of [
-    ["numbers", NUMBERS],
-    ["array buffers, in an isolate", BUFFERS, "isolate"],
-    ["array buffers, in a network isolate", BUFFERS, "network-isolate"],
-    ["array buffers", BUFFERS],
-    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]"],
-    [
-      "a worker's buffers",
-      "new Worker(URL.createObjectURL(new Blob(['const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))']))); await new Promise(() => {});",
-    ],
-    ["strings", "const kept = []; for (let i = 0; ; i += 1) kept.push(('x' + i).repeat(1e6).toUpperCase());"],
-  ] as [string, string, Mode?][]) {
-    it(`ends a run that fills it with ${title}, saying so, and no other`, async () => {
-      const neighbour = browsers.run(
-        runOf(
-          "const execute = async () => { for (let i = 0; i < 200; i += 1) await new Promise((r) => setTimeout(r, 5)); return 1 }",
-          { isolationKey: "2:master" },
-        ),
-      );
-      const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, {
-        timeoutMs: 50_000,
-        mode,
-      });
-      expect([failure.cause, failure.error.message]).to.deep.equal([
-        "memory",
-        "The action used more than 512 MB of memory",
-      ]);
-      expect((await neighbour).ok).to.equal(true);
-    });
-  }
-
-  for (const mode of MODES) {
-    it(`counts nothing of earlier runs for a run in mode ${mode}`, async () => {
-      const code = `const execute = async () => {
-        const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
-        for (const end = Date.now() + 250; Date.now() < end; ) await 0;
-        return kept.length;
-      }`;
-      for (let count = 0; count < 6; count += 1) {
-        expect(await resultOf(browsers, code, { mode, isolationKey: "3:master" })).to.equal(30);
-      }
-    });
+  // Nothing in them for a collector to follow, which would take most of the time; test/long/browser-memory has all ways and modes.
+  for (const [title, code] of [
+    ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
+    ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],
+  ]) {
+    it(`ends a run that fills it with ${title}, saying so, and no other`, () => expectEndedByMemory(browsers, code!));
   }
 
   it("ends a run that opens more workers than it may", async () => {

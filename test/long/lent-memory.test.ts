@@ -1,8 +1,8 @@
 /** What runs in a realm have given to the platform's own objects is held by their thread, where V8 does not count it: its end is the thread's. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
-import { type ReachableHost, reachableHost } from "./host.js";
-import { resultOf } from "./support.js";
+import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
+import { resultOf } from "../engine/browser/support.js";
 
 /** What the renderers of a browser hold together, in megabytes. */
 function renderersMegabytes(group: number): number {

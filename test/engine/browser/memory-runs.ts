@@ -1,0 +1,21 @@
+/** A run that fills its memory, beside a neighbour whose run goes on. */
+import { expect } from "chai";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import type { Mode } from "../../../src/engine/browser/run.js";
+import { failureOf, runOf } from "./support.js";
+
+/** Expects that the run is ended for its memory, in words, and that the neighbour is not. */
+export async function expectEndedByMemory(browsers: Browsers, code: string, mode: Mode = "document"): Promise<void> {
+  const neighbour = browsers.run(
+    runOf(
+      "const execute = async () => { for (let i = 0; i < 200; i += 1) await new Promise((r) => setTimeout(r, 5)); return 1 }",
+      { isolationKey: "2:master" },
+    ),
+  );
+  const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, { timeoutMs: 50_000, mode });
+  expect([failure.cause, failure.error.message]).to.deep.equal([
+    "memory",
+    "The action used more than 512 MB of memory",
+  ]);
+  expect((await neighbour).ok).to.equal(true);
+}
