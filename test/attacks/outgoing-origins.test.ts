@@ -2,87 +2,10 @@
 import { expect } from "chai";
 import { OutgoingSender } from "../../src/engine/outgoing.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
+import { HOSTS, numbers, PATHS, PORTS, SCHEMES, USERS } from "./outgoing-urls.js";
 
 const ORIGINS = ["https://api.example.com", "https://xn--bcher-kva.example:8443"];
 const ALLOWED = new Set(["api.example.com:443", "xn--bcher-kva.example:8443"]);
-
-const SCHEMES = [
-  "https://",
-  "http://",
-  "HTTPS://",
-  "https:",
-  "https:/",
-  "https:\\\\",
-  "//",
-  "ftp://",
-  "wss://",
-  "javascript:",
-  "https:///",
-];
-const USERS = ["", "", "", "user@", "user:pass@", "api.example.com@", "api.example.com:443@", "%40@", "a\\@"];
-const HOSTS = [
-  ...[
-    "api.example.com",
-    "API.EXAMPLE.COM",
-    "api.example.com.",
-    "api.example.com..",
-    "api。example。com",
-    "ａｐｉ.example.com",
-  ],
-  ...[
-    "bücher.example",
-    "xn--bcher-kva.example",
-    "api.example.com.evil.example",
-    "evil.example",
-    "api-example.com",
-    "example.com",
-  ],
-  ...[
-    "xapi.example.com",
-    "127.0.0.1",
-    "localhost",
-    "[::1]",
-    "169.254.169.254",
-    "2130706433",
-    "0x7f.1",
-    "[::ffff:7f00:1]",
-  ],
-  ...[
-    "api.example.com%00.evil.example",
-    "api.example.com%2f.evil.example",
-    "аpi.example.com",
-    "api.exаmple.com",
-    "*.example.com",
-  ],
-  ...[
-    "api.example.com\t.evil.example",
-    "api\n.example.com",
-    "api.example.com#.evil.example",
-    "evil.example#api.example.com",
-  ],
-];
-const PORTS = ["", "", ":443", ":0443", ":8443", ":80", ":0", ":65536", ":443x", ":"];
-const PATHS = [
-  "",
-  "/",
-  "/@evil.example/",
-  "/..//evil.example",
-  "\\evil.example",
-  "?@evil.example",
-  "//evil.example",
-  "/%2e%2e/x",
-];
-
-/** A repeatable sequence of numbers below `most`. */
-function* numbers(seed: number): Generator<(most: number) => number> {
-  let state = seed;
-  for (;;) {
-    yield (most) => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-      return Math.floor((state / 2 ** 32) * most);
-    };
-  }
-}
 
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
