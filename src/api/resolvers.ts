@@ -50,7 +50,7 @@ export function createResolvers(operations: Operations): Resolvers {
     actions: new ActionResolver(gate, actions, operations.endpoints, operations.authoring.rotateSecret),
     ai: new AiResolver(gate, operations.ai),
     alerts: new AlertResolver(gate, operations.alerts.rules),
-    bindings: new BindingResolver(gate, operations.bindings),
+    bindings: new BindingResolver(gate, operations.bindings, operations.bindingTrials),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, editors),
     auth: new AuthResolver(gate, operations.accounts),

@@ -145,6 +145,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   decideMessage: rest("POST", `/v1/apps/:app/communicate/messages/${NOTHING}/decide`, { decision: "sent" }),
   readSecretBindings: rest("GET", "/v1/apps/:app/secret-bindings"),
   writeSecretBindings: rest("PUT", "/v1/apps/:app/secret-bindings", {}),
+  testSecretBinding: rest("POST", "/v1/apps/:app/secret-bindings/test", {}),
   readAlerts: rest("GET", "/v1/apps/:app/alerts"),
   manageAlerts: rest("POST", "/v1/apps/:app/alerts", {}),
   removeAlerts: rest("DELETE", `/v1/apps/:app/alerts/${NOTHING}`),

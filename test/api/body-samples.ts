@@ -139,6 +139,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
     body: { bindings: [{ key: "_a", origin: "https://a.example", in: "header", value: {} }] },
     free: ["bindings[0].value"],
   },
+  [`POST ${APP}/secret-bindings/test`]: { body: { key: "_a", origin: "https://a.example", path: "/" } },
   [`PUT ${APP}/settings/secrecy`]: { body: { keys: ["_a"], secret: false } },
   [`PUT ${APP}`]: { body: { name: "App", hooks: [], dependencies: [] }, free: ["hooks", "settings"] },
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },

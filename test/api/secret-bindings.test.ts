@@ -279,4 +279,96 @@ describe("secret bindings", () => {
       expect(bound.received).to.have.length(1);
     });
   });
+
+  describe("as a test sends them", () => {
+    const trial = async (body: object, as?: "api") =>
+      service.rest("POST", `${bound.path}/test`, { body, ...(as && { as }) });
+
+    before(async () => {
+      await bound.set({ __key: SECRET });
+      await bound.bind([
+        { key: "__key", origin, in: "header", sealed: true },
+        { key: "__unset", origin, in: "header" },
+      ]);
+    });
+
+    it("send one request with the credential, and show the response without the value", async () => {
+      bound.answer = (request, response) =>
+        response.writeHead(418).end(`${"x".repeat(4_500)}`.replace("x", request.method!));
+      const { http, body } = await trial({ key: "__key", origin, method: "POST", path: "/v1/balance?a=1" });
+      expect(http, JSON.stringify(body)).to.equal(200);
+      expect(body.trial).to.deep.include({ status: 418, receivedBytes: 4_503, code: null, error: null });
+      expect(body.trial.body).to.equal(`POST${"x".repeat(3_996)}`);
+      expect(body.trial.durationMs).to.be.a("number");
+      expect([bound.received[0]!.url, bound.received[0]!.headers.authorization]).to.deep.equal([
+        "/v1/balance?a=1",
+        `Bearer ${SECRET}`,
+      ]);
+      bound.answer = (request, response) => response.end(JSON.stringify(request.headers));
+      const echoed = JSON.stringify((await trial({ key: "__key", origin })).body);
+      expect(echoed).to.include("«__key»").and.not.include(SECRET);
+      const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit`)).body;
+      expect(entries[0]).to.deep.include({
+        type: "app.secretBindings.test",
+        data: { key: "__key", origin, method: "GET" },
+      });
+    });
+
+    it("say why there was no response", async () => {
+      bound.answer = (_request, response) => response.destroy();
+      const failed = (await trial({ key: "__key", origin })).body.trial;
+      expect([failed.status, failed.body, failed.code]).to.deep.equal([null, null, "TRANSPORT"]);
+      const unset = (await trial({ key: "__unset", origin })).body.trial;
+      expect([unset.code, unset.error]).to.deep.equal([
+        "POLICY",
+        `the setting __unset, which is bound to ${origin}, is not set`,
+      ]);
+      const inUrl = (await trial({ key: "__key", origin, path: `/${SECRET}` })).body.trial;
+      expect([inUrl.code, JSON.stringify(inUrl).includes(SECRET)]).to.deep.equal(["POLICY", false]);
+      const outside = await trial({ key: "__key", origin, path: "/../..//evil.example/" });
+      expect(outside.http).to.equal(200);
+      expect(bound.received.at(-1)!.headers.host).to.equal(new URL(origin).host);
+    });
+
+    for (const [field, given] of [
+      ["key", { key: 1 }],
+      ["origin", { origin: null }],
+      ["method", { method: "DELETE" }],
+      ["path", { path: "@evil.example/" }],
+      ["path", { path: `/${"x".repeat(2_000)}` }],
+      ["the app has no secret binding", { key: "__other" }],
+      ["the app has no secret binding", { origin: "https://evil.example" }],
+      ["pth", { pth: "/" }],
+    ] as const) {
+      it(`reject ${JSON.stringify(given).slice(0, 60)} and name ${field}`, async () => {
+        const { http, body } = await trial({ key: "__key", origin, ...given });
+        expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+        expect(body.error.startsWith(field), body.error).to.equal(true);
+        expect(bound.received).to.have.length(0);
+      });
+    }
+
+    it("name the actions that use each: those that list the origin and name the key", async () => {
+      const make = async (name: string, auth: string, integrationOrigins: string[]) => {
+        const code = `async function execute() { return Svc.App.V3.Actions.request({ url: "${origin}", auth: "${auth}" }); }`;
+        const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+          body: { name, code, active: true, triggers: [{ trigger: "manual" }], integrationOrigins },
+        });
+        return { id: body.action.id, name };
+      };
+      const uses = await make("uses", "__key", [origin]);
+      await make("another-origin", "__key", ["https://a.example"]);
+      await make("another-key", "__keys", [origin]);
+      const { body } = await service.rest("GET", `${bound.path}/uses`);
+      expect(body.uses).to.deep.equal([
+        { key: "__key", origin, actions: [uses] },
+        { key: "__unset", origin, actions: [] },
+      ]);
+      const { data } = await service.graphql(`{ secretBindingUses(appId: ${service.appId}) { key actions { name } } }`);
+      expect(data.secretBindingUses[0]).to.deep.equal({ key: "__key", actions: [{ name: "uses" }] });
+      const { data: sent, errors } = await service.graphql(`mutation { testSecretBinding(appId: ${service.appId},
+        data: { key: "__key", origin: "${origin}" }) { status body } }`);
+      expect(sent, JSON.stringify(errors)).to.deep.equal({ testSecretBinding: { status: 200, body: "fine" } });
+    });
+  });
 });

@@ -1,10 +1,17 @@
 /** Secret bindings over GraphQL. Each method: the gate, then one call. */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
 import type { BindingsAt, StoredBindings } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { SecretBindingInput, SecretBindingsType } from "./binding-types.js";
+import {
+  SecretBindingInput,
+  SecretBindingsType,
+  SecretBindingTestInput,
+  SecretBindingTrialType,
+  SecretBindingUseType,
+} from "./binding-types.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @Resolver()
@@ -12,12 +19,32 @@ export class BindingResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: StoredBindings,
+    private readonly trials: BindingTrials,
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
   async secretBindings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<BindingsAt> {
     await this.gate.enter(context, "readSecretBindings", appId);
     return this.service.list(appId);
+  }
+
+  @Query(() => [SecretBindingUseType], { description: "Lists the actions that use each secret binding." })
+  async secretBindingUses(@Ctx() context: RequestContext, @AppId() appId: number): Promise<BindingUse[]> {
+    await this.gate.enter(context, "readSecretBindings", appId);
+    return this.trials.uses(appId);
+  }
+
+  @Mutation(() => SecretBindingTrialType, {
+    description: "Sends one request with the credential of a secret binding and returns the beginning of the response.",
+  })
+  async testSecretBinding(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("data", () => SecretBindingTestInput, { nullable: true, description: "Request to send; required." })
+    data: unknown,
+  ): Promise<BindingTrial> {
+    const caller = await this.gate.enter(context, "testSecretBinding", appId);
+    return this.trials.send(caller, appId, data, context.gone?.() ?? new AbortController().signal);
   }
 
   @Mutation(() => SecretBindingsType, {

@@ -1,8 +1,10 @@
 /** Shapes of secret bindings in the GraphQL schema. No behaviour. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Field, InputType, ObjectType } from "type-graphql";
+import { Field, InputType, Int, ObjectType } from "type-graphql";
+import type { BindingTrial, BindingUse } from "../../operations/requests/binding-trials.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
+import { SettingReaderType } from "./setting-reader.js";
 
 const PLACE = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
 const NAME =
@@ -37,6 +39,40 @@ export class SecretBindingsType {
   @Field(() => [SecretBindingType], { description: "Bindings in the order of the last change." })
   bindings: SecretBindingType[];
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
+}
+
+@ObjectType("SecretBindingUse", { description: "Secret binding and the actions that use it." })
+export class SecretBindingUseType implements Omit<BindingUse, "actions"> {
+  @Field(() => String, { description: "Key of the setting." }) key: string;
+  @Field(() => String, { description: "Origin that receives the value." }) origin: string;
+  @Field(() => [SettingReaderType], {
+    description: "Drafts that list the origin and whose code names the key, by name; at most 1,000 for all bindings.",
+  })
+  actions: BindingUse["actions"];
+}
+
+@ObjectType("SecretBindingTrial", { description: "Result of a request that tested a secret binding." })
+export class SecretBindingTrialType implements BindingTrial {
+  @Field(() => Int, { nullable: true, description: "Status of the response; null without one." }) status: number | null;
+  @Field(() => Int, { description: "Duration in milliseconds." }) durationMs: number;
+  @Field(() => Int, { description: "Size of the decoded response body in bytes." }) receivedBytes: number;
+  @Field(() => String, {
+    nullable: true,
+    description: "First 4,000 characters of the response body, without bound values; null without a response.",
+  })
+  body: string | null;
+  @Field(() => String, { nullable: true, description: "Code of `request()` such as TRANSPORT; null with a response." })
+  code: string | null;
+  @Field(() => String, { nullable: true, description: "Message of the failure; null with a response." })
+  error: string | null;
+}
+
+@InputType("SecretBindingTestInput", { description: "Request that tests a secret binding." })
+export class SecretBindingTestInput {
+  @Field(() => String, { nullable: true, description: "Key of the binding; required." }) key?: unknown;
+  @Field(() => String, { nullable: true, description: "Origin of the binding; required." }) origin?: unknown;
+  @Field(() => String, { nullable: true, description: "GET, HEAD or POST; GET by default." }) method?: unknown;
+  @Field(() => String, { nullable: true, description: "Path with its query; / by default." }) path?: unknown;
 }
 
 @InputType("SecretBindingInput", { description: "Rule that sends a setting to one origin as a credential." })

@@ -11,6 +11,7 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
+import { SettingReaderType } from "./setting-reader.js";
 
 @ObjectType("SettingStatus", { description: "State of a setting without its value." })
 class SettingStatusType {
@@ -92,12 +93,6 @@ class RuntimeEnvType {
   @Field(() => GraphQLJSON, { description: "Object of public settings." }) appSettings: SettingsView;
   @Field(() => Int, { description: "Maximum duration of a client action in milliseconds." }) clientTimeoutMs: number;
   @Field(() => AppSessionType, { description: "Session of the page." }) session: AppSession;
-}
-
-@ObjectType("SettingReader", { description: "Action whose code contains a setting key." })
-class SettingReaderType {
-  @Field(() => Int, { description: "ID of the action's draft." }) id: number;
-  @Field(() => String, { description: "Name of the action." }) name: string;
 }
 
 @ObjectType("SettingsUse", { description: "Size of an app's settings, and the actions that read one of them." })

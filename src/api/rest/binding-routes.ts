@@ -14,6 +14,16 @@ export const bindingRoutes: readonly Route[] = [
     answer: async ({ bindings }, q) => shown(q, await bindings.secretBindings(q.context, q.id("appId"))),
   },
   {
+    method: "GET",
+    path: `${BINDINGS}/uses`,
+    answer: async ({ bindings }, q) => ({ uses: await bindings.secretBindingUses(q.context, q.id("appId")) }),
+  },
+  {
+    method: "POST",
+    path: `${BINDINGS}/test`,
+    answer: async ({ bindings }, q) => ({ trial: await bindings.testSecretBinding(q.context, q.id("appId"), q.body) }),
+  },
+  {
     method: "PUT",
     path: BINDINGS,
     bodyField: "bindings",

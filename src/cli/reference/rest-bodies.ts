@@ -89,6 +89,7 @@ export const BODIES: Readonly<Record<string, unknown>> = {
   [`PUT ${APP}/secret-bindings`]: {
     bindings: [{ key: "__stripe", origin: "https://api.stripe.com", in: "header", sealed: true, value: "sk_live_…" }],
   },
+  [`POST ${APP}/secret-bindings/test`]: { key: "__stripe", origin: "https://api.stripe.com", path: "/v1/balance" },
   [`POST ${APP}/session`]: {
     passport: "dataSource",
     dataSourceName: "Users",

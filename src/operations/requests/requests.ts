@@ -6,6 +6,7 @@ import { OutgoingSender } from "../../engine/outgoing.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
+import { createBindingTrials } from "./binding-trials.js";
 import { createOauthTokens } from "./oauth-tokens.js";
 import { createRequests } from "./run-requests.js";
 import { createSecretBindings } from "./secret-bindings.js";
@@ -39,5 +40,6 @@ export function createRequestParts(options: {
   const tokens = createOauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
   const bindings = createSecretBindings({ db, settings, scans, tokens, allowPrivateNetwork });
-  return { outgoing: sender, bindings, requests: createRequests({ sender, bindings: bindings.ofRuns }) };
+  const requests = createRequests({ sender, bindings: bindings.ofRuns });
+  return { outgoing: sender, bindings, requests, bindingTrials: createBindingTrials({ db, bindings, requests }) };
 }

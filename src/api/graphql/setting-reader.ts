@@ -1,0 +1,8 @@
+/** Shape of an action that reads a setting. No behaviour. */
+import { Field, Int, ObjectType } from "type-graphql";
+
+@ObjectType("SettingReader", { description: "Action whose code contains a setting key." })
+export class SettingReaderType {
+  @Field(() => Int, { description: "ID of the action's draft." }) id: number;
+  @Field(() => String, { description: "Name of the action." }) name: string;
+}

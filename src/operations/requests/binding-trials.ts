@@ -1,0 +1,136 @@
+/**
+ * Tries a secret binding: sends one request with its credential, as an action would, and reports what came of it. Also finds the actions
+ * that use each binding.
+ */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { ExchangeFacts } from "../../engine/outgoing.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { described, isObject } from "../../rules/described.js";
+import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { audit } from "../records/audit.js";
+import type { Requests, SecretBindings } from "./run-requests.js";
+import type { StoredBindings } from "./secret-bindings.js";
+
+/** What came of a trial. */
+export interface BindingTrial {
+  /** null without a response. */
+  status: number | null;
+  durationMs: number;
+  receivedBytes: number;
+  /** Its beginning, with bound values masked; null without a response. */
+  body: string | null;
+  /** Code and message of `request()`; null with a response. */
+  code: string | null;
+  error: string | null;
+}
+
+/** A binding, with the drafts that list its origin and whose code names its key. */
+export interface BindingUse {
+  key: string;
+  origin: string;
+  actions: { id: number; name: string }[];
+}
+
+const METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
+const SHAPE = flat(["key", "origin", "method", "path"]);
+const PATH_MAX_CHARACTERS = 2_000;
+const BODY_SHOWN_CHARACTERS = 4_000;
+const USES_MAX = 1_000;
+
+/* The plain search first: it spares the expression for most codes. */
+const USES = `
+  SELECT binding.key, binding.origin, action.id, action.name
+    FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
+    JOIN action ON action.app_id = $1 AND action.master_id IS NULL AND action.integration_origins::jsonb ? binding.origin
+     AND strpos(action.code, binding.key) > 0
+     AND action.code ~ ('(^|[^[:alnum:]_$])' || binding.literal || '($|[^[:alnum:]_$])')
+   ORDER BY action.name LIMIT ${USES_MAX}`;
+
+const fault = (message: string) => new ActionError("REQUEST_INVALID", message);
+
+interface Trial {
+  key: string;
+  origin: string;
+  method: string;
+  url: string;
+}
+
+/** @throws REQUEST_INVALID, naming the field */
+function readTrial(body: unknown): Trial {
+  if (!isObject(body)) throw fault(`the body must be a JSON object (got ${described(body)})`);
+  const { key, origin } = body;
+  const [method, path] = [body["method"] ?? "GET", body["path"] ?? "/"];
+  for (const [name, value] of Object.entries({ key, origin })) {
+    if (typeof value !== "string") throw fault(`${name} must be a string (got ${described(value)})`);
+  }
+  if (!METHODS.includes(method)) throw fault(`method must be GET, HEAD or POST (got ${described(method)})`);
+  const isPath = typeof path === "string" && path.startsWith("/") && path.length <= PATH_MAX_CHARACTERS;
+  if (!isPath) {
+    throw fault(`path must start with / and have at most ${PATH_MAX_CHARACTERS} characters (got ${described(path)})`);
+  }
+  refuseUnknownFields(body, SHAPE);
+  return { key: key as string, origin: origin as string, method: method as string, url: `${origin}${path}` };
+}
+
+export type BindingTrials = ReturnType<typeof createBindingTrials>;
+
+export function createBindingTrials(options: {
+  db: DataSource;
+  bindings: Pick<StoredBindings, "list"> & { ofRuns: SecretBindings };
+  requests: Requests;
+}) {
+  const { db, bindings, requests } = options;
+
+  return {
+    /** Bindings in their order. */
+    async uses(appId: number): Promise<BindingUse[]> {
+      const { bindings: all } = await bindings.list(appId);
+      const literals = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+      const values = [appId, all.map(({ key }) => key), all.map(({ origin }) => origin), literals];
+      const found =
+        all.length === 0 ? [] : await rows<{ key: string; origin: string; id: number; name: string }>(db, USES, values);
+      return all.map(({ key, origin }) => ({
+        key,
+        origin,
+        actions: found
+          .filter((one) => one.key === key && one.origin === origin)
+          .map(({ id, name }) => ({ id: Number(id), name })),
+      }));
+    },
+
+    /**
+     * Sends one request with the binding's credential. A failed request is a result, not an error.
+     * @throws REQUEST_INVALID for options, and where the app has no such binding
+     */
+    async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
+      const { key, origin, method, url } = readTrial(body);
+      const { bindings: all } = await bindings.list(appId);
+      if (!all.some((one) => one.key === key && one.origin === origin)) {
+        throw fault(`the app has no secret binding ${described(key)} for ${described(origin)}`);
+      }
+      const scan = await bindings.ofRuns.scanFor(appId);
+      await audit(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
+      let facts: ExchangeFacts | null = null;
+      const { send } = requests.begin({
+        appId,
+        environment: "server",
+        origins: [origin],
+        findInUrl: async (text) => scan?.find([{ text }]) ?? null,
+        print: () => undefined,
+        onHost: () => undefined,
+        onHop: () => (ended) => {
+          facts = ended;
+        },
+      });
+      const begunAt = performance.now();
+      const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
+      const durationMs = Math.round(performance.now() - begunAt);
+      const receivedBytes = (facts as ExchangeFacts | null)?.receivedBytes ?? 0;
+      const [status, code, error] = JSON.parse(head) as [number, string, string];
+      if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
+      return { status, durationMs, receivedBytes, body: text.slice(0, BODY_SHOWN_CHARACTERS), code: null, error: null };
+    },
+  };
+}
