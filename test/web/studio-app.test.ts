@@ -1,5 +1,8 @@
 /** The pages of an app itself: tokens, the trail, versions, import and export, all apps; and its settings' guards. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -19,9 +22,16 @@ describe("Studio's pages of an app", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const folder = mkdtempSync(join(tmpdir(), "svc-studio-app-"));
+  /** Receives the requests that test a binding. */
+  const target = createServer(({ method, url, headers }, response) => {
+    response.end(`${method} ${url} ${headers.authorization}`);
+  });
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    target.listen(0, "127.0.0.1");
+    await once(target, "listening");
+    const environment = { ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" };
+    [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     const body = { name: "reader", code: READS_IT, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     page = await browser.newPage();
@@ -34,6 +44,8 @@ describe("Studio's pages of an app", () => {
   after(async () => {
     await browser?.close();
     await service?.stop();
+    target.closeAllConnections();
+    target.close();
     rmSync(folder, { recursive: true });
   });
 
@@ -54,21 +66,31 @@ describe("Studio's pages of an app", () => {
     await page.waitForSelector(studio.withText("span", "not published", '//*[@class="top-bar"]'));
   });
 
-  it("adds and removes secret bindings, and lists the origins of actions", async () => {
-    const body = { name: "caller", code: READS_IT, integrationOrigins: ["https://api.example.com"] };
+  it("adds, tests and removes secret bindings, says which actions use each, and lists the origins of actions", async () => {
+    const origin = `http://localhost:${(target.address() as AddressInfo).port}`;
+    const code = `async function execute() { return Svc.App.V3.Actions.request({ url: "${origin}", auth: "__stripe" }); }`;
+    const body = { name: "caller", code, integrationOrigins: [origin] };
     const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
     await part("Connections");
-    await page.waitForSelector(studio.withText("span", "https://api.example.com"));
-    await studio.replace('[aria-label="Key of the setting"]', "__stripe");
-    await studio.replace('[aria-label="Origin"]', "https://api.stripe.com");
-    await studio.replace('[aria-label="New value"]', "sk_live_0123456789");
+    await page.waitForSelector(studio.withText("span", origin));
+    await studio.replace('[name="key"]', "__stripe");
+    await studio.replace('[name="origin"]', origin);
+    await studio.replace('[name="value"]', "sk_live_0123456789");
     await page.click('input[type="checkbox"]');
     await studio.button("Add the binding");
     await page.waitForSelector(studio.withText("b", "__stripe"));
     const { bindings } = (await service.rest("GET", app("/secret-bindings"))).body;
     expect(bindings).to.have.length(1);
-    expect(bindings[0]).to.include({ key: "__stripe", origin: "https://api.stripe.com", in: "header", sealed: true });
-    await page.click('[aria-label="Remove __stripe for https://api.stripe.com"]');
+    expect(bindings[0]).to.include({ key: "__stripe", origin, in: "header", sealed: true });
+    await page.waitForSelector(".used-by a");
+    expect(await page.$eval(".used-by", (line) => line.textContent)).to.equal("Used by caller");
+    await page.click(`[aria-label="Send a request with __stripe to ${origin}"]`);
+    await studio.replace('[aria-label="Path"]', "/v1/balance");
+    await studio.button("Send");
+    await page.waitForSelector(".binding-trial .result");
+    const shown = await page.$eval(".binding-trial", (trial) => trial.textContent!);
+    expect(shown).to.include("GET /v1/balance Bearer «__stripe»").and.include("200").and.not.include("sk_live");
+    await page.click(`[aria-label="Remove __stripe for ${origin}"]`);
     await studio.button("Remove", "//dialog");
     await page.waitForSelector(studio.withText("p", "No binding yet: code has no credential to name."));
     expect((await service.rest("GET", app("/secret-bindings"))).body.bindings).to.deep.equal([]);

@@ -47,6 +47,16 @@ describe("the panel Call in Studio", () => {
     expect(text).to.include("Auth-token: $TOKEN");
   });
 
+  it("lists the last calls with a token, and uses one as the payload of a run", async () => {
+    const path = `/v3/apps/${service.appId}/actions/${id}/runWithResult`;
+    expect((await service.rest("POST", path, { body: { order: 4711 } })).http).to.equal(200);
+    await page.waitForSelector(`::-p-xpath(//code[contains(., "4711")])`);
+    await studio.button("Use as test payload");
+    const payload = await page.$eval("#payload", (area) => (area as unknown as { value: string }).value);
+    expect(JSON.parse(payload)).to.deep.equal({ order: 4711 });
+    await studio.button("Call", '//*[@role="tablist"]');
+  });
+
   it("shows the address of a trigger that was made in the form", async () => {
     await page.select('[data-field="triggers"] .rows > select', "http");
     await studio.replace('[aria-label="Path"]', "called/:id");
@@ -70,7 +80,9 @@ describe("the panel Call in Studio", () => {
       headers: { "content-type": "application/json" },
     });
     expect(answer.status).to.equal(200);
-    await studio.button("Use as test payload");
+    const request = '//li[code[normalize-space(.)="POST called/7"]]';
+    await page.waitForSelector(`::-p-xpath(${request})`);
+    await studio.button("Use as test payload", request);
     const payload = JSON.parse(await page.$eval("#payload", (area) => (area as unknown as { value: string }).value));
     expect(payload.request).to.deep.include({ method: "POST", path: "called/7", body: { n: 1 } });
   });
@@ -85,6 +97,47 @@ describe("the panel Call in Studio", () => {
     );
     expect((await fetch(before.replace(":id", "7"), { method: "POST" })).status).to.equal(404);
     expect((await fetch((await address()).replace(":id", "7"), { method: "POST" })).status).to.equal(200);
+  });
+
+  it("offers to allow an origin, beside the code and beside a run that failed without it", async () => {
+    const [named, computed] = ["https://named.example", "https://computed.example"];
+    const code = `async function execute() {
+      if (!(await Svc.App.V3.Actions.request({ url: "${named}/a" }).catch(() => null))) {
+        await Svc.App.V3.Actions.request({ url: ["https:", "", "computed.example"].join("/") });
+      }
+    }`;
+    const data = { name: "caller", code, active: true, triggers: [{ trigger: "manual" }] };
+    const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data })).body;
+    await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`);
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${action.id}`);
+    await page.waitForFunction('document.querySelector(".code-editor")?.textContent.includes("computed")');
+    await studio.button(`Allow ${named} for this action`, '//*[@data-field="integrationOrigins"]');
+    await page.waitForSelector(studio.withText("code", named));
+    await studio.button("Save and run");
+    await studio.button(`Allow ${computed} for this action`, '//*[@class="outcome"]');
+    await page.waitForSelector(studio.withText("p", `The draft allows ${computed} now. Run it again.`));
+    await studio.save();
+    await studio.saved();
+    const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${action.id}`);
+    expect(body.action.integrationOrigins).to.deep.equal([named, computed]);
+    await studio.button("Publish", '//*[@role="tablist"]');
+    const row = studio.withText("th", "integrationOrigins", '//*[@class="diff"]');
+    await page.waitForSelector(row);
+    const added = await page.$$eval(".diff td.added", (cells) => cells.map((cell) => cell.textContent!).join(" "));
+    expect(added).to.include(named).and.include(computed);
+  });
+
+  it("shows the bindings of each allowed origin in the action's settings", async () => {
+    const binding = {
+      key: "__key",
+      origin: "https://named.example",
+      in: "header",
+      sealed: true,
+      value: "a value of it",
+    };
+    await service.rest("PUT", `/v1/apps/${service.appId}/secret-bindings`, { body: { bindings: [binding] } });
+    await page.reload();
+    await page.waitForSelector(studio.withText("a", "__key, sealed", '//*[@data-field="integrationOrigins"]'));
   });
 
   it("does all that without an error in the page", () => {

@@ -326,7 +326,16 @@ export const ReadPublicSettings: Document<ReadPublicSettingsQuery, ReadPublicSet
   "query ReadPublicSettings($appId:Int!){settings(appId:$appId)}";
 
 export const ReadConnections: Document<ReadConnectionsQuery, ReadConnectionsQueryVariables> =
-  "query ReadConnections($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin in name format sealed tokenUrl clientId scopes grant}updatedAt}listed:actions(appId:$appId limit:100){actions{id name integrationOrigins}}}";
+  "query ReadConnections($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin in name format sealed tokenUrl clientId scopes grant}updatedAt}uses:secretBindingUses(appId:$appId){key origin actions{id name}}}";
+
+export const ListAllowedOrigins: Document<ListAllowedOriginsQuery, ListAllowedOriginsQueryVariables> =
+  "query ListAllowedOrigins($appId:Int!$offset:Int!){listed:actions(appId:$appId limit:100 offset:$offset){actions{id name integrationOrigins}pagination{hasMore}}}";
+
+export const ReadBindingKeys: Document<ReadBindingKeysQuery, ReadBindingKeysQueryVariables> =
+  "query ReadBindingKeys($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin sealed}}}";
+
+export const TestSecretBinding: Document<TestSecretBindingMutation, TestSecretBindingMutationVariables> =
+  "mutation TestSecretBinding($appId:Int!$data:SecretBindingTestInput){trial:testSecretBinding(appId:$appId data:$data){status durationMs receivedBytes body code error}}";
 
 export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBindingsMutationVariables> =
   "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
@@ -857,6 +866,18 @@ export type SecretBindingInput = {
   tokenUrl?: string | null | undefined;
   /** New value of the setting; required to unseal a sealed key or to add a destination to it. */
   value?: unknown;
+};
+
+/** Request that tests a secret binding. */
+export type SecretBindingTestInput = {
+  /** Key of the binding; required. */
+  key?: string | null | undefined;
+  /** GET, HEAD or POST; GET by default. */
+  method?: string | null | undefined;
+  /** Origin of the binding; required. */
+  origin?: string | null | undefined;
+  /** Path with its query; / by default. */
+  path?: string | null | undefined;
 };
 
 /** Language of an action's files. */
@@ -1960,7 +1981,30 @@ export type ReadConnectionsQueryVariables = Exact<{
 }>;
 
 
-export type ReadConnectionsQuery = { connections: { updatedAt: string, bindings: Array<{ key: string, origin: string, in: string, name: string | null, format: string | null, sealed: boolean, tokenUrl: string | null, clientId: string | null, scopes: Array<string>, grant: string | null }> }, listed: { actions: Array<{ id: number, name: string, integrationOrigins: Array<string> }> } };
+export type ReadConnectionsQuery = { connections: { updatedAt: string, bindings: Array<{ key: string, origin: string, in: string, name: string | null, format: string | null, sealed: boolean, tokenUrl: string | null, clientId: string | null, scopes: Array<string>, grant: string | null }> }, uses: Array<{ key: string, origin: string, actions: Array<{ id: number, name: string }> }> };
+
+export type ListAllowedOriginsQueryVariables = Exact<{
+  appId: number;
+  offset: number;
+}>;
+
+
+export type ListAllowedOriginsQuery = { listed: { actions: Array<{ id: number, name: string, integrationOrigins: Array<string> }>, pagination: { hasMore: boolean } } };
+
+export type ReadBindingKeysQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadBindingKeysQuery = { connections: { bindings: Array<{ key: string, origin: string, sealed: boolean }> } };
+
+export type TestSecretBindingMutationVariables = Exact<{
+  appId: number;
+  data?: SecretBindingTestInput | null | undefined;
+}>;
+
+
+export type TestSecretBindingMutation = { trial: { status: number | null, durationMs: number, receivedBytes: number, body: string | null, code: string | null, error: string | null } };
 
 export type SetSecretBindingsMutationVariables = Exact<{
   appId: number;

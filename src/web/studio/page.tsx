@@ -11,6 +11,7 @@ import "./style/app.css";
 import "./style/runs.css";
 import "./style/home.css";
 import "./style/phone.css";
+import "./style/connections.css";
 import "./style/mailbox.css";
 import "./style/accounts.css";
 import { useCallback, useEffect, useState } from "react";

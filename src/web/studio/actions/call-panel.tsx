@@ -136,32 +136,35 @@ function Refusals({ refused }: { refused: Calls["refused"] }) {
   );
 }
 
-/** The request in a payload of an HTTP trigger; null for other payloads. */
-function requestIn({ payload }: LogEntry): { method: string; path: string } | null {
+const GIST_CHARACTERS = 200;
+
+/** Request of an HTTP trigger, or the payload of a call with a token; null for runs of schedules and events. */
+function callIn({ mode, payload }: LogEntry): string | null {
+  if (mode !== "on-demand") return null;
   const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };
-  return trigger === "http" && request ? request : null;
+  if (trigger === "http" && request) return `${request.method} ${request.path}`;
+  return JSON.stringify(payload ?? {}).slice(0, GIST_CHARACTERS);
 }
 
 function Requests({
   entries,
   appId,
+  saved,
   takePayload,
-}: Pick<CallPanelProps, "appId" | "takePayload"> & { entries: LogEntry[] }) {
+}: Pick<CallPanelProps, "appId" | "saved" | "takePayload"> & { entries: LogEntry[] }) {
   const requests = entries.flatMap((entry) => {
-    const request = requestIn(entry);
-    return request ? [{ entry, request }] : [];
+    const call = callIn(entry);
+    return call === null ? [] : [{ entry, call }];
   });
   if (requests.length === 0) return <p className="hint">No requests yet. They appear here as their runs end.</p>;
   return (
     <ul className="rows" aria-label="Last requests">
-      {requests.slice(0, 20).map(({ entry, request }) => (
+      {requests.slice(0, 20).map(({ entry, call }) => (
         <li key={entry.id} className="row">
           <span className={entry.type === "app.task.completed" ? "state completed" : "state failed"}>
             {entry.type === "app.task.completed" ? "✓" : "✕"}
           </span>
-          <code className="grow">
-            {request.method} {request.path}
-          </code>
+          <code className="grow">{call}</code>
           <time title={exact(entry.createdAt)}>{ago(entry.createdAt)}</time>
           <button
             type="button"
@@ -173,7 +176,7 @@ function Requests({
         </li>
       ))}
       <li>
-        <a href={hrefOf({ appId, view: "runs", query: { trigger: "http" } })}>All runs of HTTP requests</a>
+        <a href={hrefOf({ appId, view: "runs", query: { action: String(saved.id) } })}>All runs of this action</a>
       </li>
     </ul>
   );
@@ -184,6 +187,7 @@ export function CallPanel(props: CallPanelProps) {
   const { entries } = useLog({ api, appId, tail: actions.tail, ids, failuresOnly: false });
   const { calls, fault, load } = useCalls(api, appId, saved, entries?.[0]?.id);
   const isOnDemand = saved.triggers.some(({ trigger }) => trigger === "manual");
+  const hasAddress = saved.triggers.some(isHttp);
   return (
     <section className="call-panel" aria-label="Call this action">
       {fault && (
@@ -193,13 +197,6 @@ export function CallPanel(props: CallPanelProps) {
       )}
       <h3>Addresses</h3>
       <Endpoints {...props} endpoints={calls?.action?.endpoints ?? null} reload={load} />
-      {saved.triggers.some(isHttp) && (
-        <>
-          <h3>Last requests</h3>
-          <Refusals refused={calls?.refused ?? []} />
-          <Requests {...props} entries={entries ?? []} />
-        </>
-      )}
       <h3>With a token</h3>
       {isOnDemand ? (
         runExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((one) => (
@@ -207,6 +204,13 @@ export function CallPanel(props: CallPanelProps) {
         ))
       ) : (
         <p className="hint">Running with a token needs the trigger “On demand”.</p>
+      )}
+      {(hasAddress || isOnDemand) && (
+        <>
+          <h3>Last requests</h3>
+          <Refusals refused={calls?.refused ?? []} />
+          <Requests {...props} entries={entries ?? []} />
+        </>
       )}
     </section>
   );

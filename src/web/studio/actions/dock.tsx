@@ -157,6 +157,7 @@ export function Dock(props: DockProps) {
           setPayloadFault(null);
         }}
         start={() => void saveAndRun()}
+        allowOrigin={(origin) => editor.change({ integrationOrigins: [...draft.integrationOrigins, origin] })}
         blocked={editor.others.theirs !== null}
       />
     ),

@@ -1,11 +1,37 @@
-/** Edits the origins that an action may send requests to. The service validates them. */
-import { type KeyboardEvent, useState } from "react";
+/** Edits the origins that an action may send requests to, and shows the bindings for each. The service validates them. */
+import { type KeyboardEvent, useEffect, useState } from "react";
+import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
+import type { Api } from "../shared/api.js";
 import { Field } from "../shared/field.js";
+import { hrefOf } from "../shell/place.js";
+import { AllowInDraft } from "./allow-origin.js";
 import type { FieldsProps } from "./fields-props.js";
+import { requestedOrigins } from "./requested-origins.js";
+
+type Bindings = ReadBindingKeysQuery["connections"]["bindings"];
+
+/** Bindings of the app; none while no origin is listed, and for readers, who may not see them. */
+function useBindings(api: Api, appId: number, isNeeded: boolean): Bindings {
+  const [bindings, setBindings] = useState<Bindings>([]);
+  useEffect(() => {
+    if (!isNeeded) return;
+    let isOver = false;
+    api.ask(ReadBindingKeys, { appId }).then(
+      ({ connections }) => isOver || setBindings(connections.bindings),
+      () => undefined,
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [api, appId, isNeeded]);
+  return bindings;
+}
 
 /** Shown for server actions, and where an origin would be rejected. */
-export function OriginFields({ draft: { environment, integrationOrigins }, fault, change }: FieldsProps) {
+export function OriginFields({ api, appId, draft, fault, change }: FieldsProps) {
+  const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");
+  const bindings = useBindings(api, appId, integrationOrigins.length > 0);
   if (environment !== "server" && integrationOrigins.length === 0) return null;
   const set = (all: string[]) => change({ integrationOrigins: all });
 
@@ -29,6 +55,19 @@ export function OriginFields({ draft: { environment, integrationOrigins }, fault
           {integrationOrigins.map((origin) => (
             <div key={origin} className="row dependency">
               <code className="grow">{origin}</code>
+              {bindings
+                .filter((one) => one.origin === origin)
+                .map(({ key, sealed }) => (
+                  <a
+                    key={key}
+                    className="chip"
+                    title={`Code sends it by auth: "${key}"`}
+                    href={hrefOf({ appId, view: "app", item: "connections" })}
+                  >
+                    {key}
+                    {sealed && ", sealed"}
+                  </a>
+                ))}
               <button
                 type="button"
                 className="quiet small"
@@ -48,6 +87,10 @@ export function OriginFields({ draft: { environment, integrationOrigins }, fault
             onKeyDown={onKeyDown}
             onBlur={() => add(text.trim())}
           />
+          {environment === "server" &&
+            requestedOrigins(code)
+              .filter((origin) => !integrationOrigins.includes(origin))
+              .map((origin) => <AllowInDraft key={origin} origin={origin} origins={integrationOrigins} allow={add} />)}
         </div>
       )}
     </Field>

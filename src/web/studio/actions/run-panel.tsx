@@ -1,5 +1,5 @@
 /** The payload on the left, what came of it on the right. Starts nothing by itself. */
-
+import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
 import { Stack } from "../runs/stack.js";
@@ -7,6 +7,7 @@ import type { Api } from "../shared/api.js";
 import { lasted } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
+import { AllowInDraft, refusedOrigin } from "./allow-origin.js";
 import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { Run, Runner } from "./use-run.js";
@@ -47,7 +48,14 @@ function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["erro
   );
 }
 
-export function Outcome({ run, isOld, ...where }: Where & { run: Run; isOld: boolean }) {
+interface OutcomeProps extends Where {
+  run: Run;
+  isOld: boolean;
+  /** Below an error: what could be done about it. */
+  children?: ReactNode;
+}
+
+export function Outcome({ run, isOld, children, ...where }: OutcomeProps) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
@@ -58,6 +66,7 @@ export function Outcome({ run, isOld, ...where }: Where & { run: Run; isOld: boo
         {isOld && <span className="chip behind">of what was here before your last change</span>}
       </p>
       {error && <Failure error={error} {...where} />}
+      {children}
       {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
       <ConsoleLines lines={run.lines} />
     </div>
@@ -77,11 +86,15 @@ interface RunPanelProps extends Where {
   blocked: boolean;
   /** Code or payload are others now than those of the run that is shown. */
   isOld: boolean;
+  /** Adds an origin to the draft's list. */
+  allowOrigin: (origin: string) => void;
 }
 
 export function RunPanel(props: RunPanelProps) {
   const { api, appId, saved, draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
+  const { allowOrigin } = props;
   const { run, cancel } = runner;
+  const refused = run?.error ? refusedOrigin(run.error.message) : null;
   const why = obstacle(draft);
   return (
     <div className="run-panel">
@@ -117,7 +130,9 @@ export function RunPanel(props: RunPanelProps) {
         </div>
       </div>
       {run ? (
-        <Outcome run={run} isOld={isOld} appId={appId} saved={saved} />
+        <Outcome run={run} isOld={isOld} appId={appId} saved={saved}>
+          <AllowInDraft origin={refused} origins={draft.integrationOrigins} allow={allowOrigin} />
+        </Outcome>
       ) : (
         <p className="hint empty">The result and what the action prints appear here.</p>
       )}

@@ -1,94 +1,106 @@
 /** The app's connections: which settings are sent to which origins, and which actions may send requests where. Values are never shown. */
-import { type FormEvent, useCallback, useState } from "react";
-import { ReadConnections, SetSecretBindings } from "../documents.js";
+import { useCallback, useState } from "react";
+import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
+import type { Api } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
+import { BindingTrial } from "./binding-trial.js";
+import { NewBinding, PLACES } from "./new-binding.js";
 
-const PLACES: Record<string, string> = {
-  header: "as a header",
-  query: "as a query parameter",
-  basic: "as basic credentials",
-  "aws-sigv4": "by AWS Signature Version 4",
-};
+const PAGE = 100;
+const PAGES_MAX = 20;
 
-const EMPTY = { key: "", origin: "", in: "header", name: "", format: "", value: "", sealed: false };
-const TEXTS = [
-  ["key", "Key of the setting", "__stripe"],
-  ["origin", "Origin", "https://api.stripe.com"],
-  ["name", "Name of the header or parameter", "Authorization"],
-  ["format", "Format", "Bearer {value}"],
-] as const;
-
-interface NewBindingProps {
-  busy: boolean;
-  add: (binding: typeof EMPTY) => Promise<boolean>;
+interface Listed {
+  id: number;
+  name: string;
+  integrationOrigins: string[];
 }
 
-function NewBinding({ busy, add }: NewBindingProps) {
-  const [binding, setBinding] = useState(EMPTY);
-  const set = (part: Partial<typeof EMPTY>) => setBinding({ ...binding, ...part });
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (await add(binding)) setBinding(EMPTY);
-  };
+/** Actions that list an origin, of all pages. */
+async function listedActions(api: Api, appId: number): Promise<Listed[]> {
+  const found: Listed[] = [];
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const { listed } = await api.ask(ListAllowedOrigins, { appId, offset: page * PAGE });
+    found.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
+    if (!listed.pagination.hasMore) break;
+  }
+  return found;
+}
+
+type ActionLink = Pick<Listed, "id" | "name">;
+
+function Links({ appId, actions }: { appId: number; actions: readonly ActionLink[] }) {
+  return actions.map(({ id, name }, at) => (
+    <span key={id}>
+      {at > 0 && ", "}
+      <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
+    </span>
+  ));
+}
+
+interface BindingLineProps {
+  api: Api;
+  appId: number;
+  binding: SecretBinding;
+  users: readonly ActionLink[];
+  remove: () => void;
+}
+
+function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
+  const [isTested, setTested] = useState(false);
+  const { key, origin, name, sealed } = binding;
   return (
-    <form className="row" onSubmit={(event) => void submit(event)}>
-      {TEXTS.map(([field, label, placeholder]) => (
-        <input
-          key={field}
-          aria-label={label}
-          placeholder={placeholder}
-          autoComplete="off"
-          spellCheck={false}
-          value={binding[field]}
-          onChange={(event) => set({ [field]: event.target.value })}
-        />
-      ))}
-      <select
-        aria-label="Place in the request"
-        value={binding.in}
-        onChange={(event) => set({ in: event.target.value })}
+    <li>
+      <b className="mono">{key}</b>
+      <code className="grow">{origin}</code>
+      <span className="hint">
+        {PLACES[binding.in]}
+        {name !== null && ` ${name}`}
+      </span>
+      {sealed && <span className="chip">sealed</span>}
+      <button
+        type="button"
+        className="small"
+        aria-expanded={isTested}
+        aria-label={`Send a request with ${key} to ${origin}`}
+        onClick={() => setTested(!isTested)}
       >
-        {Object.entries(PLACES).map(([place, label]) => (
-          <option key={place} value={place}>
-            {label}
-          </option>
-        ))}
-      </select>
-      <input
-        aria-label="New value"
-        type="password"
-        placeholder="new value"
-        autoComplete="off"
-        value={binding.value}
-        onChange={(event) => set({ value: event.target.value })}
-      />
-      <label>
-        <input type="checkbox" checked={binding.sealed} onChange={(event) => set({ sealed: event.target.checked })} />{" "}
-        sealed
-      </label>
-      <button type="submit" className="primary" disabled={busy}>
-        Add the binding
+        Send a request
       </button>
-    </form>
+      <button
+        type="button"
+        className="quiet danger-text small"
+        aria-label={`Remove ${key} for ${origin}`}
+        onClick={remove}
+      >
+        Remove
+      </button>
+      <p className="hint used-by">
+        {users.length === 0 ? (
+          "No action uses it: none lists the origin and names the key."
+        ) : (
+          <>
+            Used by <Links appId={appId} actions={users} />
+          </>
+        )}
+      </p>
+      {isTested && <BindingTrial {...{ api, appId, binding }} />}
+    </li>
   );
 }
 
-/** As the service takes it: what is empty is left out. */
-const inputOf = ({ name, format, value, ...binding }: typeof EMPTY) => ({
-  ...binding,
-  ...(name.trim() !== "" && { name: name.trim() }),
-  ...(format.trim() !== "" && { format: format.trim() }),
-  ...(value !== "" && { value }),
-});
-
 export function ConnectionsPage({ api, appId, ask }: PageProps) {
-  const read = useCallback(() => api.ask(ReadConnections, { appId }), [api, appId]);
+  const read = useCallback(async () => {
+    const [{ connections, uses }, listed] = await Promise.all([
+      api.ask(ReadConnections, { appId }),
+      listedActions(api, appId),
+    ]);
+    return { connections, uses, listed };
+  }, [api, appId]);
   const { value, fault, busy, change } = useLoaded(api, read);
   const bindings = value?.connections.bindings ?? [];
-  const listed = (value?.listed.actions ?? []).filter(({ integrationOrigins }) => integrationOrigins.length > 0);
 
   const save = async (next: object[]) => {
     const ifUpdatedAt = value!.connections.updatedAt;
@@ -101,35 +113,32 @@ export function ConnectionsPage({ api, appId, ask }: PageProps) {
     const title = `Remove ${gone.key} for ${gone.origin}?`;
     if (await ask({ title, text, yes: "Remove", danger: true })) await save(bindings.filter((one) => one !== gone));
   };
+  const usersOf = ({ key, origin }: SecretBinding) =>
+    value?.uses.find((use) => use.key === key && use.origin === origin)?.actions ?? [];
   return (
     <>
-      <NewBinding busy={busy || value === null} add={(binding) => save([...bindings, inputOf(binding)])} />
-      <p className="fault" role="alert">
-        {fault}
-      </p>
+      <h3>Secret bindings</h3>
       {value && bindings.length === 0 && <p className="hint">No binding yet: code has no credential to name.</p>}
       <ul className="records">
         {bindings.map((binding) => (
-          <li key={`${binding.key} ${binding.origin}`}>
-            <b>{binding.key}</b>
-            <code className="grow">{binding.origin}</code>
-            <span className="hint">{PLACES[binding.in] ?? "as an OAuth 2 token"}</span>
-            {binding.sealed && <span className="chip">sealed</span>}
-            <button
-              type="button"
-              className="quiet danger-text"
-              aria-label={`Remove ${binding.key} for ${binding.origin}`}
-              onClick={() => void remove(binding)}
-            >
-              Remove
-            </button>
-          </li>
+          <BindingLine
+            key={`${binding.key} ${binding.origin}`}
+            {...{ api, appId, binding }}
+            users={usersOf(binding)}
+            remove={() => void remove(binding)}
+          />
         ))}
       </ul>
+      <NewBinding busy={busy || value === null} add={(binding) => save([...bindings, binding])} />
+      <p className="fault" role="alert">
+        {fault}
+      </p>
       <h3>Allowed origins of actions</h3>
-      {value && listed.length === 0 && <p className="hint">No action may send requests to another service.</p>}
+      {value && value.listed.length === 0 && (
+        <p className="hint">No action may send requests to another service. Allow origins in an action's settings.</p>
+      )}
       <ul className="records">
-        {listed.map(({ id, name, integrationOrigins }) => (
+        {value?.listed.map(({ id, name, integrationOrigins }) => (
           <li key={id}>
             <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
             <span className="grow">{integrationOrigins.join(", ")}</span>

@@ -1,0 +1,85 @@
+/** Tests a secret binding: sends one request with its credential and shows what came of it. */
+import { type FormEvent, useState } from "react";
+import { TestSecretBinding, type TestSecretBindingMutation } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import { lasted, sized } from "../shared/format.js";
+import type { SecretBinding } from "../shared/model.js";
+
+type Trial = TestSecretBindingMutation["trial"];
+
+const METHODS = ["GET", "HEAD", "POST"];
+
+function Result({ trial }: { trial: Trial }) {
+  const { status, durationMs, receivedBytes, body, code, error } = trial;
+  if (status === null) {
+    return (
+      <p className="fault" role="status">
+        {error} <code>{code}</code>
+      </p>
+    );
+  }
+  return (
+    <>
+      <p className="row" role="status">
+        <span className={status < 400 ? "state completed" : "state failed"}>{status}</span>
+        <span className="hint">
+          after {lasted(durationMs)}, {sized(receivedBytes)}
+        </span>
+      </p>
+      {body !== "" && <pre className="result">{body}</pre>}
+    </>
+  );
+}
+
+interface BindingTrialProps {
+  api: Api;
+  appId: number;
+  binding: SecretBinding;
+}
+
+export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTrialProps) {
+  const [method, setMethod] = useState("GET");
+  const [path, setPath] = useState("/");
+  const [trial, setTrial] = useState<Trial | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setFault(null);
+    setTrial(null);
+    try {
+      setTrial((await api.ask(TestSecretBinding, { appId, data: { key, origin, method, path } })).trial);
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+    setBusy(false);
+  };
+  return (
+    <div className="binding-trial">
+      <form className="row" aria-label={`Request with ${key} to ${origin}`} onSubmit={(event) => void submit(event)}>
+        <select aria-label="Method" value={method} onChange={(event) => setMethod(event.target.value)}>
+          {METHODS.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+        <code>{origin}</code>
+        <input
+          className="mono grow"
+          aria-label="Path"
+          spellCheck={false}
+          value={path}
+          onChange={(event) => setPath(event.target.value)}
+        />
+        <button type="submit" className="primary" disabled={isBusy}>
+          {isBusy ? "Sending…" : "Send"}
+        </button>
+      </form>
+      <p className="hint">The service adds the credential. The request is in the app's audit log; it is no run.</p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      {trial && <Result trial={trial} />}
+    </div>
+  );
+}

@@ -1,0 +1,121 @@
+/** Form of a new secret binding: which setting goes to which origin, and where in a request. The service validates it. */
+import { type FormEvent, type HTMLProps, useState } from "react";
+
+export const PLACES: Record<string, string> = {
+  header: "as a header",
+  query: "as a query parameter",
+  basic: "as basic credentials",
+  "aws-sigv4": "by AWS Signature Version 4",
+  oauth2: "as an OAuth 2 token",
+};
+
+const GRANTS = { client_credentials: "client credentials", refresh_token: "refresh token" };
+
+const EMPTY = {
+  ...{ key: "", origin: "", in: "header", name: "", format: "", value: "", sealed: false },
+  ...{ tokenUrl: "", clientId: "", scopes: "", grant: "client_credentials" },
+};
+type NewBindingText = typeof EMPTY;
+
+/** Fields that a place in the request has beside key, origin and value. */
+const NAMES: Record<string, [label: string, placeholder: string] | undefined> = {
+  header: ["Name of the header", "Authorization"],
+  query: ["Name of the parameter", "api_key"],
+  basic: ["User, if the value is a password", ""],
+  "aws-sigv4": ["Service and region", "s3/eu-west-1"],
+};
+const HAS_FORMAT = ["header", "query"];
+
+const filled = (fields: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(fields).filter(([, text]) => text.trim() !== ""));
+
+/** As the service takes it: empty fields, and those of other places, are left out. */
+export function inputOf(binding: NewBindingText): object {
+  const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
+  const named = NAMES[place] ? filled({ name }) : {};
+  const formatted = HAS_FORMAT.includes(place) ? filled({ format }) : {};
+  const all = scopes.split(/[\s,]/).filter((scope) => scope !== "");
+  const oauth = place === "oauth2" ? { ...filled({ tokenUrl, clientId }), grant, scopes: all } : {};
+  return { key, origin, in: place, sealed, ...named, ...formatted, ...filled({ value }), ...oauth };
+}
+
+interface NewBindingProps {
+  busy: boolean;
+  add: (binding: object) => Promise<boolean>;
+}
+
+export function NewBinding({ busy, add }: NewBindingProps) {
+  const [binding, setBinding] = useState(EMPTY);
+  const set = (part: Partial<NewBindingText>) => setBinding({ ...binding, ...part });
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (await add(inputOf(binding))) setBinding(EMPTY);
+  };
+  const input = (
+    field: Exclude<keyof NewBindingText, "sealed">,
+    label: string,
+    more: HTMLProps<HTMLInputElement> = {},
+  ) => (
+    <label>
+      {label}
+      <input
+        name={field}
+        autoComplete="off"
+        spellCheck={false}
+        value={binding[field]}
+        onChange={(event) => set({ [field]: event.target.value })}
+        {...more}
+      />
+    </label>
+  );
+  const place = binding.in;
+  const [nameLabel, namePlaceholder] = NAMES[place] ?? [];
+  return (
+    <form className="binding-form" aria-label="New binding" onSubmit={(event) => void submit(event)}>
+      {input("key", "Key of the setting", { placeholder: "__stripe" })}
+      {input("value", "New value", { type: "password", placeholder: "leave empty to use the setting's value" })}
+      {input("origin", "Origin", { placeholder: "https://api.stripe.com" })}
+      <label>
+        Place in the request
+        <select name="in" value={place} onChange={(event) => set({ in: event.target.value })}>
+          {Object.entries(PLACES).map(([one, label]) => (
+            <option key={one} value={one}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {nameLabel !== undefined && input("name", nameLabel, { placeholder: namePlaceholder! })}
+      {HAS_FORMAT.includes(place) &&
+        input("format", "Format", {
+          placeholder: place === "header" && binding.name === "" ? "Bearer {value}" : "{value}",
+        })}
+      {place === "oauth2" && (
+        <>
+          {input("tokenUrl", "URL of the token endpoint", { placeholder: "https://login.example.com/token" })}
+          {input("clientId", "ID of the client")}
+          <label>
+            Grant
+            <select value={binding.grant} onChange={(event) => set({ grant: event.target.value })}>
+              {Object.entries(GRANTS).map(([one, label]) => (
+                <option key={one} value={one}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+          {input("scopes", "Scopes", { placeholder: "read write" })}
+        </>
+      )}
+      <p className="row end">
+        <label className="check grow">
+          <input type="checkbox" checked={binding.sealed} onChange={(event) => set({ sealed: event.target.checked })} />
+          Seal it: no code receives the value, and no other origin can get it
+        </label>
+        <button type="submit" className="primary" disabled={busy}>
+          Add the binding
+        </button>
+      </p>
+    </form>
+  );
+}
