@@ -1,6 +1,6 @@
-/** The sender in an app's mail settings: one address, perhaps with a name. */
+/** Where an app's mail and text messages go, as its settings say: each value in its place, and each fault by its field. */
 import { expect } from "chai";
-import { parseSender } from "../../src/rules/message-destination.js";
+import { DestinationFault, parseSender, smsDestination, smtpDestination } from "../../src/rules/message-destination.js";
 
 describe("a sender", () => {
   it("is an address, alone or in brackets after a name", () => {
@@ -31,5 +31,100 @@ describe("a sender", () => {
     ]) {
       expect(parseSender(text), text).to.equal(null);
     }
+  });
+});
+
+describe("a mail server of the settings", () => {
+  const MAIL = { host: "mail.example.com", from: "shop@example.com" };
+
+  it("is none without a host, whatever else is set", () => {
+    for (const value of [undefined, null, {}, { host: "" }, { host: null, port: 25 }])
+      expect(smtpDestination(value, "ops@example.com"), JSON.stringify(value)).to.equal(null);
+  });
+
+  it("has port and encryption by each other", () => {
+    for (const [given, port, secure] of [
+      [{}, 587, false],
+      [{ secure: null }, 587, false],
+      [{ secure: true }, 465, true],
+      [{ secure: false }, 587, false],
+      [{ port: null, secure: true }, 465, true],
+      [{ port: 465 }, 465, true],
+      [{ port: 465, secure: false }, 465, false],
+      [{ port: "25" }, 25, false],
+      [{ port: 1 }, 1, false],
+      [{ port: 65_535 }, 65_535, false],
+    ] as const)
+      expect(smtpDestination({ ...MAIL, ...given }, null), JSON.stringify(given)).to.include({ port, secure });
+  });
+
+  it("has its sender from `from`, a user that is an address, or the operator, in this order", () => {
+    const senderOf = (value: object, mailFrom: string | null) =>
+      smtpDestination({ host: "h", ...value }, mailFrom)?.from;
+    expect(senderOf({ from: "a@example.com", user: "b@example.com" }, "c@example.com")).to.equal("a@example.com");
+    expect(senderOf({ user: "b@example.com" }, "c@example.com")).to.equal("b@example.com");
+    expect(senderOf({ user: "bob" }, "c@example.com")).to.equal("c@example.com");
+    expect(senderOf({}, "Ops <c@example.com>")).to.equal("c@example.com");
+    expect(() => senderOf({ user: "bob" }, null)).to.throw(DestinationFault, "the setting __smtp: from must be");
+  });
+
+  it("takes the password by either name", () => {
+    expect(smtpDestination({ ...MAIL, password: "a", pass: "b" }, null)).to.include({ password: "a", user: null });
+    expect(smtpDestination({ ...MAIL, user: "u", pass: "b" }, null)).to.include({ password: "b", user: "u" });
+    expect(smtpDestination(MAIL, null)).to.include({ password: null, fromName: null });
+  });
+
+  it("is refused by the faulty field, without its value", () => {
+    for (const [value, field] of [
+      [{ ...MAIL, port: 0 }, "port must be a port from 1 to 65535 (got 0)"],
+      [{ ...MAIL, port: 65_536 }, "port must be"],
+      [{ ...MAIL, port: 2.5 }, "port must be"],
+      [{ ...MAIL, port: "secret-port" }, "port must be a port from 1 to 65535 (got a string)"],
+      [{ ...MAIL, secure: "yes" }, "secure must be true or false"],
+      [{ ...MAIL, host: 5 }, "host must be a text"],
+      [{ ...MAIL, host: "a b" }, "host must be a host"],
+      [{ ...MAIL, host: "a\u0000" }, "host must be a text"],
+      [{ ...MAIL, host: "a".repeat(254) }, "host must be a host"],
+      [{ ...MAIL, user: 7 }, "user must be a text"],
+      [{ ...MAIL, password: ["x"] }, "password must be a text"],
+      [{ ...MAIL, from: "nobody" }, "from must be an e-mail address"],
+      ["smtp://secret", "must be an object (got a string)"],
+    ] as const)
+      expect(() => smtpDestination(value, null), JSON.stringify(value))
+        .to.throw(DestinationFault, `the setting __smtp`)
+        .with.property("message")
+        .that.contains(field)
+        .and.does.not.contain("secret-port");
+  });
+});
+
+describe("a provider of text messages of the settings", () => {
+  const TWILIO = { provider: "twilio", sid: "AC1", token: "t", from: "+49" };
+  const WEBHOOK = { provider: "webhook", url: "https://sms.example.com/x", secret: "s" };
+
+  it("is none where nothing is set, and otherwise one of the two with their fields", () => {
+    for (const value of [undefined, null]) expect(smsDestination(value)).to.equal(null);
+    expect(smsDestination({ ...TWILIO, more: 1 })).to.deep.equal({ ...TWILIO, url: "https://api.twilio.com/" });
+    expect(smsDestination({ ...TWILIO, url: "http://localhost:1/" })).to.include({ url: "http://localhost:1/" });
+    expect(smsDestination(WEBHOOK)).to.deep.equal(WEBHOOK);
+  });
+
+  it("is refused by the faulty field", () => {
+    for (const [value, field] of [
+      ["twilio", "must be an object (got a string)"],
+      [{}, "provider must be twilio or webhook (got nothing)"],
+      [{ provider: "other" }, "provider must be"],
+      [{ ...TWILIO, sid: "" }, "sid must be a text"],
+      [{ ...TWILIO, sid: "AC/../x" }, "sid must be letters and digits"],
+      [{ ...TWILIO, sid: "A".repeat(65) }, "sid must be letters and digits"],
+      [{ ...TWILIO, token: undefined }, "token must be a text"],
+      [{ ...TWILIO, from: "" }, "from must be a text"],
+      [{ ...TWILIO, url: null }, "url must be an https address"],
+      [{ ...WEBHOOK, secret: 5 }, "secret must be a text (got 5)"],
+      ...["ftp://a", "https://user@a", "https://:pw@a", "a"].map(
+        (url) => [{ ...WEBHOOK, url }, "url must be an https address without credentials"] as const,
+      ),
+    ] as const)
+      expect(() => smsDestination(value), JSON.stringify(value)).to.throw(DestinationFault, field);
   });
 });

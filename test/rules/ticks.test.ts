@@ -32,6 +32,20 @@ describe("ticks owed", () => {
     expect(next.getTime()).to.equal(now.getTime() + 120_000);
   });
 
+  it("are listed singly up to the bound, and only those beyond it share an entry", () => {
+    const waiting = at("00:00:00");
+    const late = (ticks: number) => new Date(waiting.getTime() + (ticks - 1) * 120_000 + 60_001);
+    const listed = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED)).missed;
+    expect(listed.map(({ count }) => count)).to.deep.equal(Array(MISSED_LISTED).fill(1));
+    const more = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + 1)).missed;
+    expect(more).to.have.length(MISSED_LISTED + 1);
+    expect(more.at(-1)!.tick.getTime()).to.equal(waiting.getTime() + MISSED_LISTED * 120_000);
+    const exact = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + MISSED_COUNTED)).missed.at(-1);
+    expect(exact).to.deep.include({ count: MISSED_COUNTED, atLeast: false });
+    const beyond = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + MISSED_COUNTED + 1)).missed.at(-1);
+    expect(beyond).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
+  });
+
   it("are counted up to a bound after months, and the present tick still fires", () => {
     const waiting = at("00:00:00");
     const now = new Date(waiting.getTime() + 100_000 * 120_000);

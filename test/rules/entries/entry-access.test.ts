@@ -4,8 +4,19 @@ import fc from "fast-check";
 import { allows, filledTests, meets } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
-import { demandedColumns, grantFor, mayNameById, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
+import {
+  columnNamed,
+  decidingRule,
+  demandedColumns,
+  grantFor,
+  mayNameById,
+  requireColumns,
+  requireValues,
+  scopeFor,
+  testsAsWhere,
+} from "../../../src/rules/entries/entry-access.js";
 import { splitHashed } from "../../../src/rules/entries/hashed-where.js";
+import { refusal } from "../refusal.js";
 
 const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
 const column = fc.constantFrom(...COLUMNS);
@@ -183,6 +194,62 @@ describe("what an access rule requires", () => {
     expect(byId({ a: { equals: "x" } })).to.equal(true);
     expect(byId("a", { a: { equals: "x" } })).to.equal(true);
     expect(byId("b", { a: { equals: "x" } })).to.equal(false);
+  });
+});
+
+describe("what a grant asks for", () => {
+  const rule = (more: Partial<AccessRule>): AccessRule[] => [{ type: ["select"], allow: "all", ...more }];
+  const grant = (more: Partial<AccessRule>) => grantOrNull(rule(more), null)!;
+
+  it("are its columns, named in the refusal only where the caller may know of them", () => {
+    const shown = grant({ require: ["a", "b"], exclude: ["c"] });
+    requireColumns(shown, new Set(["a", "b", "x"]), "where");
+    const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(shown, new Set(["a"]), "data"));
+    expect(message).to.equal('the access rule asks for "b" in the data');
+    const hidden = grant({ require: ["a"], exclude: ["a"] });
+    expect(refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(hidden, new Set(), "where"))).to.not.contain('a"');
+  });
+
+  it("are its values: a where that asks for another one is refused", () => {
+    const tested = grant({ require: [{ a: { equals: "x" }, b: { notequals: "y" } }] });
+    for (const where of [{ a: "x" }, { a: { $eq: "x" } }, { a: { $ne: "z" } }, { b: "y" }, { c: "z" }, {}, null])
+      requireValues(tested, where);
+    for (const where of [{ a: "z" }, { a: { $eq: "z" } }, { $and: [{ a: "x" }, { a: null }] }, { "data.a": ["x"] }])
+      refusal("DATA_SOURCE_ACCESS_DENIED", () => requireValues(tested, where));
+  });
+
+  it("hides hashed columns, excluded ones, and all that are not included", () => {
+    const { sees, filter } = scopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
+    expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
+    expect(filter).to.equal(null);
+    const open = scopeFor(grant({ require: [{ a: { equals: 1 } }] }), new Set());
+    expect(open.sees("p")).to.equal(true);
+    expect(open.filter).to.not.equal(null);
+  });
+
+  it("is decided by the first rule that fits, is enabled and is for the verb", () => {
+    const rules: AccessRule[] = [
+      { type: ["delete"], allow: "all" },
+      { type: ["select"], allow: "all", enabled: false },
+      { type: ["select"], allow: "loggedIn" },
+      { type: ["select", "insert"], allow: "all", enabled: true },
+    ];
+    expect([decidingRule(rules, "select", null), decidingRule(rules, "select", {})]).to.deep.equal([3, 2]);
+    expect([decidingRule(rules, "update", {}), decidingRule(rules, "delete", null)]).to.deep.equal([-1, 0]);
+    refusal("DATA_SOURCE_ACCESS_DENIED", () => grantFor(rules, "update", { trusted: false, user: {} }));
+    const trusted = grantFor([], "update", { trusted: true });
+    expect([trusted.mayTouch("any"), trusted.required, trusted.tests]).to.deep.equal([true, [], {}]);
+  });
+
+  it("knows the column that a key names as a whole", () => {
+    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(columnNamed)).to.deep.equal([
+      "a",
+      "a",
+      null,
+      null,
+      null,
+      null,
+    ]);
   });
 });
 

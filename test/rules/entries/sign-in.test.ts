@@ -1,0 +1,62 @@
+/** What a page sends to sign in a user, judged without a database: which columns name the entry and which prove it. */
+import { expect } from "chai";
+import { parseSignIn } from "../../../src/rules/entries/sign-in.js";
+import { refusal } from "../refusal.js";
+
+const parse = (where: unknown) => parseSignIn(where, ["Password", "Pin"]);
+
+describe("the where of a sign-in", () => {
+  it("is split into what names the entry and what proves it, and each name is counted by itself", () => {
+    expect(parse({ Email: "a@example.com", Number: 7, Password: "p", Pin: 0 })).to.deep.equal({
+      known: { Email: "a@example.com", Number: 7 },
+      secrets: { Password: "p", Pin: 0 },
+      subjects: [{ Email: "a@example.com" }, { Number: 7 }],
+    });
+  });
+
+  it("must name a hashed column and another one", () => {
+    const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => parse({ Email: "a", Number: 1 }));
+    expect(message).to.equal("where must name a column that a hook hashes");
+    expect(refusal("REQUEST_INVALID", () => parse({ Password: "p", Pin: 1 }))).to.contain(
+      "a column that is not hashed",
+    );
+  });
+
+  it("holds texts and numbers only, so that no operator and no missing value is compared", () => {
+    const long = "x".repeat(4_096);
+    expect(parse({ Email: long, Password: "p" }).known).to.deep.equal({ Email: long });
+    for (const value of [
+      "",
+      `${long}x`,
+      null,
+      true,
+      {},
+      { $ne: "" },
+      [],
+      ["a"],
+      "a\u0000",
+      "\ud800",
+      Number.NaN,
+      Infinity,
+    ]) {
+      for (const column of ["Email", "Password"]) {
+        const where = { Email: "a", Password: "p", [column]: value };
+        const message = refusal("REQUEST_INVALID", () => parse(where));
+        expect(message, String(value)).to.contain(`where.${column} must be a text or a number (got `);
+      }
+    }
+    const secret = refusal("REQUEST_INVALID", () => parse({ Email: "a", Password: `${long}x` }));
+    expect(secret).to.equal("where.Password must be a text or a number (got a text of 4097 characters)");
+  });
+
+  it("is an object of at most ten columns, whose long names are shortened in errors", () => {
+    const columns = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`c${at}`, 1]));
+    expect(Object.keys(parse({ ...columns(9), Password: "p" }).known)).to.have.length(9);
+    for (const where of [{ ...columns(10), Password: "p" }, [], null, "a", undefined])
+      expect(refusal("REQUEST_INVALID", () => parse(where))).to.contain(
+        "where must be an object of columns and values",
+      );
+    const message = refusal("REQUEST_INVALID", () => parse({ ["n".repeat(70)]: null }));
+    expect(message).to.contain(`where.${"n".repeat(60)} must`);
+  });
+});

@@ -1,0 +1,49 @@
+/** How many secrets an app may have, and how many bytes of them. */
+import { expect } from "chai";
+import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
+import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../src/rules/secrets.js";
+
+const secret = (value: string) => ({ name: "_a", value, whole: false });
+
+describe("the secrets of an app", () => {
+  it("are counted with their bytes", () => {
+    expect(sizeOfSecrets([])).to.deep.equal({ count: 0, bytes: 0 });
+    expect(sizeOfSecrets([secret("abc"), secret("ä")])).to.deep.equal({ count: 2, bytes: 5 });
+  });
+
+  it("are refused above the number and above the bytes, and not at them", () => {
+    const many = (count: number) => Array.from({ length: count }, () => secret("x"));
+    expect(secretsFault(many(SECRETS_MAX_COUNT))).to.equal(null);
+    expect(secretsFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`they hold ${SECRETS_MAX_COUNT + 1} of`);
+    expect(secretsFault([secret("x".repeat(SECRETS_MAX_BYTES))])).to.equal(null);
+    expect(secretsFault([secret("x".repeat(SECRETS_MAX_BYTES + 1))])).to.contain(`1 of ${SECRETS_MAX_BYTES + 1}`);
+  });
+
+  it("of a setting are long strings and numbers, parts that are secret by themselves, and short protected strings", () => {
+    const values = (name: string, value: unknown) => secretsOfSetting(name, value).map((one) => [one.value, one.whole]);
+    expect(values("_a", "abcdefg1")).to.deep.equal([["abcdefg1", false]]);
+    expect(values("_a", "abcdef1")).to.deep.equal([]);
+    expect(values("__a", "abcdef1")).to.deep.equal([["abcdef1", true]]);
+    expect(values("__a", "")).to.deep.equal([]);
+    expect(values("_a", 12_345_678)).to.deep.equal([["12345678", false]]);
+    expect(values("_a", -1_234_567)).to.deep.equal([]);
+    expect(values("_a", "production")).to.deep.equal([]);
+    expect(values("__a", "production")).to.deep.equal([["production", false]]);
+    expect(values("_a", "abcdefghijklmnop")).to.deep.equal([["abcdefghijklmnop", false]]);
+    const address = "postgres://user:p%40ss-w0rd-long-enough@host/db";
+    expect(values("_a", address)).to.deep.equal([
+      [address, false],
+      ["p%40ss-w0rd-long-enough", false],
+      ["p@ss-w0rd-long-enough", false],
+    ]);
+    expect(values("_a", "https://host:80/a@b-is-no-password-here")).to.have.length(1);
+    const json = JSON.stringify({ key: "sixteen-letters!", id: "short-one" });
+    expect(values("_a", json)).to.deep.equal([
+      [json, false],
+      ["sixteen-letters!", false],
+    ]);
+    expect(values("__ai", { key: "sk-0123456789", url: "https://models.example" })).to.deep.equal([
+      ["sk-0123456789", false],
+    ]);
+  });
+});
