@@ -46,9 +46,10 @@ const GROUPS = [
   },
   {
     area: "leases and fences",
-    modules: ["operations/runs/endings", "operations/runs/database-contact"],
+    modules: ["operations/runs/finish", "operations/runs/lease"],
     tests: ["operations/endings", "operations/database-contact"],
   },
+  { area: "limits", modules: ["operations/runs/slots", "operations/runs/dispatcher"], tests: ["operations/dispatcher"] },
   { area: "limits", modules: ["engine/rate-window"], tests: ["engine/rate-window"] },
   { area: "limits", modules: ["operations/access/request-limiter"], tests: ["operations/request-limiter"] },
 ];

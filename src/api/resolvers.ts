@@ -41,7 +41,7 @@ import { VersionResolver } from "./graphql/version-resolver.js";
 import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
-  const { backtest, history, logEvents, schedule, statistics, week } = operations.triggers;
+  const { backtest, history, replay, logEvents, schedule, statistics, week } = operations.triggers;
   const { gate, apps, appVersions, trail, console, logs, editors, runs, settings } = operations;
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
@@ -63,7 +63,7 @@ export function createResolvers(operations: Operations): Resolvers {
     ),
     drafts: new DraftResolver(gate, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(gate, operations.store.entries),
-    history: new HistoryResolver(gate, { history, statistics, logs }),
+    history: new HistoryResolver(gate, { history, replay, statistics, logs }),
     logs: new LogResolver(gate, logs),
     manifests: new ManifestResolver(
       gate,

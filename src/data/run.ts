@@ -1,7 +1,102 @@
-/** The words of the ledger's rows: what state a run is in, and the type of its log entry. */
+/** States of a run, and the one table of the transitions between them. Read it before you write SQL that changes `run.state`. */
 
 export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped", "cancelled"] as const;
 export type RunState = (typeof RUN_STATES)[number];
-/** SQL of a run that is being performed: with what a constraint says anyway, or the planner would look through all that have ended. */
+
+interface Transition {
+  /** null: the row does not exist yet. */
+  from: RunState | null;
+  to: RunState;
+  /** Conditions that lead to it. Those of a failure have the name of the error. */
+  when: Readonly<Record<string, string>>;
+}
+
+/**
+ * All transitions. SQL takes the states from here, `run.finish` checks against it, and docs/internals/run-lifecycle.md is generated from it.
+ */
+export const TRANSITIONS = {
+  queue: {
+    from: null,
+    to: "queued",
+    when: { "": "no slot is free, or the run waits for its `concurrency` or `debounce`" },
+  },
+  start: { from: null, to: "running", when: { "": "a slot is free" } },
+  reject: {
+    from: null,
+    to: "skipped",
+    when: {
+      "": "the trigger fires while the app is unpublished or paused, the last tick still runs, or the queue is full",
+    },
+  },
+  claim: { from: "queued", to: "running", when: { "": "a runner has a free slot" } },
+  returnClaim: { from: "running", to: "queued", when: { "": "the answer of the claim did not reach its process" } },
+  skip: {
+    from: "queued",
+    to: "skipped",
+    when: { "": "the run is late by more than 60 s, or its `concurrency` has the policy `skip`" },
+  },
+  cancelQueued: {
+    from: "queued",
+    to: "cancelled",
+    when: { CancelledError: "a person cancels it, its caller leaves, or a newer run replaces it" },
+  },
+  failQueued: {
+    from: "queued",
+    to: "failed",
+    when: { ConcurrencyError: "it waits, by `concurrency`, for a run that waits for it" },
+  },
+  complete: { from: "running", to: "completed", when: { "": "`execute` returned" } },
+  cancel: {
+    from: "running",
+    to: "cancelled",
+    when: { CancelledError: "a person cancels it, or a newer run replaces it" },
+  },
+  fail: {
+    from: "running",
+    to: "failed",
+    when: {
+      "the error of the code": "the code throws",
+      TimeoutError: "it exceeds its time limit",
+      RangeError: "it exceeds 512 MB of memory, or its result nests too deep",
+      ResultError: "its result is not JSON, or PostgreSQL cannot store it",
+      SecretLeakError: "its result or error holds a secret",
+      Error: "the page or the browser dies, or it cannot be prepared",
+      ActionNotFoundError: "the action was deleted before the run started",
+      InternalError: "the service has a fault",
+      RunLostError: "its process died",
+      ShutdownError: "the service stops and the grace period is over",
+    },
+  },
+} as const satisfies Readonly<Record<string, Transition>>;
+
+export type TransitionName = keyof typeof TRANSITIONS;
+
+/** State in which a run ends. */
+export type EndState = "completed" | "failed" | "cancelled";
+
+/** Names of the errors with which the service ends runs. */
+export type RunErrorName =
+  | keyof (typeof TRANSITIONS)["fail"]["when"]
+  | keyof (typeof TRANSITIONS)["cancel"]["when"]
+  | keyof (typeof TRANSITIONS)["failQueued"]["when"];
+
+/** SQL condition for the state in which the transition starts. */
+export const fromState = (name: TransitionName): string => `state = '${TRANSITIONS[name].from}'`;
+
+/** SQL assignment of the state to which the transition leads. */
+export const toState = (name: TransitionName): string => `state = '${TRANSITIONS[name].to}'`;
+
+/** SQL of the state of a new row that has a reason if it was rejected. */
+export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${TRANSITIONS.queue.to}' ELSE '${TRANSITIONS.reject.to}' END`;
+
+/** @throws Error if the table has no such transition */
+export function checkTransition(from: RunState, to: EndState): void {
+  const isKnown = Object.values<Transition>(TRANSITIONS).some(
+    (transition) => transition.from === from && transition.to === to,
+  );
+  if (!isKnown) throw new Error(`a ${from} run cannot become ${to}`);
+}
+
+/** SQL of a running run. The second condition lets the planner use the index of unfinished runs. */
 export const RUNNING = "state = 'running' AND finished_at IS NULL";
 export type ExecutionLogType = "app.task.completed" | "app.task.failed";

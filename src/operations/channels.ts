@@ -10,9 +10,9 @@ import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
 import { READER_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
 import { QUEUED_CHANNEL } from "./records/queue-room.js";
+import { LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
 import { CONSOLE_CHANNEL } from "./runs/console.js";
-import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-facts.js";
-import { LIMITS_CHANNEL } from "./runs/waits.js";
+import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
 /** Every channel of notices between processes that each of them hears. */

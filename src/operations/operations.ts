@@ -44,9 +44,10 @@ import { createQueueRoom, type QueueBounds, type QueueRoom } from "./records/que
 import type { RunWords } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
 import { createRunning } from "./running.js";
-import { createRunHistory } from "./runs/run-history.js";
+import { Replay } from "./runs/replay.js";
+import { RunQueries } from "./runs/run-queries.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
-import { createRuns } from "./runs/runs.js";
+import type { Runs } from "./runs/runs.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createPromotions } from "./stages/promotions.js";
@@ -108,7 +109,7 @@ function upkeepOf({ config, db }: Surroundings, schedule: Schedule, depths: Queu
   };
 }
 
-/** What starts actions by itself, and the ledger of what was started. */
+/** Triggers that start actions without a caller, and queries about runs. */
 function triggersOf(
   { config, db, now }: Surroundings,
   {
@@ -117,7 +118,7 @@ function triggersOf(
     ...parts
   }: {
     schedule: Schedule;
-    runs: ReturnType<typeof createRuns>;
+    runs: Runs;
     runWords: RunWords;
     logEvents: LogEvents;
   },
@@ -126,7 +127,8 @@ function triggersOf(
   return {
     ...parts,
     week: createScheduleWeek({ db, now, defaultTimezone }),
-    history: createRunHistory({ db, runs, runWords }),
+    history: new RunQueries(db, runWords),
+    replay: new Replay(db, runs),
     statistics: createRunStatistics({ db }),
     backtest: createBacktest(db),
     pause: createSchedulePause(db),
@@ -229,14 +231,14 @@ export async function createOperations(surroundings: Surroundings) {
   const scans = createSecretScans();
   const integrations = integrationsOf(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
-  const onBeat = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
-  const running = createRunning(surroundings, { ...ofRuns, keptScripts: packages.scripts, queueRoom, intake, onBeat });
-  const { ledger, instance, runs, runWords } = running;
-  const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
+  const onRenewal = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
+  const running = createRunning(surroundings, { ...ofRuns, packages, queueRoom, intake, onRenewal });
+  const { repository, lease, runs, runWords } = running;
+  const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: lease.holder };
   const messaging = createMessaging(surroundings, ofMessages);
-  const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed, userOf };
+  const ofClients = { credentials, notifications, repository, logEvents, intake, room, addressed, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, instance: instance.id, intake, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, instance: lease.holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {

@@ -1,100 +1,98 @@
-/** Makes the parts that runs pass through, and ties them to each other. Starts nothing. */
+/** Creates the parts that execute runs, and connects them. Starts nothing. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import { createServiceRequests } from "../engine/service-requests.js";
 import type { SessionOf } from "../rules/env-script.js";
-import { createCatalogue } from "../rules/packages.js";
+import type { Catalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
-import type { KeptScripts } from "./packages/kept-scripts.js";
+import type { Packages } from "./packages/packages.js";
 import { createLogs } from "./records/execution-logs.js";
 import type { Intake } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueRoom } from "./records/queue-room.js";
 import { createRunWords } from "./records/run-words.js";
 import type { Requests } from "./requests/run-requests.js";
-import { createBacklogs } from "./runs/backlog.js";
-import { CLIENT_LATE_MS, overdueEnding } from "./runs/browser-endings.js";
-import { createRunConsole } from "./runs/console.js";
-import { createExecution, lostEnding } from "./runs/execution.js";
-import { createInstance, type OnBeat } from "./runs/instance.js";
-import { createLedger } from "./runs/ledger.js";
+import { Backlogs } from "./runs/backlog.js";
+import { ConcurrencyLimiter } from "./runs/concurrency-limiter.js";
+import { RunConsole } from "./runs/console.js";
+import { Debouncer } from "./runs/debouncer.js";
+import { Dispatcher } from "./runs/dispatcher.js";
+import { Enqueuer } from "./runs/enqueue.js";
+import { RunExecutor } from "./runs/executor.js";
+import { Lease } from "./runs/lease.js";
+import { CLIENT_LATE_MS, lostEnding, overdueEnding } from "./runs/outcomes.js";
+import { PageScripts } from "./runs/page-scripts.js";
 import type { UserOf } from "./runs/run-access.js";
-import { createRunScripts } from "./runs/run-scripts.js";
-import { createRunTraces } from "./runs/run-traces.js";
-import { createRuns } from "./runs/runs.js";
-import { createSecrecy } from "./runs/secrecy.js";
-import { createWaits } from "./runs/waits.js";
-import { createSettings } from "./settings/settings.js";
+import { RunRepository } from "./runs/run-repository.js";
+import { SecretStore } from "./runs/run-secrets.js";
+import { RunTraces } from "./runs/run-traces.js";
+import { Runs } from "./runs/runs.js";
+import type { Settings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 
-/** The parts that runs are made of: the ledger, this process's hold on it, and their logs. */
-export function createRunning(
-  surroundings: Surroundings,
-  parts: {
-    credentials: Credentials;
-    catalogue: ReturnType<typeof createCatalogue>;
-    keptScripts: KeptScripts;
-    queueRoom: QueueRoom;
-    intake: Intake;
-    settings: ReturnType<typeof createSettings>;
-    sessionOf: SessionOf;
-    userOf: UserOf;
-    scans: SecretScans;
-    requests: Requests;
-    /** Further work of each heartbeat. */
-    onBeat: OnBeat;
-  },
-) {
+interface RunningParts {
+  credentials: Credentials;
+  catalogue: Catalogue;
+  packages: Packages;
+  queueRoom: QueueRoom;
+  intake: Intake;
+  settings: Settings;
+  sessionOf: SessionOf;
+  userOf: UserOf;
+  scans: SecretScans;
+  requests: Requests;
+  /** Further work after each renewal of the lease. `mayDeclareDead`: processes whose lease has ended are dead. */
+  onRenewal: (mayDeclareDead: boolean) => Promise<void>;
+}
+
+/** Work after each renewal: ends and returns runs whose process died, that were lost, or that are late. */
+async function settleRuns(
+  { config, measures, log }: Surroundings,
+  { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },
+  mayDeclareDead: boolean,
+): Promise<void> {
+  const settled = await dispatcher.settleLostClaims();
+  const lost = (mayDeclareDead ? await repository.finishLost(lostEnding) : 0) + settled.lost;
+  const { clientTimeoutMs } = config;
+  await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
+    overdueEnding(run, clientTimeoutMs),
+  );
+  if (lost > 0) log.warn({ lost }, "ended runs whose process had died");
+  measures.runsLost(lost);
+  const { queuedAgain } = settled;
+  if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again whose claim had been lost");
+  measures.ticks("late", await repository.skipLate());
+  await dispatcher.findAwaited();
+}
+
+export function createRunning(surroundings: Surroundings, parts: RunningParts) {
   const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log, onDatabaseReached } =
     surroundings;
-  const {
-    credentials,
-    catalogue,
-    keptScripts,
-    queueRoom,
-    intake,
-    settings,
-    sessionOf,
-    userOf,
-    scans,
-    requests,
-    onBeat,
-  } = parts;
+  const { credentials, catalogue, packages, queueRoom, intake, settings, sessionOf, userOf, scans, requests } = parts;
   const logs = createLogs(db);
-  const tail = createLogTail({ logs, notifications, log });
-  const ledger = createLedger(db);
-  const instance = createInstance({
+  const repository = new RunRepository(db);
+  const lease: Lease = new Lease({
     db,
     roles: config.roles,
     alone,
-    onBeat: async (mayDeclareDead) => {
-      const settled = await runs.settleOrphans();
-      const lost = (mayDeclareDead ? await ledger.endLost(lostEnding) : 0) + settled.lost;
-      await ledger.endOverdueInBrowsers(config.clientTimeoutMs + CLIENT_LATE_MS, (run) =>
-        overdueEnding(run, config.clientTimeoutMs),
-      );
-      if (lost > 0) log.warn({ lost }, "ended runs whose process had died");
-      measures.runsLost(lost);
-      const { queuedAgain } = settled;
-      if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");
-      measures.ticks("late", await ledger.skipLate());
-      await runs.lookForAwaited();
-      await onBeat(mayDeclareDead);
+    onRenewal: async (mayDeclareDead) => {
+      await settleRuns(surroundings, { repository, dispatcher }, mayDeclareDead);
+      await parts.onRenewal(mayDeclareDead);
     },
-    onLateRenewal: () => runs.abandonTaken(),
+    onLateRenewal: () => dispatcher.abortLostRuns(),
     onDatabaseReached,
     log,
   });
-  const console = createRunConsole({ db, notifications });
-  const traces = createRunTraces({ db, tracing, apiUrl });
-  const scripts = createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl });
-  const execution = createExecution({
-    secrecy: createSecrecy({ settings, scans }),
-    scripts,
-    timeoutMs: config.serverTimeoutMs,
+  const { holder } = lease;
+  const console = new RunConsole(db, notifications);
+  const traces = new RunTraces(db, tracing, apiUrl);
+  const executor = new RunExecutor({
     db,
-    ledger,
+    repository,
     runPage: async (request) => browsers!.run(request),
+    secrets: new SecretStore({ settings, scans }),
+    scripts: new PageScripts({ sessionOf, credentials, catalogue, keptScripts: packages.scripts, apiUrl }),
     console,
+    timeoutMs: config.serverTimeoutMs,
     measures,
     traces,
     serviceRequests: createServiceRequests(apiUrl),
@@ -102,22 +100,21 @@ export function createRunning(
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const waits = createWaits({ db, ledger, measures });
-  const rooms = { queueRoom, intake };
-  const holder = instance.id;
-  const runs = createRuns({
-    db,
-    ledger,
-    ...rooms,
+  const dispatcher = new Dispatcher({ repository, executor, holder, concurrency });
+  const limiter = new ConcurrencyLimiter(db, repository, measures);
+  const enqueuer = new Enqueuer({ db, repository, queueRoom, limiter, dispatcher, traces, holder });
+  const isRunner = concurrency > 0;
+  const ofCalls = { enqueuer, dispatcher, queueRoom, intake, logs, notifications, userOf };
+  return {
     logs,
-    execution,
-    traces,
-    waits,
-    notifications,
-    userOf,
-    holder,
-    concurrency,
-  });
-  const runWords = createRunWords(db);
-  return { logs, tail, ledger, instance, console, runs, waits, runWords, backlogs: createBacklogs({ db, queueRoom }) };
+    tail: createLogTail({ logs, notifications, log }),
+    repository,
+    lease,
+    console,
+    dispatcher,
+    runs: new Runs({ db, repository, ...ofCalls, holder, isRunner }),
+    debouncer: new Debouncer(db, limiter),
+    runWords: createRunWords(db),
+    backlogs: new Backlogs(db, queueRoom),
+  };
 }

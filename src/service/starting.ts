@@ -26,7 +26,7 @@ import { StartError } from "../errors.js";
 import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { Operations } from "../operations/operations.js";
 import { QUEUED_CHANNEL } from "../operations/records/queue-room.js";
-import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
+import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
 import { isDiskFull, lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
@@ -141,10 +141,10 @@ export class Starting {
   }
 
   /** This process's lease, without which it may hold no run. */
-  async instance({ instance }: Operations): Promise<void> {
+  async instance({ lease }: Operations): Promise<void> {
     this.plan.unwanted.throwIfAborted();
-    await instance.start();
-    this.plan.releases.add("instance", () => instance.stop());
+    await lease.start();
+    this.plan.releases.add("instance", () => lease.stop());
   }
 
   /** The store of the app's files. */
@@ -170,7 +170,7 @@ export class Starting {
       turns,
       limiter: createRequestLimiter(),
       callers: createCallerReader(publicUrl),
-      addressOf: createAddressOf(config.trustProxy, operations.instance.reportIgnoredProxy),
+      addressOf: createAddressOf(config.trustProxy, operations.lease.reportIgnoredProxy),
       measures,
       tracing,
       graphqlDocuments,
@@ -207,25 +207,25 @@ export class Starting {
   }
 
   /** Claims queued runs: at each notice that a run was queued, and each second, since a notice can be lost. */
-  async work({ notifications }: Opened, { runs, waits }: Operations): Promise<Work> {
+  async work({ notifications }: Opened, { runs, dispatcher, debouncer }: Operations): Promise<Work> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
     // What an aborted run leaves to say still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
     let longestWaitMs = 0;
     const look = async () => {
-      longestWaitMs = await runs.look();
+      longestWaitMs = await dispatcher.claimQueued();
       return null;
     };
     const ticker = createTicker({ work: look, msUntil: () => 0, log });
-    const admitting = createTicker({ work: waits.look, msUntil: (time) => time - Date.now(), log });
+    const admitting = createTicker({ work: debouncer.releaseDue, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
     releases.add("runs", () =>
       Promise.all([ticker.stop(), admitting.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
     );
     const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
     if (config.roles.has("runner")) {
-      notifications.listen(QUEUED_CHANNEL, (appId) => runs.expectQueued(Number(appId)));
+      notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.expectQueued(Number(appId)));
       notifications.onGap(ticker.wake);
       await ticker.start();
       notifications.listen(LIMITS_CHANNEL, admitting.wake);
@@ -233,7 +233,7 @@ export class Starting {
       await admitting.start();
       parts["runner"] = taking;
     }
-    return { places: runs.places, taking };
+    return { places: () => dispatcher.usage(), taking };
   }
 
   /** The numbers of the whole service and of this process, told by every process. */

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { DataSource } from "typeorm";
 import { MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
-import { createLedger } from "../../src/operations/runs/ledger.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
 /** What was on main before logs and runs were partitioned. */
@@ -73,10 +73,13 @@ describe("a database of before its logs were partitioned", () => {
       personId: null,
       credentialId: 1,
     } as const;
-    const { accept } = createLedger(db);
+    const repository = new RunRepository(db);
     const holder = "00000000-0000-4000-8000-000000000001";
-    expect(await accept({ ...run, idempotencyKey: "key 10" }, holder)).to.deep.equal({ id: 10, repeated: true });
-    expect(await accept({ ...run, idempotencyKey: "key 9" }, holder)).to.include({ repeated: false });
-    expect(await accept({ ...run, idempotencyKey: null }, holder)).to.include({ repeated: false });
+    expect(await repository.insert({ ...run, idempotencyKey: "key 10" }, holder)).to.deep.equal({
+      id: 10,
+      isRepeated: true,
+    });
+    expect(await repository.insert({ ...run, idempotencyKey: "key 9" }, holder)).to.include({ isRepeated: false });
+    expect(await repository.insert({ ...run, idempotencyKey: null }, holder)).to.include({ isRepeated: false });
   });
 });

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
 import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
-import { BROWSER_HOLDER } from "../../src/operations/runs/ledger.js";
+import { BROWSER_HOLDER } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";

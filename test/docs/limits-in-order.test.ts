@@ -1,8 +1,9 @@
-/** The list of limits in docs/internals/run-lifecycle.md, and the reference page of limits, against the code. */
+/** The pages about runs in docs/internals (states, steps of a call, limits) and the reference page of limits against the code. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { readLimitRows } from "../../src/cli/reference/limits.js";
+import { withRunStates } from "../../src/cli/reference/run-states.js";
 import { STATUS } from "../../src/errors.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -17,6 +18,34 @@ const MECHANISM =
   /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyRoom|RequestLimiter|Answers|Turns|Intake)\(/;
 
 const filesIn = (text: string) => [...text.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path]) => path!);
+
+describe("the pages about runs", () => {
+  it("have the states and transitions of the code", () => {
+    expect(withRunStates(PAGE), "npm run reference").to.equal(PAGE);
+  });
+
+  it("name each step of a call by a function that is in its file, eight at most", () => {
+    const architecture = readFileSync(`${ROOT}docs/internals/architecture.md`, "utf8");
+    const steps = [...architecture.matchAll(/^\| (\w+) \| `(\w+)` \| `([\w/-]+\.ts)` \|/gm)];
+    const names = ["route", "resolver", "gate", "enqueue", "executor", "sandbox", "scan", "finish"];
+    expect(steps.map(([, step]) => step)).to.deep.equal(names);
+    for (const [, , name, file] of steps)
+      expect(readFileSync(`${ROOT}src/${file}`, "utf8")).to.match(new RegExp(`\\b${name}\\b`));
+  });
+
+  it("name every module of the folder, and no other", () => {
+    const modules = PAGE.slice(PAGE.indexOf("| module | work |"), PAGE.indexOf("## Leases"));
+    const named = [...modules.matchAll(/`([\w-]+\.ts)`/g)].map(([, name]) => name!);
+    const files = readdirSync(`${ROOT}src/operations/runs`);
+    expect(named.sort()).to.deep.equal(files.sort());
+  });
+
+  it("are the only source of states: no statement of the folder names one that it assigns", () => {
+    for (const path of sources.filter((name) => /^operations\/(runs|records|triggers)\//.test(name))) {
+      expect(readFileSync(`${ROOT}src/${path}`, "utf8"), path).to.not.match(/SET state = '/);
+    }
+  });
+});
 
 describe("the list of limits", () => {
   it("names each file that bounds requests, and no file that is gone", () => {

@@ -1,6 +1,6 @@
 /** What a deep queue costs those who take from it, and whether it loses anything where they die. */
 import { expect } from "chai";
-import { createLedger } from "../../src/operations/runs/ledger.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -23,7 +23,7 @@ async function filled(depth: number) {
     [depth],
   );
   await db.query("VACUUM ANALYZE run");
-  return { ...database, ledger: createLedger(db) };
+  return { ...database, repository: new RunRepository(db) };
 }
 
 describe("a queue of 100,000 runs", () => {
@@ -35,9 +35,9 @@ describe("a queue of 100,000 runs", () => {
       [deep, [] as number[]],
     ]);
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (const [{ ledger }, taken] of times) {
+      for (const [{ repository }, taken] of times) {
         const start = performance.now();
-        expect(await ledger.claim(HOLDER, new Map([[2, 1]]), 3)).to.not.equal(null);
+        expect(await repository.claim(HOLDER, new Map([[2, 1]]), 3)).to.not.equal(null);
         taken.push(performance.now() - start);
       }
     }

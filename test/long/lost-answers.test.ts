@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { createLedger } from "../../src/operations/runs/ledger.js";
-import { createOrphans } from "../../src/operations/runs/orphans.js";
+import { LostClaims } from "../../src/operations/runs/lost-claims.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -64,7 +64,7 @@ describe("a run that this process holds and does not perform", () => {
   const underWay = new Map<number, unknown>();
   let database: ConnectedDatabase;
   let db: DataSource;
-  let orphans: ReturnType<typeof createOrphans>;
+  let lostClaims: LostClaims;
   let id: number;
 
   before(async () => {
@@ -75,7 +75,7 @@ describe("a run that this process holds and does not perform", () => {
   });
   beforeEach(async () => {
     underWay.clear();
-    orphans = createOrphans({ ledger: createLedger(db), holder, underWay });
+    lostClaims = new LostClaims(new RunRepository(db), holder, underWay);
     await db.query("DELETE FROM run");
     const held = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;
@@ -87,24 +87,24 @@ describe("a run that this process holds and does not perform", () => {
   const NOTHING = { lost: 0, queuedAgain: 0 };
 
   it("goes back to the queue at the second look, when no answer can bring it any more", async () => {
-    expect(await orphans.settle()).to.deep.equal(NOTHING);
-    expect(await orphans.settle()).to.deep.equal({ lost: 0, queuedAgain: 1 });
+    expect(await lostClaims.settle()).to.deep.equal(NOTHING);
+    expect(await lostClaims.settle()).to.deep.equal({ lost: 0, queuedAgain: 1 });
     expect(await state()).to.equal("queued");
   });
 
   it("stays, however often it is looked at, while the answer that brings it is on its way, and afterwards", async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
-    const taking = orphans.taking(promise, (run) => underWay.set(run, {}));
-    for (let look = 0; look < 3; look += 1) expect(await orphans.settle()).to.deep.equal(NOTHING);
+    const taking = lostClaims.track(promise, (run) => underWay.set(run, {}));
+    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settle()).to.deep.equal(NOTHING);
     resolve(id);
     await taking;
-    for (let look = 0; look < 3; look += 1) expect(await orphans.settle()).to.deep.equal(NOTHING);
+    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settle()).to.deep.equal(NOTHING);
     expect(await state()).to.equal("running");
   });
 
   it("ends as lost, and never begins again, when it was performed and its end could not be written", async () => {
-    orphans.unwritten(id);
-    expect(await orphans.settle()).to.deep.equal({ lost: 1, queuedAgain: 0 });
+    lostClaims.addUnwritten(id);
+    expect(await lostClaims.settle()).to.deep.equal({ lost: 1, queuedAgain: 0 });
     const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [
       id,
     ]);

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
-import { createLedger } from "../../src/operations/runs/ledger.js";
-import { createWaits } from "../../src/operations/runs/waits.js";
+import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { freshDatabase } from "../harness/postgres.js";
@@ -42,8 +42,8 @@ async function filled(keys: number, ofOne: number) {
     UPDATE run SET waits_for = NULL, ready_at = now() FROM run_concurrency AS its WHERE its.run_id = run.id AND its.admitted;
     TRUNCATE concurrency_due`);
   await db.query("VACUUM ANALYZE run, run_concurrency");
-  const ledger = createLedger(db);
-  return { ...database, ledger, waits: createWaits({ db, ledger, measures: createMeasures() }) };
+  const repository = new RunRepository(db);
+  return { ...database, repository, limiter: new ConcurrencyLimiter(db, repository, createMeasures()) };
 }
 
 describe("limits of an action's runs", () => {
@@ -56,14 +56,14 @@ describe("limits of an action's runs", () => {
     const run = { appId: 1, actionId: 1, copy: "master", trigger: "manual", personId: null } as const;
     const more = { credentialId: null, idempotencyKey: null, waitsFor: "concurrency" } as const;
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (const [{ ledger, waits }, taken] of times) {
+      for (const [{ repository, limiter }, taken] of times) {
         const start = performance.now();
         for (const k of ["one 0", `new ${round}`]) {
-          const { id } = await ledger.accept({ ...run, ...more, payload: JSON.stringify({ k }) }, null);
-          await waits.judgeRun(id);
+          const { id } = await repository.insert({ ...run, ...more, payload: JSON.stringify({ k }) }, null);
+          await limiter.checkRun(id);
         }
         // Of the app with a new key: of the other one nothing is taken.
-        const claimed = await ledger.claim(HOLDER, new Map([[2, 9]]), 3);
+        const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
         taken.push(performance.now() - start);
       }

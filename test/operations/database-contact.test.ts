@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createDatabaseContact } from "../../src/operations/runs/database-contact.js";
+import { DatabaseContact } from "../../src/operations/runs/lease.js";
 
 const STEADY_MS = 12_000;
 
@@ -7,7 +7,7 @@ describe("contact with the database", () => {
   let now: number;
   const contactAt = (...times: number[]) => {
     now = 0;
-    const contact = createDatabaseContact(STEADY_MS, () => now);
+    const contact = new DatabaseContact(STEADY_MS, () => now);
     for (const at of times) {
       now = at;
       contact.reached();

@@ -2,8 +2,8 @@
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
 import { Dispatcher } from "../../src/operations/runs/dispatcher.js";
-import type { Ledger } from "../../src/operations/runs/ledger.js";
-import type { HeldRun } from "../../src/operations/runs/run-facts.js";
+import type { RunRepository } from "../../src/operations/runs/run-repository.js";
+import type { HeldRun } from "../../src/operations/runs/run-types.js";
 import { until } from "../harness/until.js";
 
 const DONE: RunOutcome = { ok: true, data: "1" };
@@ -37,7 +37,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   const ends: ((outcome: RunOutcome) => void)[] = [];
   const claimable = (slots: ReadonlyMap<number, number>, share: number) =>
     rows.filter(({ appId }) => (slots.get(appId) ?? 0) < share);
-  const ledger = {
+  const repository = {
     async claim(_holder: string, slots: ReadonlyMap<number, number>, share: number) {
       statements += 1;
       const of = ({ appId }: HeldRun) => slots.get(appId) ?? 0;
@@ -49,27 +49,29 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       moment.isClaiming();
       return { ...run, isMoreClaimable: claimable(after, share).length > 0 };
     },
-    async claimOne(_holder: string, id: number) {
+    async claimById(_holder: string, id: number) {
       const at = rows.findIndex((run) => run.id === id);
       return at < 0 ? null : rows.splice(at, 1)[0]!;
     },
-    async anyQueued() {
+    async isAnyQueued() {
       statements += 1;
       const any = rows.length > 0;
       moment.isLooking();
       return any;
     },
     longestWait: async () => 0,
-  } as unknown as Ledger;
+  } as unknown as RunRepository;
   const dispatcher = new Dispatcher({
-    ledger,
+    repository,
     holder: "h",
     concurrency,
-    execute: ({ appId }) =>
-      new Promise((resolve) => {
-        executed.push(appId);
-        ends.push(resolve);
-      }),
+    executor: {
+      execute: ({ appId }) =>
+        new Promise((resolve) => {
+          executed.push(appId);
+          ends.push(resolve);
+        }),
+    },
   });
   /** Writes a queued run, as another process does. */
   function write(appId: number): number {
@@ -152,7 +154,7 @@ describe("a dispatcher", () => {
 
   it("claims the runs of the app first that has fewer slots", async () => {
     const { dispatcher, executed, endOne } = startDispatcher(2, [7, 7, 7, 8]);
-    await dispatcher.look();
+    await dispatcher.claimQueued();
     expect(executed).to.deep.equal([7, 8]);
     for (let run = 0; run < 4; run += 1) await endOne();
     expect(executed).to.deep.equal([7, 8, 7, 7]);
@@ -179,7 +181,7 @@ describe("a dispatcher", () => {
       write(1);
       dispatcher.expectQueued(1);
     };
-    await dispatcher.look();
+    await dispatcher.claimQueued();
     await endOne();
     expect(executed).to.deep.equal([1, 1]);
   });
@@ -213,7 +215,7 @@ describe("a dispatcher", () => {
   it("starts nothing where it executes no runs", async () => {
     const { dispatcher, executed, call } = startDispatcher(0, [1]);
     void call(1);
-    await dispatcher.look();
+    await dispatcher.claimQueued();
     expect(executed).to.deep.equal([]);
   });
 });

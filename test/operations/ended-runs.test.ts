@@ -1,8 +1,8 @@
 /** What the service asks of the ledger every few seconds, beside many runs that have ended: it reads none of them. */
 import { expect } from "chai";
 import type { DataSource, EntityManager } from "typeorm";
-import type { Ending } from "../../src/operations/runs/endings.js";
-import { createLedger } from "../../src/operations/runs/ledger.js";
+import type { Ending } from "../../src/operations/runs/finish.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { createVitals } from "../../src/operations/upkeep/vitals.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -45,7 +45,7 @@ describe("runs that have ended", () => {
     expect((await vitals.read()).running).to.equal(1);
     const ending = () =>
       ({ state: "failed", type: "app.task.failed", data: { text: "{}", payloadAt: null } }) satisfies Ending;
-    expect(await createLedger(watched).endLost(ending)).to.equal(1);
+    expect(await new RunRepository(watched).finishLost(ending)).to.equal(1);
     expect(read).to.be.above(0).and.below(50);
   });
 });

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import type { Ending } from "../../src/operations/runs/endings.js";
-import { createLedger, type Ledger } from "../../src/operations/runs/ledger.js";
+import type { Ending } from "../../src/operations/runs/finish.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
@@ -13,13 +13,13 @@ const HOLDER = randomUUID();
 describe("runs that end together", () => {
   let database: FreshDatabase;
   let db: DataSource;
-  let ledger: Ledger;
+  let repository: RunRepository;
   let appId: number;
   let actions: number[];
   beforeEach(async () => {
     database = await freshDatabase();
     db = await openDatabase(database.url);
-    ledger = createLedger(db);
+    repository = new RunRepository(db);
     const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
     const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id";
     appId = (await db.query(insert, [organization.id]))[0].id;
@@ -34,7 +34,7 @@ describe("runs that end together", () => {
   async function start(at: number, holder: string | null = HOLDER): Promise<number> {
     const run = { appId, copy: "production", trigger: "manual", payload: `{"at":${at}}` } as const;
     const nobody = { personId: null, credentialId: null, idempotencyKey: null };
-    return (await ledger.accept({ ...run, ...nobody, actionId: actions[at % actions.length]! }, holder)).id;
+    return (await repository.insert({ ...run, ...nobody, actionId: actions[at % actions.length]! }, holder)).id;
   }
 
   const ending = (at: number, text = `{"at":${at}}`): Ending => ({
@@ -47,7 +47,7 @@ describe("runs that end together", () => {
   it("have each its state, its hosts and its one entry, and touch their actions", async () => {
     const ids: number[] = [];
     for (let at = 0; at < 20; at += 1) ids.push(await start(at));
-    const ended = await Promise.all(ids.map((id, at) => ledger.end(id, HOLDER, ending(at))));
+    const ended = await Promise.all(ids.map((id, at) => repository.finish(id, HOLDER, ending(at))));
     expect(ended).to.deep.equal(Array(20).fill(true));
     const rows = await db.query(
       `SELECT run.id, run.state, run.hosts, entry.type, entry.data, entry.task_id AS task
@@ -65,22 +65,29 @@ describe("runs that end together", () => {
 
   it("end one by one, too, only for their holder", async () => {
     const id = await start(0, randomUUID());
-    expect(await ledger.end(id, HOLDER, ending(0))).to.equal(false);
-    expect(await ledger.end(id, null, ending(0))).to.equal(false);
+    expect(await repository.finish(id, HOLDER, ending(0))).to.equal(false);
+    expect(await repository.finish(id, null, ending(1))).to.equal(false);
     expect(await db.query("SELECT state, finished_at FROM run")).to.deep.equal([
       { state: "running", finished_at: null },
     ]);
     expect(await db.query("SELECT FROM execution_log")).to.deep.equal([]);
     const own = await start(1);
-    expect(await ledger.end(own, HOLDER, ending(1))).to.equal(true);
-    expect(await ledger.end(own, null, ending(1)), "it has ended").to.equal(false);
+    expect(await repository.finish(own, HOLDER, ending(1))).to.equal(true);
+    expect(await repository.finish(own, null, ending(1)), "it has ended").to.equal(false);
+  });
+
+  it("end in a state that the table of transitions allows", async () => {
+    const id = await start(0, null);
+    const completed = await repository.finish(id, null, ending(0)).catch((error: Error) => error.message);
+    expect(completed).to.equal("a queued run cannot become completed");
+    expect(await db.query("SELECT state FROM run")).to.deep.equal([{ state: "queued" }]);
   });
 
   it("return to the queue only for their holder, and only while they run", async () => {
     const [own, foreign, ended] = [await start(0), await start(1, randomUUID()), await start(2)];
-    await ledger.end(ended, HOLDER, ending(2));
+    await repository.finish(ended, HOLDER, ending(2));
     const returned = [];
-    for (const id of [own, foreign, ended]) returned.push(await ledger.putBack(id, HOLDER));
+    for (const id of [own, foreign, ended]) returned.push(await repository.returnClaim(id, HOLDER));
     expect(returned).to.deep.equal([true, false, false]);
     const states = await db.query("SELECT state FROM run ORDER BY id");
     expect(states.map(({ state }: { state: string }) => state)).to.deep.equal(["queued", "running", "completed"]);
@@ -89,18 +96,18 @@ describe("runs that end together", () => {
   it("are not claimed once they are scheduled runs that are too late", async () => {
     const [late, ready] = [await start(0, null), await start(1, null)];
     await db.query("UPDATE run SET trigger = 'schedule', queued_at = now() - interval '1 hour' WHERE id = $1", [late]);
-    expect((await ledger.claim(HOLDER, new Map(), 9))?.id).to.equal(ready);
-    expect(await ledger.claim(HOLDER, new Map(), 9)).to.equal(null);
+    expect((await repository.claim(HOLDER, new Map(), 9))?.id).to.equal(ready);
+    expect(await repository.claim(HOLDER, new Map(), 9)).to.equal(null);
   });
 
   it("end for their holder alone, and once, whoever ends with them", async () => {
     const [own, foreign, queued] = [await start(0), await start(1, randomUUID()), await start(2, null)];
     const ended = await Promise.all([
-      ledger.end(own, HOLDER, ending(0)),
-      ledger.end(foreign, HOLDER, ending(1)),
-      ledger.end(queued, null, ending(2)),
-      ledger.end(own, HOLDER, ending(3)),
-      ledger.end(queued, HOLDER, ending(4)),
+      repository.finish(own, HOLDER, ending(0)),
+      repository.finish(foreign, HOLDER, ending(1)),
+      repository.finish(queued, null, ending(5)),
+      repository.finish(own, HOLDER, ending(3)),
+      repository.finish(queued, HOLDER, ending(4)),
     ]);
     expect(ended).to.deep.equal([true, false, true, false, false]);
     const [{ entries }] = await db.query("SELECT count(*) AS entries FROM execution_log");
@@ -111,7 +118,8 @@ describe("runs that end together", () => {
 
   it("end where the app's secrets stand as they were judged by, alone and with others", async () => {
     const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
-    const end = (id: number, secretsVersion: number | null) => ledger.end(id, HOLDER, { ...ending(0), secretsVersion });
+    const end = (id: number, secretsVersion: number | null) =>
+      repository.finish(id, HOLDER, { ...ending(0), secretsVersion });
     const ids = [await start(0), await start(1), await start(2)];
     expect(await end(ids[0]!, version + 1)).to.equal(false);
     expect(await Promise.all(ids.map((id, at) => end(id, version + at)))).to.deep.equal([true, false, false]);
@@ -123,7 +131,7 @@ describe("runs that end together", () => {
   it("end although what one of them leaves is refused by the database", async () => {
     const ids = [await start(0), await start(2), await start(4)];
     const ended = await Promise.allSettled(
-      ids.map((id, at) => ledger.end(id, HOLDER, ending(2 * at, at === 1 ? "no JSON" : "{}"))),
+      ids.map((id, at) => repository.finish(id, HOLDER, ending(2 * at, at === 1 ? "no JSON" : "{}"))),
     );
     expect(ended.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
     const states = await db.query("SELECT state FROM run ORDER BY id");

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
 import { createLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 import { entryOfRun } from "../../src/operations/records/log-wait.js";
-import { CONSOLE_CHANNEL, createRunConsole } from "../../src/operations/runs/console.js";
+import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
 
@@ -44,7 +44,7 @@ describe("a wait for a run that is left", () => {
   const isHeard = async () => (await lastAsked()).startsWith("LISTEN");
 
   it("ends with the reader of the run's lines, though the run prints nothing", async () => {
-    const reader = createRunConsole({ db: database.db, notifications }).follow(1, runId);
+    const reader = new RunConsole(database.db, notifications).follow(1, runId);
     const next = reader.next();
     await until(isHeard);
     await reader.return();

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../src/data/database.js";
 import { eventParameters, STORE_EVENTS } from "../../src/operations/records/log-event-statement.js";
 import { createQueueRoom, QUEUED_CHANNEL } from "../../src/operations/records/queue-room.js";
-import { acceptRun, acceptTarget } from "../../src/operations/runs/acceptance.js";
+import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
 import { createSchedule } from "../../src/operations/triggers/schedule.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -57,8 +57,8 @@ describe("a queued run", () => {
 
   it("is announced with its app, and not before it can start", async () => {
     const stored = { ...run, actionId: 1, trigger: "manual" } as const;
-    expect(await noticesOf(() => acceptRun(db, stored, null))).to.deep.equal(["1"]);
-    expect(await noticesOf(() => acceptRun(db, stored, randomUUID()))).to.deep.equal([]);
+    expect(await noticesOf(() => insertKnownRun(db, stored, null))).to.deep.equal(["1"]);
+    expect(await noticesOf(() => insertKnownRun(db, stored, randomUUID()))).to.deep.equal([]);
     const concurrency = { limit: 1, policy: "queue", key: null } as const;
     await publishDirectly(db, 2, [
       { name: "n", triggers: [{ trigger: "manual" }] },
@@ -67,7 +67,7 @@ describe("a queued run", () => {
     const access = { granted: null, user: null, judge: async () => true };
     const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsApp: true, access } as const;
-      return acceptTarget(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
+      return insertNamedRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
     };
     expect(await noticesOf(() => accept("n", null))).to.deep.equal(["2"]);
     expect(await noticesOf(() => accept("n", randomUUID()))).to.deep.equal([]);

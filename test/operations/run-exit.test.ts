@@ -7,12 +7,12 @@ import { failed, type PageOutcome, type PageRun } from "../../src/engine/browser
 import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { Requests } from "../../src/operations/requests/run-requests.js";
-import type { RunConsole } from "../../src/operations/runs/console.js";
-import type { Ending } from "../../src/operations/runs/endings.js";
-import { Cancellation, createExecution } from "../../src/operations/runs/execution.js";
-import type { Ledger } from "../../src/operations/runs/ledger.js";
-import type { HeldRun } from "../../src/operations/runs/run-facts.js";
-import { createSecrecy } from "../../src/operations/runs/secrecy.js";
+import type { ConsoleWriter } from "../../src/operations/runs/console.js";
+import { Cancellation, RunExecutor } from "../../src/operations/runs/executor.js";
+import type { Ending } from "../../src/operations/runs/finish.js";
+import type { RunRepository } from "../../src/operations/runs/run-repository.js";
+import { SecretStore } from "../../src/operations/runs/run-secrets.js";
+import type { HeldRun } from "../../src/operations/runs/run-types.js";
 import type { Settings } from "../../src/operations/settings/settings.js";
 
 const SECRET = "a-secret-that-came-late";
@@ -22,7 +22,7 @@ const RUN: HeldRun = {
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
 };
 
-/** An app whose secrets change by hand: each scan takes its time, and each ending of the ledger is kept. */
+/** An app whose secrets change by hand: each scan takes its time, and each ending of the repository is kept. */
 function createApp(onEnd: () => void = () => {}) {
   const app = { version: 1, endings: [] as Ending[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
@@ -46,30 +46,30 @@ function createApp(onEnd: () => void = () => {}) {
       maskJson: async (json) => (secrets.length > 0 ? json.replaceAll(SECRET, "«_late»") : json),
     }),
   } as unknown as SecretScans;
-  const ledger = {
-    async end(_id: number, _holder: string, ending: Ending) {
+  const repository = {
+    async finish(_id: number, _holder: string, ending: Ending) {
       onEnd();
       const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;
       if (stands) app.endings.push(ending);
       return stands;
     },
-  } as unknown as Ledger;
-  const printer = { print: () => {}, finish: async () => {} };
+  } as unknown as RunRepository;
+  const writer = { print: () => {}, finish: async () => {} };
   const perform = (
     runPage: (request: PageRun) => void,
     outcome: PageOutcome = { ok: true, data: JSON.stringify(SECRET) },
     signal: AbortSignal = new AbortController().signal,
     payload = "{}",
   ) =>
-    createExecution({
+    new RunExecutor({
       db: { isInitialized: true } as DataSource,
-      ledger,
+      repository,
       runPage: async (request) => {
         request.onMode?.("network-isolate");
         runPage(request);
         return outcome;
       },
-      secrecy: createSecrecy({ settings, scans }),
+      secrets: new SecretStore({ settings, scans }),
       scripts: {
         prepare: async () => ({
           packages: [],
@@ -79,7 +79,7 @@ function createApp(onEnd: () => void = () => {}) {
           revoke: async () => {},
         }),
       },
-      console: { printer: () => printer } as unknown as RunConsole,
+      console: { writer: () => writer as unknown as ConsoleWriter },
       timeoutMs: 1_000,
       measures: { runEnded: () => {}, requestEnded: () => {} },
       traces: { begin: async () => ({ page: (run, request) => run(request), request: () => () => {}, end: () => {} }) },

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { createLedger } from "../../src/operations/runs/ledger.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
@@ -33,45 +33,47 @@ describe("the idempotency key of a run", () => {
   const count = async () => Number((await db.query("SELECT count(*) AS n FROM run"))[0].n);
 
   it("starts one run, however many ask at once, and another for another credential or action", async () => {
-    const { accept } = createLedger(db);
+    const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k" };
-    const all = await Promise.all(Array.from({ length: 8 }, () => accept(asked, HOLDER)));
+    const all = await Promise.all(Array.from({ length: 8 }, () => repository.insert(asked, HOLDER)));
     expect(new Set(all.map(({ id }) => id)).size).to.equal(1);
-    expect(all.filter(({ repeated }) => !repeated)).to.have.length(1);
-    expect((await accept({ ...asked, credentialId: 2 }, HOLDER)).repeated).to.equal(false);
-    expect((await accept({ ...asked, actionId: 2 }, HOLDER)).repeated).to.equal(false);
+    expect(all.filter(({ isRepeated }) => !isRepeated)).to.have.length(1);
+    expect((await repository.insert({ ...asked, credentialId: 2 }, HOLDER)).isRepeated).to.equal(false);
+    expect((await repository.insert({ ...asked, actionId: 2 }, HOLDER)).isRepeated).to.equal(false);
     expect(await count()).to.equal(3);
   });
 
   it("stays a failed run's, unless its repeat asks for another: then one run follows, however many ask", async () => {
-    const { accept } = createLedger(db);
+    const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k" };
-    const { id } = await accept(asked, HOLDER);
+    const { id } = await repository.insert(asked, HOLDER);
     await finish(id, "failed");
-    expect(await accept(asked, HOLDER)).to.deep.equal({ id, repeated: true });
-    const again = await Promise.all(Array.from({ length: 6 }, () => accept({ ...asked, retryFailed: true }, HOLDER)));
-    expect(again.filter(({ repeated }) => !repeated)).to.have.length(1);
+    expect(await repository.insert(asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
+    const again = await Promise.all(
+      Array.from({ length: 6 }, () => repository.insert({ ...asked, retryFailed: true }, HOLDER)),
+    );
+    expect(again.filter(({ isRepeated }) => !isRepeated)).to.have.length(1);
     expect(new Set(again.map((one) => one.id))).to.have.property("size", 1);
     expect(again[0]!.id).to.be.above(id);
   });
 
   it("stays that of a run under way or completed, whatever its repeat asks for", async () => {
-    const { accept } = createLedger(db);
+    const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k", retryFailed: true };
-    const { id } = await accept(asked, HOLDER);
-    expect(await accept(asked, HOLDER)).to.deep.equal({ id, repeated: true });
+    const { id } = await repository.insert(asked, HOLDER);
+    expect(await repository.insert(asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
     await finish(id, "completed");
-    expect(await accept(asked, HOLDER)).to.deep.equal({ id, repeated: true });
+    expect(await repository.insert(asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
   });
 
   it("is free where its run is gone or a day has passed", async () => {
-    const { accept } = createLedger(db);
+    const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k" };
-    const { id } = await accept(asked, HOLDER);
+    const { id } = await repository.insert(asked, HOLDER);
     await db.query("DELETE FROM run WHERE id = $1", [id]);
-    const second = await accept(asked, HOLDER);
-    expect(second.repeated).to.equal(false);
+    const second = await repository.insert(asked, HOLDER);
+    expect(second.isRepeated).to.equal(false);
     await db.query("UPDATE run_key SET created_at = now() - interval '25 hours'");
-    expect((await accept(asked, HOLDER)).repeated).to.equal(false);
+    expect((await repository.insert(asked, HOLDER)).isRepeated).to.equal(false);
   });
 });

@@ -1,14 +1,15 @@
-/** What runs wait for beside a place, in the ledger: two processes on one database, each with connections of its own. */
+/** What runs wait for beside a place, in the repository: two processes on one database, each with connections of its own. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
 import { openDatabase } from "../../src/data/database.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { createQueueRoom } from "../../src/operations/records/queue-room.js";
-import { createBacklogs } from "../../src/operations/runs/backlog.js";
-import { lostEnding } from "../../src/operations/runs/execution.js";
-import { createLedger } from "../../src/operations/runs/ledger.js";
-import { createWaits } from "../../src/operations/runs/waits.js";
+import { Backlogs } from "../../src/operations/runs/backlog.js";
+import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
+import { Debouncer } from "../../src/operations/runs/debouncer.js";
+import { lostEnding } from "../../src/operations/runs/outcomes.js";
+import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -30,15 +31,16 @@ describe("the limits of an action's runs", () => {
   let database: ConnectedDatabase;
   let db: DataSource;
   let second: DataSource;
-  let processes: { ledger: ReturnType<typeof createLedger>; waits: ReturnType<typeof createWaits> }[];
+  let processes: { repository: RunRepository; limiter: ConcurrencyLimiter; debouncer: Debouncer }[];
 
   before(async () => {
     database = await connectedDatabase(8);
     ({ db } = database);
     second = await openDatabase(database.url, 8);
     processes = [db, second].map((one) => {
-      const ledger = createLedger(one);
-      return { ledger, waits: createWaits({ db: one, ledger, measures: createMeasures() }) };
+      const repository = new RunRepository(one);
+      const limiter = new ConcurrencyLimiter(one, repository, createMeasures());
+      return { repository, limiter, debouncer: new Debouncer(one, limiter) };
     });
   });
   beforeEach(async () => {
@@ -61,7 +63,7 @@ describe("the limits of an action's runs", () => {
     payload: string | object = {},
     { by = 0, trigger = "manual" as const, personId = null as number | null } = {},
   ) {
-    const { ledger, waits } = processes[by % 2]!;
+    const { repository, limiter } = processes[by % 2]!;
     const text = typeof payload === "string" ? payload : JSON.stringify(payload);
     const facts = {
       appId: 1,
@@ -71,18 +73,18 @@ describe("the limits of an action's runs", () => {
       credentialId: null,
       idempotencyKey: null,
     } as const;
-    const { id } = await ledger.accept({ ...facts, trigger, personId, waitsFor: "concurrency" }, null);
-    await waits.judgeRun(id);
+    const { id } = await repository.insert({ ...facts, trigger, personId, waitsFor: "concurrency" }, null);
+    await limiter.checkRun(id);
     return id;
   }
-  const claim = (by = 0) => processes[by % 2]!.ledger.claim(HOLDER, new Map(), 9);
+  const claim = (by = 0) => processes[by % 2]!.repository.claim(HOLDER, new Map(), 9);
   const complete = async (id: number, by = 0) => {
     const data = { text: "{}", payloadAt: null };
     expect(
-      await processes[by % 2]!.ledger.end(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
+      await processes[by % 2]!.repository.finish(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
     ).to.equal(true);
   };
-  const look = (by = 0) => processes[by % 2]!.waits.look();
+  const look = (by = 0) => processes[by % 2]!.debouncer.releaseDue();
   const states = async () =>
     (await db.query("SELECT id, state, waits_for AS waits FROM run ORDER BY id")).map(
       ({ id, state, waits }: { id: number; state: string; waits: string | null }) =>
@@ -168,12 +170,12 @@ describe("the limits of an action's runs", () => {
 
   it("free the place of a run whose process was killed, as it is buried", async () => {
     await limit(one("queue"));
-    const { ledger } = processes[0]!;
+    const { repository } = processes[0]!;
     const lost = await ask();
     const next = await ask();
-    expect((await ledger.claim(DEAD, new Map(), 9))!.id).to.equal(lost);
+    expect((await repository.claim(DEAD, new Map(), 9))!.id).to.equal(lost);
     expect(await claim(1)).to.equal(null);
-    expect(await processes[1]!.ledger.endLost(lostEnding)).to.equal(1);
+    expect(await processes[1]!.repository.finishLost(lostEnding)).to.equal(1);
     await look(1);
     expect((await claim(1))!.id).to.equal(next);
   });
@@ -183,7 +185,7 @@ describe("the limits of an action's runs", () => {
     const run = await ask();
     await ask();
     await claim();
-    expect(await processes[0]!.ledger.putBack(run, HOLDER)).to.equal(true);
+    expect(await processes[0]!.repository.returnClaim(run, HOLDER)).to.equal(true);
     await look();
     expect((await claim(1))!.id).to.equal(run);
     expect(await claim()).to.equal(null);
@@ -241,7 +243,7 @@ describe("the limits of an action's runs", () => {
   it("are forgotten with a backlog that is cancelled whole", async () => {
     await limit(one("queue"));
     for (let run = 0; run < 30; run += 1) await ask();
-    const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+    const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 30, more: false });
     await look();
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
@@ -250,7 +252,7 @@ describe("the limits of an action's runs", () => {
   });
 
   it("cost a run of an action without them no row and no due key", async () => {
-    const { ledger } = processes[0]!;
+    const { repository } = processes[0]!;
     const facts = {
       appId: 1,
       actionId: 1,
@@ -259,7 +261,7 @@ describe("the limits of an action's runs", () => {
       credentialId: null,
       idempotencyKey: null,
     } as const;
-    const { id } = await ledger.accept({ ...facts, trigger: "manual", personId: null }, HOLDER);
+    const { id } = await repository.insert({ ...facts, trigger: "manual", personId: null }, HOLDER);
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
     await complete(id);
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
@@ -277,9 +279,9 @@ describe("the limits of an action's runs", () => {
     } as const;
 
     async function start(payload: object, { by = 0, personId = 1 } = {}): Promise<number> {
-      const [manager, { ledger }] = [[db, second][by % 2]!, processes[by % 2]!];
+      const [manager, { repository }] = [[db, second][by % 2]!, processes[by % 2]!];
       const run = { ...facts, personId, payload: JSON.stringify(payload) };
-      return (await manager.transaction((executor) => ledger.acceptDebounced(run, executor))).id;
+      return (await manager.transaction((executor) => repository.insertDebounced(run, executor))).id;
     }
     const quiet = () => db.query("UPDATE debounced_run SET due_at = now()");
 
@@ -326,7 +328,7 @@ describe("the limits of an action's runs", () => {
     it("survive whoever accepted them, and start another where the run was cancelled meanwhile", async () => {
       await limit(null, DEBOUNCE);
       const first = await start({ n: 1 });
-      const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+      const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
       expect((await backlogs.cancel(EDITOR, 1, {})).cancelled).to.equal(1);
       const next = await start({ n: 2 });
       expect(next).to.not.equal(first);
@@ -357,11 +359,11 @@ describe("the limits of an action's runs", () => {
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state) VALUES (2, 9, 'master', 'manual', '{}', 'queued')`,
     );
-    const { ledger } = processes[0]!;
+    const { repository } = processes[0]!;
     expect((await claim())!.id).to.equal(1);
     expect((await claim())!.appId).to.equal(2);
-    expect(await ledger.longestWait(new Map(), 9)).to.equal(0);
-    expect(await ledger.anyQueued()).to.equal(false);
+    expect(await repository.longestWait(new Map(), 9)).to.equal(0);
+    expect(await repository.isAnyQueued()).to.equal(false);
   });
 });
 

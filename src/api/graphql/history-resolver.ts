@@ -3,7 +3,8 @@ import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } f
 import type { Gate } from "../../operations/access/gate.js";
 import type { LogEntry, Logs } from "../../operations/records/execution-logs.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
-import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
+import type { Replay } from "../../operations/runs/replay.js";
+import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
 import type { RunStatistics, Statistics } from "../../operations/runs/run-statistics.js";
 import { idOfCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
@@ -26,7 +27,7 @@ import { QueuedRunType } from "./run-resolver.js";
 export class HistoryResolver {
   constructor(
     private readonly gate: Gate,
-    private readonly services: { history: RunHistory; statistics: RunStatistics; logs: Logs },
+    private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: Logs },
   ) {}
 
   @Query(() => RunDetailsType, { description: "Returns a run or skipped tick in any state." })
@@ -102,6 +103,6 @@ export class HistoryResolver {
     options: unknown,
   ): Promise<QueuedRunType> {
     const caller = await this.gate.enter(context, "replayRun", appId);
-    return this.services.history.replay(caller, appId, runId, options);
+    return this.services.replay.replay(caller, appId, runId, options);
   }
 }

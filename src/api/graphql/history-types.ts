@@ -2,7 +2,7 @@
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
-import type { RunSummary } from "../../operations/runs/run-history.js";
+import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";

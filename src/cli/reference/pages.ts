@@ -1,5 +1,5 @@
 /** The generated pages of docs/reference, as the code makes them now. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSchema, type Resolvers } from "../../api/graphql/schema.js";
 import { operationsByField } from "./callers.js";
@@ -11,6 +11,7 @@ import { limitsPage } from "./limits.js";
 import { manifestFieldsPage } from "./manifest-fields.js";
 import { metricsPage } from "./metrics.js";
 import { restRoutesPage } from "./rest-routes.js";
+import { withRunStates } from "./run-states.js";
 import { svcCallsPage } from "./svc-calls.js";
 import { variablesPage } from "./variables.js";
 
@@ -37,5 +38,7 @@ export async function referencePages(root: string): Promise<Record<string, strin
 export async function writeReference(root: string): Promise<string> {
   const pages = await referencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);
+  const lifecycle = join(root, "docs/internals/run-lifecycle.md");
+  writeFileSync(lifecycle, withRunStates(readFileSync(lifecycle, "utf8")));
   return `wrote ${Object.keys(pages).join(", ")} to docs/reference/\n`;
 }

@@ -14,8 +14,8 @@ import { JsonText } from "../../rules/json-text.js";
 import { flat, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
-import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/browser-endings.js";
-import { BROWSER_HOLDER, type Ledger } from "../runs/ledger.js";
+import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/outcomes.js";
+import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReported } from "./client-actions.js";
 
 /**
@@ -111,7 +111,7 @@ export type ClientRuns = ReturnType<typeof createClientRuns>;
 
 export function createClientRuns(options: {
   db: DataSource;
-  ledger: Ledger;
+  repository: RunRepository;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   intake: Intake;
@@ -119,7 +119,7 @@ export function createClientRuns(options: {
   /** Refuses a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
-  const { db, ledger, timeoutMs, intake, clientActions, bound } = options;
+  const { db, repository, timeoutMs, intake, clientActions, bound } = options;
 
   /** A browser that lets an action run on does not make the limit longer. */
   function judged(outcome: RunOutcome, duration: number): RunOutcome {
@@ -140,7 +140,7 @@ export function createClientRuns(options: {
     const trigger: TriggerType = triggers.some((one) => one.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
-    return { ...(await ledger.accept(run, BROWSER_HOLDER, manager)), trigger };
+    return { ...(await repository.insert(run, BROWSER_HOLDER, manager)), trigger };
   }
 
   return {
@@ -184,8 +184,8 @@ export function createClientRuns(options: {
         if (!begun && refusal) throw refusal;
         const run = begun ?? (await accept(manager, caller, report, payload));
         refuseUnknownFields(report.body, REPORT_SHAPE);
-        const ended = { trigger: run.trigger, actionId: report.actionId, durationMs };
-        await ledger.end(run.id, BROWSER_HOLDER, browserEnding(ended, outcome), manager);
+        const ended = { trigger: run.trigger, actionId: report.actionId };
+        await repository.finish(run.id, BROWSER_HOLDER, browserEnding(ended, outcome, durationMs), manager);
         return { runId: run.id };
       });
     },

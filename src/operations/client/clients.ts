@@ -12,8 +12,8 @@ import type { Addressed } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import type { Ledger } from "../runs/ledger.js";
 import type { UserOf } from "../runs/run-access.js";
+import type { RunRepository } from "../runs/run-repository.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientActions } from "./client-actions.js";
 import { createClientFeed } from "./client-feed.js";
@@ -34,7 +34,7 @@ export function createClients(options: {
   db: DataSource;
   credentials: Credentials;
   notifications: Notifications;
-  ledger: Ledger;
+  repository: RunRepository;
   logEvents: LogEvents;
   intake: Intake;
   room: DiskRoom;
@@ -47,7 +47,7 @@ export function createClients(options: {
   allowHttp: boolean;
   log: Logger;
 }) {
-  const { db, credentials, notifications, ledger, logEvents, intake, room } = options;
+  const { db, credentials, notifications, repository, logEvents, intake, room } = options;
   const { addressed, userOf, timeoutMs, allowHttp, log } = options;
   const clientActions = createClientActions({ db, addressed, userOf });
   const bound = createBound();
@@ -58,7 +58,7 @@ export function createClients(options: {
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,
-    clientRuns: createClientRuns({ db, ledger, timeoutMs, intake, clientActions, bound }),
+    clientRuns: createClientRuns({ db, repository, timeoutMs, intake, clientActions, bound }),
     analytics: createAnalytics({ logEvents, intake, bound }),
   };
 }

@@ -14,7 +14,7 @@ import { routeKey } from "../../rules/http/where.js";
 import type { Gate, Visitor } from "../access/gate.js";
 import type { Logs, RunOutcome } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
-import { type AskedRun, forgetEvent } from "../runs/acceptance.js";
+import { forgetEvent, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
@@ -150,7 +150,7 @@ export function createHttpTriggers(options: {
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
-  async function answer(asked: AskedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
+  async function answer(asked: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
     for (;;) {
       const run = await runs.accept(asked, isAwaited, gone).catch(closedAsMissing);
       if (run.isRepeated) {
@@ -205,7 +205,7 @@ export function createHttpTriggers(options: {
         const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
         intake.takePayload(sender, appId, Buffer.byteLength(payload));
       }
-      const asked: AskedRun = {
+      const asked: NamedRun = {
         appId,
         ref: { id: actionId },
         trigger: "http",

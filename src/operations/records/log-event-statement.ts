@@ -2,6 +2,7 @@
  * The one statement that stores log events and starts what they trigger: index look-up, ledger rows and queue in a single round trip,
  * for any number of events of any apps. Knows the tables, not who asks.
  */
+import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
 import { QUEUE_FULL, QUEUED_CHANNEL, type QueueRoom } from "./queue-room.js";
 
@@ -134,7 +135,7 @@ export const STORE_EVENTS = `
     INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,
                      cause_run_id, chain_id, depth, waits_for)
     SELECT app_id, action_id, 'production', 'log',
-           reason, CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END,
+           reason, ${STATE_BY_REASON},
            CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth, waits_for
       FROM judged JOIN event USING (request_id)
      ORDER BY CASE WHEN waits_for = 'debounce' THEN action_id END NULLS FIRST, place, action_id

@@ -1,4 +1,4 @@
-/** What runs print: kept with the run, read in order, followed live. Secrets are masked before a line is kept. */
+/** Console lines of runs: stored with the run after secrets are masked, read in order, and followed live. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
@@ -8,15 +8,15 @@ import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
 import { leavable } from "../records/leavable.js";
 
-/** Channel of the notice that the run of that id has printed more. */
+/** Channel of the notice, with the run's id, that the run has printed lines. */
 export const CONSOLE_CHANNEL = "svc_console";
 
-/** Lines are kept in batches this far apart. */
+/** Interval in which lines are stored. */
 const FLUSH_MS = 200;
-/** A removed run sends no notice, and its followers are to learn of it within a second. */
-const LOOK_MS = 500;
-/** As many lines as a follower is given from one reading: a slow one must not hold all that a run printed. */
-const READ_AT_ONCE = 500;
+/** A follower reads this often without a notice: notices can be lost, and a removed run sends none. */
+const POLL_MS = 500;
+/** Lines of one read, which bounds the memory of a slow follower. */
+const READ_MAX = 500;
 
 /** One line; `at` is ISO 8601, `seq` counts from 0 within the run. */
 export interface PrintedLine {
@@ -26,59 +26,96 @@ export interface PrintedLine {
   text: string;
 }
 
-/** Takes a run's lines as they come. */
-export interface Printer {
-  print(line: ConsoleLine): void;
-  /** Keeps what has not been kept yet; to be called before the run ends. */
-  finish(): Promise<void>;
-}
-
-const KEEP = `
-  WITH kept AS (
+const STORE = `
+  WITH stored AS (
     INSERT INTO console_line (run_id, seq, level, at, text)
     SELECT $1, * FROM unnest($2::int[], $3::text[], $4::timestamptz[], $5::text[])
     ON CONFLICT DO NOTHING RETURNING 1)
-  SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM kept LIMIT 1`;
+  SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM stored LIMIT 1`;
 
-/** What a text column can hold. */
+/** Replaces what a text column cannot store. */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
-export type RunConsole = ReturnType<typeof createRunConsole>;
+/** Collects the lines of one run, and stores them in batches. */
+export class ConsoleWriter {
+  private lines: (ConsoleLine & { seq: number })[] = [];
+  private seq = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private stored: Promise<unknown> = Promise.resolve();
 
-export function createRunConsole({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  async function read(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
+  constructor(
+    private readonly db: DataSource,
+    private readonly runId: number,
+    private readonly mask: (lines: readonly ScannedText[]) => Promise<string[]>,
+  ) {}
+
+  readonly print = (line: ConsoleLine): void => {
+    this.lines.push({ ...line, seq: this.seq });
+    this.seq += 1;
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
+  };
+
+  /** Stores the remaining lines. To be called before the run ends. */
+  readonly finish = async (): Promise<void> => {
+    this.flush();
+    await this.stored;
+  };
+
+  private flush(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const { lines } = this;
+    this.lines = [];
+    if (lines.length === 0) return;
+    // Lines that cannot be stored are lost: they must not fail the run.
+    this.stored = this.stored.then(() => this.store(lines)).catch(() => undefined);
+  }
+
+  private async store(lines: readonly (ConsoleLine & { seq: number })[]): Promise<void> {
+    const texts = await this.mask(lines);
+    const columns = [lines.map(({ seq }) => seq), lines.map(({ level }) => level), lines.map(({ at }) => new Date(at))];
+    await this.db.query(STORE, [this.runId, ...columns, texts.map(storable)]);
+  }
+}
+
+export class RunConsole {
+  constructor(
+    private readonly db: DataSource,
+    private readonly notifications: Notifications,
+  ) {}
+
+  /** @param mask masks the secrets of the run's app in lines */
+  writer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): ConsoleWriter {
+    return new ConsoleWriter(this.db, runId, mask);
+  }
+
+  private async read(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
     const found = await rows<PrintedLine & { at: Date }>(
-      db,
+      this.db,
       "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
       [runId, after, limit],
     );
     return found.map((line) => ({ ...line, at: line.at.toISOString() }));
   }
 
-  /** Whether the run has ended. @throws RUN_NOT_FOUND */
-  async function ended(appId: number, runId: number): Promise<boolean> {
-    const [run] = await rows<{ ended: boolean }>(
-      db,
-      "SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1 AND app_id = $2",
-      [runId, appId],
-    );
+  /** True if the run has ended. @throws RUN_NOT_FOUND unless it belongs to the app */
+  private async hasEnded(appId: number, runId: number): Promise<boolean> {
+    const sql = "SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1 AND app_id = $2";
+    const [run] = await rows<{ ended: boolean }>(this.db, sql, [runId, appId]);
     if (!run) throw new ActionError("RUN_NOT_FOUND");
     return run.ended;
   }
 
-  /**
-   * Resolves at the next notice about the run, where one may have been missed, where nobody reads any more, or after LOOK_MS: notices can
-   * be lost.
-   */
-  function news(runId: number, left: AbortSignal): Promise<void> {
+  /** Resolves at the next notice about the run, after POLL_MS, or when the reader leaves. */
+  private nextNotice(runId: number, left: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const leave = () => resolve();
     left.addEventListener("abort", leave);
     const unfollow = [
-      notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
-      notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
+      this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
+      this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
     ];
-    const timer = setTimeout(resolve, LOOK_MS);
+    const timer = setTimeout(resolve, POLL_MS);
     return promise.finally(() => {
       clearTimeout(timer);
       left.removeEventListener("abort", leave);
@@ -86,72 +123,30 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
     });
   }
 
-  async function* lines(appId: number, runId: number, left: AbortSignal): AsyncGenerator<PrintedLine[], void, void> {
-    // Lines are read by the run's number alone: it has to be the app's before any is.
-    await ended(appId, runId);
-    for (let last = -1, over = false; ; ) {
-      const some = await read(runId, last, READ_AT_ONCE);
+  private async *lines(appId: number, runId: number, left: AbortSignal): AsyncGenerator<PrintedLine[], void, void> {
+    // Checks that the run belongs to the app: lines are read by the id of the run only.
+    await this.hasEnded(appId, runId);
+    for (let last = -1, isOver = false; ; ) {
+      const some = await this.read(runId, last, READ_MAX);
       if (some.length > 0) yield some;
       last = some.at(-1)?.seq ?? last;
-      if (some.length === READ_AT_ONCE) continue;
-      if (over || left.aborted) return;
-      // Listening starts before the state is read, so that no end falls in between.
-      const next = news(runId, left);
-      over = await ended(appId, runId);
-      if (!over) await next;
+      if (some.length === READ_MAX) continue;
+      if (isOver || left.aborted) return;
+      // Listening starts before the state is read, so that no end falls between the two.
+      const next = this.nextNotice(runId, left);
+      isOver = await this.hasEnded(appId, runId);
+      if (!isOver) await next;
     }
   }
 
-  return {
-    /** Where one run prints. `mask` takes its app's secrets out. */
-    printer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): Printer {
-      let waiting: (ConsoleLine & { seq: number })[] = [];
-      let seq = 0;
-      let timer: NodeJS.Timeout | undefined;
-      let kept: Promise<void> = Promise.resolve();
+  /** All lines so far. @throws RUN_NOT_FOUND */
+  async list(appId: number, runId: number): Promise<PrintedLine[]> {
+    await this.hasEnded(appId, runId);
+    return this.read(runId, -1);
+  }
 
-      function flush(): void {
-        clearTimeout(timer);
-        timer = undefined;
-        const lines = waiting;
-        waiting = [];
-        if (lines.length === 0) return;
-        // What a run prints is worth less than the run: a failure here ends nothing.
-        kept = kept
-          .then(() => mask(lines))
-          .then((texts) =>
-            db.query(KEEP, [
-              runId,
-              lines.map((line) => line.seq),
-              lines.map(({ level }) => level),
-              lines.map(({ at }) => new Date(at)),
-              texts.map(storable),
-            ]),
-          )
-          .catch(() => undefined);
-      }
-
-      return {
-        print(line) {
-          waiting.push({ ...line, seq });
-          seq += 1;
-          timer ??= setTimeout(flush, FLUSH_MS);
-        },
-        async finish() {
-          flush();
-          await kept;
-        },
-      };
-    },
-
-    /** All that the run has printed so far. @throws RUN_NOT_FOUND */
-    async list(appId: number, runId: number): Promise<PrintedLine[]> {
-      await ended(appId, runId);
-      return read(runId, -1);
-    },
-
-    /** The run's lines from the first on, some at once, then those that it prints, until it has ended. @throws RUN_NOT_FOUND */
-    follow: (appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> =>
-      leavable((left) => lines(appId, runId, left)),
-  };
+  /** All lines from the first on, in batches, until the run ends. @throws RUN_NOT_FOUND */
+  follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
+    return leavable((left) => this.lines(appId, runId, left));
+  }
 }

@@ -4,10 +4,10 @@
  */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { Cancellation } from "./execution.js";
-import type { ClaimedRun, Ledger } from "./ledger.js";
-import { createOrphans, type Settlement } from "./orphans.js";
-import type { HeldRun } from "./run-facts.js";
+import type { Cancellation, RunExecutor } from "./executor.js";
+import { LostClaims, type Settlement } from "./lost-claims.js";
+import type { ClaimedRun, RunRepository } from "./run-repository.js";
+import type { HeldRun } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
 
 /** A run that this process executes. */
@@ -33,8 +33,8 @@ function freeAfter(slot: Slot, ms: number): void {
 }
 
 interface DispatcherOptions {
-  ledger: Ledger;
-  execute: (run: HeldRun, holder: string, signal: AbortSignal) => Promise<RunOutcome>;
+  repository: RunRepository;
+  executor: Pick<RunExecutor, "execute">;
   /** The id by which this process holds runs. */
   holder: string;
   /** Runs at once while few apps run; 0 if this process is no runner. */
@@ -44,7 +44,7 @@ interface DispatcherOptions {
 export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
-  private readonly orphans;
+  private readonly lostClaims: LostClaims;
   /** Queued runs that wait for a nested slot. */
   private readonly nested = new Set<number>();
   /** Callers in this process that wait for the start of a queued run. */
@@ -60,15 +60,16 @@ export class Dispatcher {
 
   constructor(private readonly options: DispatcherOptions) {
     this.slots = new Slots(options.concurrency, () => this.claimIfBehind());
-    this.orphans = createOrphans({ ledger: options.ledger, holder: options.holder, underWay: this.active });
+    this.lostClaims = new LostClaims(options.repository, options.holder, this.active);
   }
 
   /** Executes a run that this process holds. */
   execute(run: HeldRun, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
-    const executed = this.options.execute(run, this.options.holder, controller.signal).catch((error: unknown) => {
-      this.orphans.unwritten(run.id);
+    const { executor, holder } = this.options;
+    const executed = executor.execute(run, holder, controller.signal).catch((error: unknown) => {
+      this.lostClaims.addUnwritten(run.id);
       throw error;
     });
     const done = executed.finally(() => this.active.delete(run.id));
@@ -94,7 +95,7 @@ export class Dispatcher {
   }
 
   private claimIfBehind(): void {
-    // The next look finds the runs that this claim does not start.
+    // If the claim fails, the next `claimQueued` finds the runs.
     if (this.isBehind) this.claimAll().catch(() => undefined);
   }
 
@@ -102,19 +103,19 @@ export class Dispatcher {
   private async claimNext(): Promise<boolean> {
     this.queuedMeanwhile.clear();
     if (this.stopping) return false;
-    const { ledger, holder } = this.options;
+    const { repository, holder } = this.options;
     const open = this.slots.open();
     if (!open) {
       this.isBehind = true;
       return false;
     }
-    const claimed = ledger.claim(holder, this.slots.perApp(), open.share);
+    const claimed = repository.claim(holder, this.slots.perApp(), open.share);
     const start = (next: ClaimedRun | null) => {
       if (next) runInBackground(this.execute(next, open.give(next.appId)));
       else open.free();
       return next;
     };
-    const run = await this.orphans.taking(claimed, start).catch((error: unknown) => {
+    const run = await this.lostClaims.track(claimed, start).catch((error: unknown) => {
       open.free();
       throw error;
     });
@@ -122,7 +123,8 @@ export class Dispatcher {
       this.isBehind = true;
       return run.isMoreClaimable;
     }
-    const isAnyLeft = this.queuedMeanwhile.size > 0 || (this.slots.isAnyAppAtShare() && (await ledger.anyQueued()));
+    const isAnyLeft =
+      this.queuedMeanwhile.size > 0 || (this.slots.isAnyAppAtShare() && (await repository.isAnyQueued()));
     this.isBehind = isAnyLeft || this.queuedMeanwhile.size > 0;
     return false;
   }
@@ -158,13 +160,13 @@ export class Dispatcher {
   }
 
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
-    const { ledger, holder } = this.options;
+    const { repository, holder } = this.options;
     const slot = await this.slots.enterNested(appId, parentSlot);
     // During a stop, too: active runs can only end after the runs that they wait for.
     if (this.stopping?.aborted) return slot.free();
     // Another process may have claimed it, or its caller may have cancelled it.
-    await this.orphans.taking(
-      ledger.claimOne(holder, childId).catch(() => null),
+    await this.lostClaims.track(
+      repository.claimById(holder, childId).catch(() => null),
       (run) => {
         if (run) runInBackground(this.execute(run, slot));
         else slot.free();
@@ -192,14 +194,14 @@ export class Dispatcher {
     this.active.get(id)?.controller.abort(reason);
   }
 
-  /** Awaits a statement that can give this process a run, and passes its answer to `use`. */
-  taking<T, R>(asked: Promise<T>, use: (answer: T) => R): Promise<R> {
-    return this.orphans.taking(asked, use);
+  /** Awaits a statement that can give this process a run, and passes its answer to `use`, which starts the run. */
+  trackClaim<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
+    return this.lostClaims.track(answer, use);
   }
 
   /** Settles runs that this process holds and does not execute. To be called from time to time. */
-  settleOrphans(): Promise<Settlement> {
-    return this.orphans.settle();
+  settleLostClaims(): Promise<Settlement> {
+    return this.lostClaims.settle();
   }
 
   isActive(id: number): boolean {
@@ -211,11 +213,11 @@ export class Dispatcher {
    * not, in milliseconds: above a few seconds something is wrong.
    * @throws errors of the database
    */
-  async look(): Promise<number> {
+  async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
     if (this.slots.free() === 0) return 0;
-    return this.options.ledger.longestWait(this.slots.perApp(), this.slots.shareNow());
+    return this.options.repository.longestWait(this.slots.perApp(), this.slots.shareNow());
   }
 
   /** Slots of this process, free ones, and callers of this process that wait for a queued run. */
@@ -224,17 +226,18 @@ export class Dispatcher {
   }
 
   /** Finds queued runs that active runs may wait for and whose notice was lost. To be called from time to time. */
-  async lookForAwaited(): Promise<void> {
+  async findAwaited(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
-    for (const { id, causeRunId } of await this.options.ledger.queuedBy([...this.active.keys()])) {
+    for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
       this.expectRun(causeRunId, id);
     }
   }
 
   /** Aborts the runs that another process has ended because the lease of this one had lapsed. */
-  async abandonTaken(): Promise<void> {
-    const { ledger, holder } = this.options;
-    for (const id of await ledger.taken(holder, [...this.active.keys()])) this.active.get(id)?.controller.abort("lost");
+  async abortLostRuns(): Promise<void> {
+    const { repository, holder } = this.options;
+    for (const id of await repository.notHeld(holder, [...this.active.keys()]))
+      this.active.get(id)?.controller.abort("lost");
   }
 
   /** Claims no more, lets the active runs end, and aborts them when `impatience` aborts. */

@@ -1,4 +1,4 @@
-/** A past run's payload run again, changed or not, by whichever copy or version is asked for. Knows which, not how it runs. */
+/** Replay: runs the payload of a past run again, unchanged or changed, with the draft, the live version or another version. */
 import type { DataSource } from "typeorm";
 import type { Copy, Environment } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -11,8 +11,8 @@ import { oneOf } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
-/* The copy of a run's family that the replay runs; a version belongs to the master. */
-const REPLAYED = `
+/* The draft ("master") or live version that the replay runs. A version belongs to the draft. */
+const SELECT_REPLAYED = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
     FROM run
@@ -27,15 +27,15 @@ interface ReplayedRow {
   copy: Copy;
   actionId: number | null;
   active: boolean;
-  /** A replay is asked for by itself: it is not debounced. */
+  /** A replay is a single call, so it is not debounced. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
-  /** Its fields are read here: PostgreSQL's ->> refuses JSON that holds \u0000 anywhere. */
+  /** Parsed here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
   version: { environment: Environment } | null;
 }
 
-/** What a replay runs; at most one of `copy` and `versionId` is given. `payload` stands for the run's own unless it is. */
+/** At most one of `copy` and `versionId` is set. `payload` replaces that of the past run. */
 interface ReplayOptions {
   copy?: unknown;
   versionId?: unknown;
@@ -50,14 +50,18 @@ function replayOptions(input: unknown): ReplayOptions {
   refuse("options", "an object", input);
 }
 
-export type Replay = ReturnType<typeof createReplay>;
+export class Replay {
+  constructor(
+    private readonly db: DataSource,
+    private readonly runs: Pick<Runs, "submit">,
+  ) {}
 
-export function createReplay({ db, runs }: { db: DataSource; runs: Runs }) {
-  async function find(appId: number, runId: number, copy: Copy | null, versionId: number | null) {
+  private async find(appId: number, runId: number, copy: Copy | null, versionId: number | null) {
     const storable = Number.isSafeInteger(runId) && runId > 0;
-    const [found] = storable ? await rows<ReplayedRow>(db, REPLAYED, [appId, runId, copy, versionId]) : [];
+    const [found] = storable ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED, [appId, runId, copy, versionId]) : [];
     if (!found) throw new ActionError("RUN_NOT_FOUND");
-    if (found.actionId === null) throw new ActionError("ACTION_NOT_FOUND", "the action of that run has no such copy");
+    if (found.actionId === null)
+      throw new ActionError("ACTION_NOT_FOUND", "the action of this run has no live version to replay with");
     if (versionId !== null && found.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
     const { environment } = found.version ?? found;
     if (environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
@@ -66,28 +70,28 @@ export function createReplay({ db, runs }: { db: DataSource; runs: Runs }) {
   }
 
   /**
-   * Runs a past run's payload again, or the one that is given in its place: the copy that ran, unless another or a version is named.
-   * A version's code runs as the master does, without being published.
+   * Runs the payload of a past run again, or another one: with the draft or live version that ran, or with the named one. The code of a
+   * version runs like a draft, without being published.
    * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, REQUEST_INVALID,
    * PAYLOAD_INVALID
    */
-  return async (caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> => {
+  async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);
     const versionId = optionalId(options.versionId, "versionId");
-    const wanted = oneOf<Copy>(options.copy, "copy", ["master", "production"]);
-    if (versionId !== null && wanted === "production") {
-      throw new ActionError("REQUEST_INVALID", "copy must not be production where versionId is given");
+    const copyOption = oneOf<Copy>(options.copy, "copy", ["master", "production"]);
+    if (versionId !== null && copyOption === "production") {
+      throw new ActionError("REQUEST_INVALID", "copy must not be production if versionId is set");
     }
     const isChanged = options.payload !== undefined && options.payload !== null;
     const changed = isChanged ? payloadText(options.payload) : null;
-    const asked = versionId === null ? wanted : "master";
-    const { actionId, payload, copy, waitsFor } = await find(appId, runId, asked, versionId);
+    const chosen = versionId === null ? copyOption : "master";
+    const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosen, versionId);
     refuseUnknownFields(options, OPTIONS_SHAPE);
     const { personId, credentialId } = caller;
-    return runs.submit({
+    return this.runs.submit({
       appId,
       actionId,
-      copy: asked ?? copy,
+      copy: chosen ?? copy,
       trigger: "manual",
       payload: changed ?? payload,
       personId,
@@ -97,5 +101,5 @@ export function createReplay({ db, runs }: { db: DataSource; runs: Runs }) {
       versionId,
       waitsFor,
     });
-  };
+  }
 }

@@ -1,14 +1,14 @@
-/** What the `access` of actions grants to one caller of `run` and `runWithResult`. Read it to see which credentials access concerns. */
+/** Access of one caller to actions by their `access` rules. Read it to see which credentials the rules apply to. */
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { admitsVisitor } from "../../rules/action-access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 
-/** Access of one caller to the actions that it names, for the length of one request. */
+/** Access of one caller, for the length of one request. */
 export interface RunAccess {
-  /** Access values, as JSON text, that the caller was found to have; null for callers that no access concerns. */
+  /** Access values, as JSON text, that were granted; null for callers to whom the rules do not apply. */
   granted: Set<string> | null;
-  /** The app user by whom access was judged; null while none was needed. */
+  /** The app user whose data decided; null if none was needed. */
   user: string | null;
   /** Decides about an access value. */
   judge(access: string): Promise<boolean>;
@@ -22,7 +22,7 @@ interface RuntimeUser {
 
 export type UserOf = (caller: Caller) => Promise<RuntimeUser | null>;
 
-/** Access concerns runtime tokens only: editors, backends and server actions run every action of their app. */
+/** The rules apply to runtime tokens only. Editors, backends and server actions may run every action of their app. */
 export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
   if (!isVisitor(caller)) return { granted: null, user: null, judge: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
@@ -40,8 +40,8 @@ export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
 }
 
 /**
- * The idempotency key under which a run is stored. A credential outlives a sign-in, and the next user of the page must not get the answer
- * that an earlier user got. Callers cannot send this form, since their keys hold no space.
+ * Idempotency key under which a run is stored. It includes the app user, because the next user of a page has the same credential and must not
+ * get the result of an earlier user. Callers cannot send this form, because their keys have no space.
  */
 export const keyOfUser = ({ user }: RunAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;

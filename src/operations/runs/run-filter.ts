@@ -1,27 +1,28 @@
-/** Which runs a reader asks for: each filter judged under its own name, and as conditions on the ledger. Asks the database nothing. */
+/** Filters of lists of runs: checks each one, and turns them into SQL. Read it with docs/reference for the meaning of each filter. */
 import type { Copy, TriggerType } from "../../data/action-types.js";
+import { type Executor, rows } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { optionalId, refuse } from "../../rules/fields.js";
 import { page } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
-/** As it comes; `from` and `to` are moments, the first within the range and the second beyond it. */
+/** Filters as the caller sends them. `from` is inclusive, `to` is exclusive. */
 export interface RunFilter {
-  /** Either copy's id stands for both. */
+  /** The id of the draft or of the live version stands for both. */
   actionId?: unknown;
   state?: unknown;
   trigger?: unknown;
   copy?: unknown;
-  /** The version that was run. */
+  /** The version whose code ran. */
   versionId?: unknown;
-  /** Who asked for it. */
+  /** The person who started the run. */
   personId?: unknown;
   from?: unknown;
   to?: unknown;
-  /** Words, each of which begins a word in the payload, the result, the error, the console or a host. */
+  /** Beginnings of words in the payload, the result, the error, the console or a host. */
   search?: unknown;
-  /** The runs before this one. */
+  /** Only runs with a smaller id. */
   before?: unknown;
   limit?: unknown;
   offset?: unknown;
@@ -31,10 +32,10 @@ const COPIES: readonly Copy[] = ["master", "production"];
 const SEARCH_MIN = 2;
 const SEARCH_MAX = 200;
 const WORDS_MAX = 5;
-/** Runs get their ids in the order of their times, but for what a transaction takes. */
+/** Ids are in the order of times, except for the length of a transaction. */
 const OUT_OF_ORDER = "interval '1 minute'";
-/** States of the runs that are few, which an index of their own finds. */
-const GONE_WRONG: readonly RunState[] = ["failed", "skipped", "cancelled"];
+/** Rare states, which have an index of their own. */
+const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
 /** @throws REQUEST_INVALID */
 export function oneOf<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
@@ -65,17 +66,16 @@ function searchOf(value: unknown): string | null {
   refuse("search", expected, value);
 }
 
-/** Conditions on the row `run` with the parameters that they count on, the first of which is the app. */
+/** SQL conditions on the row `run`, with their parameters. The first parameter is the app. */
 export interface RunConditions {
-  /** The action whose runs are asked for, by the id of either copy; null: all of the app. */
+  /** null: all actions of the app. */
   actionId: number | null;
-  /** Words that the runs are to hold: found by an index of their own, each as the beginning of a word. */
   search: string | null;
   before: number | null;
-  /** What an index answers. */
-  found: string;
-  /** What is looked at row by row; null: nothing. */
-  looked: string | null;
+  /** Conditions for which there is an index. */
+  indexed: string;
+  /** Conditions that are checked row by row, or null. */
+  unindexed: string | null;
   parameters: unknown[];
   limit: number;
   offset: number;
@@ -85,21 +85,21 @@ export interface RunConditions {
 export function runConditions(appId: number, filter: RunFilter): RunConditions {
   const parameters: unknown[] = [appId];
   const given = (value: unknown) => `$${parameters.push(value)}`;
-  const found = ["run.app_id = $1"];
-  const looked: string[] = [];
+  const indexed = ["run.app_id = $1"];
+  const unindexed: string[] = [];
 
   const actionId = optionalId(filter.actionId, "actionId");
   const before = optionalId(filter.before, "before");
-  if (before !== null) found.push(`run.id < ${given(before)}`);
-  addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), found, given);
+  if (before !== null) indexed.push(`run.id < ${given(before)}`);
+  addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, given);
 
   const state = oneOf(filter.state, "state", RUN_STATES);
-  // Written out, so that it is seen to be what an index was made for.
-  if (state !== null) (GONE_WRONG.includes(state) ? found : looked).push(`run.state = '${state}'`);
-  if (state === "failed" || state === "skipped" || state === "cancelled") {
-    found.push("run.state IN ('failed', 'skipped', 'cancelled')");
+  // Literals, so that the planner sees that the condition of the partial index holds.
+  if (state !== null) (INDEXED_STATES.includes(state) ? indexed : unindexed).push(`run.state = '${state}'`);
+  if (state !== null && INDEXED_STATES.includes(state)) {
+    indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");
   }
-  const equal = (column: string, value: unknown) => value !== null && looked.push(`run.${column} = ${given(value)}`);
+  const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${given(value)}`);
   equal("trigger", oneOf(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
   equal("copy", oneOf(filter.copy, "copy", COPIES));
   equal("version_id", optionalId(filter.versionId, "versionId"));
@@ -108,25 +108,49 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
     actionId,
     search: searchOf(filter.search),
     before,
-    found: found.join(" AND "),
-    looked: looked.length > 0 ? looked.join(" AND ") : null,
+    indexed: indexed.join(" AND "),
+    unindexed: unindexed.length > 0 ? unindexed.join(" AND ") : null,
     parameters,
     ...page(filter),
   };
 }
 
-/** A range of time is a range of ids first, in whose order runs are listed. @throws REQUEST_INVALID where it is none */
-function addTimes(from: Date | null, to: Date | null, found: string[], given: (value: unknown) => string): void {
+/** Adds a range of ids for a range of time, because runs are listed by id. @throws REQUEST_INVALID */
+function addTimes(from: Date | null, to: Date | null, indexed: string[], given: (value: unknown) => string): void {
   if (from && to && from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
   const idAt = (moment: string) =>
     `(SELECT at.id FROM run at WHERE at.app_id = $1 AND at.queued_at >= ${moment} ORDER BY at.queued_at LIMIT 1)`;
   if (from) {
     const start = `${given(from)}::timestamptz`;
-    found.push(`run.queued_at >= ${start}`, `run.id >= ${idAt(`${start} - ${OUT_OF_ORDER}`)}`);
+    indexed.push(`run.queued_at >= ${start}`, `run.id >= ${idAt(`${start} - ${OUT_OF_ORDER}`)}`);
   }
   if (to) {
     const end = `${given(to)}::timestamptz`;
-    found.push(`run.queued_at < ${end}`);
-    found.push(`run.id <= coalesce(${idAt(`${end} + ${OUT_OF_ORDER}`)}, ${Number.MAX_SAFE_INTEGER})`);
+    indexed.push(`run.queued_at < ${end}`);
+    indexed.push(`run.id <= coalesce(${idAt(`${end} + ${OUT_OF_ORDER}`)}, ${Number.MAX_SAFE_INTEGER})`);
   }
+}
+
+const VERSIONS = `
+  SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
+   WHERE self.app_id = $1 AND self.id = $2`;
+
+/** SQL that selects `columns` of the newest runs, at most `limit`, in descending order of ids. */
+export type NewestRuns = (columns: string, limit: number) => string;
+
+/** The runs of a draft and of its live version are selected separately, because there is no index for both together. */
+export async function newestRuns(
+  executor: Executor,
+  appId: number,
+  { actionId, indexed }: Pick<RunConditions, "actionId" | "indexed">,
+): Promise<NewestRuns> {
+  const select = (columns: string, condition: string, limit: number) =>
+    `SELECT ${columns} FROM run WHERE ${indexed}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
+  if (actionId === null) return (columns, limit) => select(columns, "", limit);
+  const versions = await rows<{ id: number }>(executor, VERSIONS, [appId, actionId]);
+  const ids = new Set([actionId, ...versions.map(({ id }) => id)]);
+  return (columns, limit) => {
+    const each = [...ids].map((id) => `(${select("run.*", ` AND run.action_id = ${id}`, limit)})`);
+    return `SELECT ${columns} FROM (${each.join(" UNION ALL ")}) AS run ORDER BY run.id DESC LIMIT ${limit}`;
+  };
 }

@@ -1,13 +1,12 @@
-/** How an app's runs went, hour by hour or day by day: counts and durations within a bounded range and a bounded number of runs. */
+/** Statistics of an app's runs per hour or day: counts and durations, over a bounded range and number of runs. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
-import { oneOf, optionalMoment, runConditions } from "./run-filter.js";
-import { type NewestRuns, newestRuns } from "./run-source.js";
+import { type NewestRuns, newestRuns, oneOf, optionalMoment, runConditions } from "./run-filter.js";
 
 export interface StatisticsOptions {
-  /** Either copy's id stands for both. */
+  /** The id of the draft or of the live version stands for both. */
   actionId?: unknown;
   from?: unknown;
   to?: unknown;
@@ -15,13 +14,13 @@ export interface StatisticsOptions {
   timezone?: unknown;
 }
 
-/** One hour or day, by its beginning. Durations are milliseconds of the runs that completed or failed. */
+/** One hour or day. Durations are milliseconds of the runs that completed or failed. */
 export interface Period {
   start: string;
   runs: number;
   failed: number;
   cancelled: number;
-  /** Ticks that became no run. */
+  /** Skipped runs, and ticks that started no run. */
   skipped: number;
   p50: number | null;
   p95: number | null;
@@ -31,9 +30,9 @@ export interface Statistics {
   by: PeriodLength;
   from: string;
   to: string;
-  /** The beginning of what was counted, where the range has more runs than are counted; null: all of it was. */
+  /** Start of the counted part if the range has more runs than are counted, else null. */
   countedFrom: string | null;
-  /** Those in which something ran or was skipped, oldest first. */
+  /** Periods that have runs, oldest first. */
   periods: Period[];
 }
 
@@ -41,15 +40,15 @@ const PERIOD_LENGTHS = ["hour", "day"] as const;
 export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** The longest range, and the range that is taken where none is given. */
+/** The longest range, and the default. */
 const DAYS: Record<PeriodLength, { most: number; usual: number }> = {
   hour: { most: 14, usual: 2 },
   day: { most: 100, usual: 30 },
 };
-/** Of more runs the newest are counted: a tenth of a second's work. */
+/** Of more runs only the newest are counted, which takes a tenth of a second. */
 const RUNS_COUNTED = 100_000;
 
-/* `by` and `zone` are parameters: hour or day, and the zone whose clock says where they begin. */
+/* `by` and `zone` are texts of parameters: hour or day, and the time zone in which they start. */
 const periods = (newest: NewestRuns, by: string, zone: string) => `
   WITH counted AS MATERIALIZED (
     SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')

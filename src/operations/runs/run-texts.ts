@@ -1,4 +1,4 @@
-/** JSON texts at both ends of a run: its payload, and what its log entry says of its outcome. */
+/** JSON texts of runs: checks the payload of a call, and reads the outcome from a log entry. */
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
@@ -6,7 +6,7 @@ import { memberText, memberTexts } from "../../rules/json-scan.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
-/** The JSON text of a payload that a caller gives; nothing stands for `{}`. @throws PAYLOAD_INVALID */
+/** JSON text of the payload that a caller sends. A missing payload is `{}`. @throws PAYLOAD_INVALID */
 export function payloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
@@ -22,7 +22,7 @@ export function payloadText(payload: unknown): string {
 export const errorIn = (data: JsonText): ScriptError =>
   JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
 
-/** What became of the run that the entry is about. */
+/** Outcome of the run that the entry describes. */
 export function outcomeIn({ type, data }: LogEntry): RunOutcome {
   if (type !== "app.task.completed") return { ok: false, error: errorIn(data) };
   const members = memberTexts(data.text);

@@ -2,6 +2,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
+import { STATE_BY_REASON } from "../../data/run.js";
 import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 import { MISSED_COUNTED, nextTick, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
@@ -51,7 +52,7 @@ const WRITE_TICKS = `
     INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, tick_count, reason, state, finished_at,
                      waits_for)
     SELECT app_id, action_id, 'production', 'schedule', '{}', tick, tick_count, reason,
-           CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END, CASE WHEN reason IS NOT NULL THEN now() END,
+           ${STATE_BY_REASON}, CASE WHEN reason IS NOT NULL THEN now() END,
            CASE WHEN EXISTS (SELECT FROM action WHERE action.id = t.action_id AND concurrency IS NOT NULL) THEN 'concurrency' END
       FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
            AS t (app_id, action_id, tick, tick_count, reason)

@@ -1,12 +1,12 @@
-/** Replaces places in the built code of an action, as stacks name them, by places in its author's files. */
+/** Maps positions in the built code of an action, as stacks name them, to positions in its author's files. */
 import { SourceMap } from "node:module";
 
-/** A place of the author's files, counted from 1; null for code that the service added. */
-type Find = (line: number, column: number) => { file: string; line: number; column: number } | null;
+/** A position in the author's files, counted from 1; null for code that the service added. */
+type FindPosition = (line: number, column: number) => { file: string; line: number; column: number } | null;
 
 const FRAME = /^\s+at /;
 
-function finder(map: string): Find {
+function finder(map: string): FindPosition {
   const payload = JSON.parse(map) as ConstructorParameters<typeof SourceMap>[0];
   const sourceMap = new SourceMap(payload);
   return (line, column) => {
@@ -17,19 +17,19 @@ function finder(map: string): Find {
 }
 
 /**
- * @param name of the built code in stacks @param map its source map; null if the author wrote the code itself
- * @returns a function that replaces the places in a text, and removes stack frames of code that the service added
+ * @param name name of the built code in stacks @param map its source map; null if the author wrote the code itself
+ * @returns a function that replaces the positions in a text, and removes stack frames of code that the service added
  */
-export function placesInSource(name: string, map: string | null): (text: string) => string {
+export function mapPositions(name: string, map: string | null): (text: string) => string {
   if (map === null) return (text) => text;
-  let find: Find | null = null;
-  const place = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
+  let find: FindPosition | null = null;
+  const position = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
   return (text) => {
     if (!text.includes(`${name}:`)) return text;
     find ??= finder(map);
     const lines = text.split("\n").flatMap((line) => {
       let isAdded = false;
-      const replaced = line.replace(place, (whole, row: string, column: string) => {
+      const replaced = line.replace(position, (whole, row: string, column: string) => {
         const found = find!(Number(row), Number(column));
         isAdded ||= found === null;
         return found ? `${found.file}:${found.line}:${found.column}` : whole;

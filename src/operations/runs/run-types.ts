@@ -1,20 +1,20 @@
-/** What is known of a run at each stage of its life, and how one is asked to end. Data alone. */
+/** Types of a run from its acceptance to its execution, and the channels of notices about single runs. */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 
-/** Channel of the notice that a run is to be cancelled, whoever holds it. */
+/** Channel of the notice that a run is to be cancelled, for the process that executes it. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
-/** Channel of the notice `parent:child` that the run `parent`, wherever it is performed, waits for the queued run `child`. */
+/** Channel of the notice `parent:child`: the run `parent`, in any process, waits for the queued run `child`. */
 export const AWAITED_CHANNEL = "svc_awaited";
 
-/** The notice `run`, or `run:other` where the run makes way for another. */
+/** The notice `run`, or `run:other` if the run is replaced by another one. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
 ];
 
-/** What a run evaluates. */
+/** Code that a run evaluates, with its environment. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
   /** Source map of code that was built from the author's files. */
   map?: string | null;
@@ -23,7 +23,7 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
   integrationOrigins?: string[];
 };
 
-/** What a run is, from its acceptance on. `payload` is JSON text. */
+/** Facts of a run that are known from its acceptance on. `payload` is JSON text. */
 interface RunFacts {
   appId: number;
   actionId: number;
@@ -32,24 +32,24 @@ interface RunFacts {
   payload: string;
   personId: number | null;
   credentialId: number | null;
-  /** As they were found for a run that starts at once; read at the start otherwise. */
+  /** Present if the statement that started the run has read it. */
   code?: RunCode;
-  /** The number of the last change of the app's secrets. */
+  /** Number of the last change of the app's secrets, read with the code. */
   secretsVersion?: number;
 }
 
-/** A run as it is accepted. */
+/** A run before its row is written. */
 export interface NewRun extends RunFacts {
   idempotencyKey: string | null;
-  /** A key whose run failed or was cancelled is free again. */
+  /** True if the key of a failed or cancelled run can start another run. */
   retryFailed?: boolean;
-  /** What its action's settings have it wait for. */
+  /** Condition of the action's settings for which the run waits. */
   waitsFor?: RunWait | null;
-  /** The run whose task token asked for this one: the chain of causes goes on. */
+  /** The run whose task token asked for this one. */
   causeRunId?: number | null;
-  /** The run whose payload this one repeats. */
+  /** The run whose payload is repeated. */
   replayOf?: number | null;
-  /** The snapshot whose code runs instead of the copy's. */
+  /** The version whose code runs instead of the draft or live version. */
   versionId?: number | null;
 }
 
@@ -59,6 +59,6 @@ export interface HeldRun extends RunFacts {
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
-  /** The trace that it belongs to, as it is known of a run that starts at once (W3C Trace Context). */
+  /** Trace context of a run that starts at once (W3C Trace Context). */
   traceparent?: string | null;
 }

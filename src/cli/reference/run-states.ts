@@ -1,0 +1,40 @@
+/** The section "States" of docs/internals/run-lifecycle.md, generated from the table of transitions. */
+import { TRANSITIONS } from "../../data/run.js";
+
+const rows = Object.values(TRANSITIONS).map(({ from, to, when }) => ({
+  from,
+  to,
+  exits: Object.entries<string>(when).map(([error, condition]) => ({ error, condition })),
+}));
+
+const edges = rows.map(({ from, to, exits: [first, ...others] }) => {
+  const label = others.length > 0 ? "one of the errors below" : first!.condition.replaceAll("`", "");
+  return `  ${from ?? "[*]"} --> ${to}: ${label}`;
+});
+
+const errorOf = (error: string): string => (/^[A-Z]/.test(error) ? `\`${error}\`` : error);
+
+const tableRows = rows.flatMap(({ from, to, exits }) =>
+  exits.map(({ error, condition }) => `| ${from ?? "new"} | ${to} | ${condition} | ${errorOf(error)} |`),
+);
+
+const SECTION = `## States
+
+Each run is one row in \`run\`. The row is written before any code is evaluated, and it ends once. \`src/data/run.ts\` has the table of all
+transitions. Statements take the states from it, and \`npm run reference\` writes this section.
+
+\`\`\`mermaid
+stateDiagram-v2
+${edges.join("\n")}
+\`\`\`
+
+| from | to | if | error |
+| --- | --- | --- | --- |
+${tableRows.join("\n")}
+`;
+
+/** The page with its section "States" as the table of transitions has it. */
+export function withRunStates(page: string): string {
+  const start = page.indexOf("## States");
+  return page.slice(0, start) + SECTION + page.slice(page.indexOf("\n## ", start));
+}

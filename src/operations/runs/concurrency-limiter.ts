@@ -1,0 +1,148 @@
+/**
+ * Concurrency limiter: admits, skips and cancels runs by the `concurrency` of their action. Each key (an action, and a value of its payload) is
+ * checked in a transaction of its own when a run of the key is queued or ends, so that transactions cannot deadlock.
+ */
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { fromState, toState } from "../../data/run.js";
+import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
+import { type ContendingRun, judgeRuns, type Verdict } from "../../rules/concurrency.js";
+import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import type { Measures } from "../watch/measures.js";
+import { cancelledEnding } from "./outcomes.js";
+import type { RunRepository } from "./run-repository.js";
+import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
+
+/** Channel of the notice that a run was queued or ended, so that others of its key may be admitted. */
+export const LIMITS_CHANNEL = "svc_limits";
+
+/** Keys of one round. */
+const KEYS_MAX = 100;
+/** Runs of a key that are checked at once, beside as many as may be admitted. */
+const RUNS_MAX = 100;
+/** Runs that were cancelled for others are checked again after this time, because the notice can be lost. */
+const RECHECK_AFTER = "interval '1 second'";
+/** Reason of a skipped run. It repeats no value of the payload. */
+const SKIPPED = "concurrency: as many runs as the action's limit allows were under way";
+
+interface Key {
+  actionId: number;
+  /** Hexadecimal. */
+  key: string;
+}
+
+const DUE_KEYS = `
+  SELECT DISTINCT action_id AS "actionId", encode(key, 'hex') AS key
+    FROM (SELECT action_id, key FROM concurrency_due WHERE at <= now() ORDER BY at LIMIT ${KEYS_MAX}) AS due`;
+
+const KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
+
+/* A statement of its own: the next one then sees what the transaction that held the lock has committed. */
+const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
+
+/*
+ * Deletes the due rows and reads the runs in one snapshot, so that a later change is due again. `admitted` is a range of one value and the
+ * order is that of the index run_concurrency_key, so that no more rows are read than are checked.
+ */
+const READ = `
+  WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
+  admitted AS (
+    SELECT run_id, policy, admitted FROM run_concurrency
+     WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN true AND true
+     ORDER BY admitted, run_id LIMIT ${CONCURRENCY_LIMIT_MAX}),
+  others AS (
+    SELECT run_id, policy, admitted FROM run_concurrency
+     WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN false AND false
+     ORDER BY admitted, run_id LIMIT ${RUNS_MAX} + coalesce((SELECT (concurrency->>'limit')::int FROM action WHERE id = $1), 0))
+  SELECT (SELECT count(*) FROM seen) AS due,
+         (SELECT (concurrency->>'limit')::int FROM action WHERE id = $1) AS "limit",
+         (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
+            FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
+
+const IS_WAITING = `${fromState("claim")} AND waits_for = 'concurrency'`;
+
+/* Notifies the runners, and the process of a run that waits for one of the admitted runs. */
+const ADMIT = `
+  WITH admitted AS (
+    UPDATE run SET waits_for = NULL, ready_at = now()
+     WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
+  marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
+  SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
+         count(pg_notify('${AWAITED_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
+    FROM admitted`;
+
+const SKIP = `
+  UPDATE run SET ${toState("skip")}, reason = '${SKIPPED.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
+   WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, trigger`;
+
+const CHECK_AGAIN = `
+  INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;
+
+const IS_BLOCKED_BY = `
+  SELECT FROM run_concurrency AS blocked JOIN run_concurrency AS admitted USING (action_id, key)
+   WHERE blocked.run_id = $1 AND NOT blocked.admitted AND admitted.run_id = $2 AND admitted.admitted`;
+
+export class ConcurrencyLimiter {
+  constructor(
+    private readonly db: DataSource,
+    private readonly repository: Pick<RunRepository, "find" | "finish">,
+    private readonly measures: Pick<Measures, "ticks">,
+  ) {}
+
+  /** Checks a run that was just queued, with the others of its key. */
+  async checkRun(runId: number): Promise<void> {
+    const [key] = await rows<Key>(this.db, KEY_OF_RUN, [runId]);
+    if (key) await this.checkKey(key);
+  }
+
+  /** Checks the keys that are due. Returns their number. */
+  async checkDueKeys(): Promise<number> {
+    const keys = await rows<Key>(this.db, DUE_KEYS);
+    for (const key of keys) await this.checkKey(key);
+    return keys.length;
+  }
+
+  /** True if that run waits for the end of the other one, which is admitted. */
+  async isBlockedBy(runId: number, other: number): Promise<boolean> {
+    return (await rows(this.db, IS_BLOCKED_BY, [runId, other])).length > 0;
+  }
+
+  private async checkKey(key: Key): Promise<void> {
+    const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLocked(manager, key));
+    if (skippedTicks > 0) this.measures.ticks("concurrency", skippedTicks);
+    for (const run of cancel) await this.cancel(run);
+  }
+
+  /** Returns the runs that are to be cancelled for others, and the number of skipped ticks. */
+  private async checkLocked(
+    manager: EntityManager,
+    { actionId, key }: Key,
+  ): Promise<{ cancel: Verdict["cancel"]; skippedTicks: number }> {
+    await manager.query(LOCK, [actionId, key]);
+    const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(manager, READ, [
+      actionId,
+      key,
+    ]);
+    const { due, limit, runs } = read!;
+    if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
+    const { admit, skip, cancel } = judgeRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
+    const isAll = runs.filter(({ admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
+    let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
+    // If more runs wait than were read, those to admit may have to be cancelled as well.
+    if (admit.length > 0 && (isAll || cancel.length === 0)) {
+      const [admitted] = await rows<{ count: number }>(manager, ADMIT, [admit]);
+      isMore ||= admitted!.count < admit.length;
+    }
+    const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP, [skip]);
+    if (isMore) await rows(manager, CHECK_AGAIN, [actionId, key, 0]);
+    else if (cancel.length > 0) await rows(manager, CHECK_AGAIN, [actionId, key, 1]);
+    return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
+  }
+
+  /** Cancels a queued run here, and a running one in the process that executes it. */
+  private async cancel({ runId, for: by }: Verdict["cancel"][number]): Promise<void> {
+    const run = await this.repository.find(runId);
+    if (run?.state === "queued" && (await this.repository.finish(runId, null, cancelledEnding(run, by)))) return;
+    if (run) await this.db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, by));
+  }
+}

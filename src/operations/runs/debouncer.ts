@@ -1,0 +1,46 @@
+/** Debouncer: makes debounced runs ready once no further start has come for the time of their action, and then checks concurrency. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { fromState } from "../../data/run.js";
+import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
+
+/** Runs of one statement. */
+const RUNS_MAX = 100;
+
+/* Locked rows are skipped: a start is being added, or the run is being cancelled. */
+const RELEASE = `
+  WITH due AS (
+    SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
+      FROM debounced_run AS debounced JOIN run ON run.id = debounced.run_id LEFT JOIN action ON action.id = run.action_id
+     WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT ${RUNS_MAX} FOR UPDATE OF debounced, run SKIP LOCKED),
+  quiet AS (DELETE FROM debounced_run USING due WHERE debounced_run.run_id = due.run_id),
+  released AS (
+    UPDATE run SET waits_for = CASE WHEN concurrency IS NOT NULL THEN 'concurrency' END,
+                   ready_at = CASE WHEN concurrency IS NULL THEN now() END
+      FROM due WHERE run.id = due.run_id AND run.${fromState("claim")} AND run.waits_for = 'debounce'
+    RETURNING run.id, run.app_id, run.action_id, due.payload, concurrency)
+  SELECT count(*) AS count, count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FILTER (WHERE concurrency IS NULL),
+         count(svc_count_run(id, action_id, payload, concurrency)) FILTER (WHERE concurrency IS NOT NULL)
+    FROM released`;
+
+const NEXT = `
+  SELECT least((SELECT min(due_at) FROM debounced_run), (SELECT min(at) FROM concurrency_due)) AS at, clock_timestamp() AS now`;
+
+export class Debouncer {
+  constructor(
+    private readonly db: DataSource,
+    private readonly limiter: ConcurrencyLimiter,
+  ) {}
+
+  /** Releases debounced runs and checks keys until none is due. Returns the Unix time in milliseconds at which more are due, or null. */
+  readonly releaseDue = async (): Promise<number | null> => {
+    for (;;) {
+      const [released] = await rows<{ count: number }>(this.db, RELEASE);
+      const keys = await this.limiter.checkDueKeys();
+      if (released!.count < RUNS_MAX && keys === 0) break;
+    }
+    const [next] = await rows<{ at: Date | null; now: Date }>(this.db, NEXT);
+    return next!.at && Date.now() + Math.max(0, next!.at.getTime() - next!.now.getTime());
+  };
+}

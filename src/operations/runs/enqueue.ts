@@ -1,0 +1,164 @@
+/**
+ * Enqueue: writes the row of a run, as running if this process has a free slot, else as queued. All triggers of a process that calls `run` pass
+ * here; schedules and log events write queued rows themselves.
+ */
+import type { DataSource } from "typeorm";
+import type { RunWait } from "../../data/action-types.js";
+import type { Executor } from "../../data/database.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
+import { ActionError } from "../../errors.js";
+import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
+import type { RunOutcome } from "../records/execution-logs.js";
+import type { QueueRoom } from "../records/queue-room.js";
+import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
+import type { Dispatcher } from "./dispatcher.js";
+import { heldUpEnding } from "./outcomes.js";
+import type { NamedRun } from "./run-inserts.js";
+import type { RunRepository } from "./run-repository.js";
+import type { RunTraces } from "./run-traces.js";
+import { AWAITED_CHANNEL, type HeldRun, type NewRun } from "./run-types.js";
+import type { Slot } from "./slots.js";
+
+/** Maximum of queued rows that are written at once, in total and per app. A burst from one app only delays that app. */
+const INSERTS = 8;
+const INSERTS_PER_APP = 2;
+
+/** A run whose row is written. */
+export interface EnqueuedRun {
+  id: number;
+  /** True if an earlier request with the same key has written the row. */
+  isRepeated: boolean;
+  /** Present if this process executes the run. */
+  done?: Promise<RunOutcome>;
+}
+
+/** A row that was written or found. `run` is set if it is running and this process holds it. */
+interface Row {
+  id: number;
+  isRepeated: boolean;
+  run: HeldRun | null;
+  waitsFor: RunWait | null;
+}
+
+/** Writes the row, as running under `holder` or as queued if that is null. Returns null if the run must be queued first. */
+type Insert = (holder: string | null, executor?: Executor) => Promise<Row | null>;
+
+interface EnqueuerOptions {
+  db: DataSource;
+  repository: RunRepository;
+  queueRoom: QueueRoom;
+  limiter: ConcurrencyLimiter;
+  dispatcher: Dispatcher;
+  traces: RunTraces;
+  holder: string;
+}
+
+const skippedError = (runId: number, reason: string) =>
+  new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
+
+export class Enqueuer {
+  private readonly inserts = new FairSemaphore(INSERTS, INSERTS_PER_APP);
+
+  constructor(private readonly options: EnqueuerOptions) {}
+
+  /**
+   * Enqueues a run of an action that the caller names.
+   * @param awaitedBy the run that waits for this one
+   * @throws OVERLOADED, RUN_SKIPPED, and as `insertNamedRun`
+   */
+  enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
+    const { repository, traces } = this.options;
+    const traceparent = traces.current();
+    const insert: Insert = async (holder, executor) => {
+      const { id, isRepeated, skipped, action, secretsVersion } = await repository.insertNamed(named, holder, executor);
+      const { id: actionId, waitsFor, ...code } = action;
+      if (id === null) {
+        if (holder !== null) return null;
+        const debounced = await repository.insertDebounced({ ...named, actionId }, executor);
+        return { ...debounced, run: null, waitsFor: "debounce" };
+      }
+      if (skipped) throw skippedError(id, skipped);
+      if (isRepeated) return { id, isRepeated, run: null, waitsFor: null };
+      const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, code, traceparent };
+      return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
+    };
+    return this.enqueue(named, insert, awaitedBy);
+  }
+
+  /** Enqueues a run of an action that was found before. @throws OVERLOADED, RUN_SKIPPED */
+  enqueueKnown(run: NewRun): Promise<EnqueuedRun> {
+    const { repository, traces } = this.options;
+    const { waitsFor = null } = run;
+    const traceparent = traces.current();
+    const insert: Insert = async (holder, executor) => {
+      if (holder !== null && waitsFor !== null) return null;
+      const { id, isRepeated } = await repository.insert(run, holder, executor);
+      const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
+      return { id, isRepeated, run: holder === null || isRepeated ? null : { ...facts, ...run, id }, waitsFor };
+    };
+    return this.enqueue(run, insert, null);
+  }
+
+  private async enqueue(
+    run: Pick<NewRun, "appId" | "payload">,
+    insert: Insert,
+    awaitedBy: number | null,
+  ): Promise<EnqueuedRun> {
+    const slot = this.options.dispatcher.slotFor(run.appId, awaitedBy);
+    const started = slot && (await this.startIn(slot, insert));
+    return started ?? this.queue(run, insert, awaitedBy);
+  }
+
+  /** Writes the run as running and executes it in the slot. Returns null if it must be queued first. */
+  private async startIn(slot: Slot, insert: Insert): Promise<EnqueuedRun | null> {
+    const { dispatcher, holder } = this.options;
+    try {
+      return await dispatcher.trackClaim(insert(holder), (row) => {
+        if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
+        slot.free();
+        return row;
+      });
+    } catch (error) {
+      slot.free();
+      throw error;
+    }
+  }
+
+  private async queue(
+    { appId, payload }: Pick<NewRun, "appId" | "payload">,
+    insert: Insert,
+    awaitedBy: number | null,
+  ): Promise<EnqueuedRun> {
+    const { queueRoom, dispatcher, traces, db } = this.options;
+    const leave = await this.inserts.enter(appId);
+    let row: Row;
+    try {
+      if (!(await queueRoom.take(appId, Buffer.byteLength(payload)))) {
+        const retryAfter = OVERLOADED_RETRY_SECONDS;
+        throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
+      }
+      row = await traces.queue(async (executor) => (await insert(null, executor))!);
+    } finally {
+      leave();
+    }
+    const { id, isRepeated, waitsFor } = row;
+    if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
+    if (!isRepeated && waitsFor !== "debounce") dispatcher.expectQueued(appId);
+    if (awaitedBy !== null) {
+      if (dispatcher.isActive(awaitedBy)) dispatcher.expectRun(awaitedBy, id);
+      else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
+    }
+    return { id, isRepeated };
+  }
+
+  /** Applies the action's `concurrency` to a queued run. Ends it if it waits for the run that waits for it. @throws RUN_SKIPPED */
+  private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
+    const { limiter, repository } = this.options;
+    await limiter.checkRun(id);
+    const reason = await repository.skipReason(id);
+    if (reason !== null) throw skippedError(id, reason);
+    if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
+    const run = await repository.find(id);
+    if (run) await repository.finish(id, null, heldUpEnding(run));
+  }
+}

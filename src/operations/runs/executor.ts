@@ -1,0 +1,342 @@
+/** Executor: takes a held run from its row to its end. It loads the code, evaluates it in a page, scans the outcome, and finishes the run. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { isDatabaseAway, isRefusedData, preparedRows, rows } from "../../data/database.js";
+import { hasNetwork, type Mode, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
+import type { ServiceRequests } from "../../engine/service-requests.js";
+import { ActionError } from "../../errors.js";
+import type { ActionInput } from "../../rules/action-input.js";
+import type { RunOutcome } from "../records/execution-logs.js";
+import type { RequestRecord, Requests } from "../requests/run-requests.js";
+import type { Measures } from "../watch/measures.js";
+import type { ConsoleWriter, RunConsole } from "./console.js";
+import {
+  cancelled,
+  completed,
+  EMPTY_PAYLOAD,
+  failed,
+  isCancelled,
+  labelOf,
+  STOPPED,
+  serverEnding,
+  UNSTORABLE,
+} from "./outcomes.js";
+import type { PageScripts } from "./page-scripts.js";
+import type { RunRepository } from "./run-repository.js";
+import { CHANGED_TOO_OFTEN, type ExitScan, type RunSecrets, type SecretStore } from "./run-secrets.js";
+import type { RunTrace, RunTraces } from "./run-traces.js";
+import type { HeldRun, RunCode } from "./run-types.js";
+import { mapPositions } from "./source-positions.js";
+
+const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
+          integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
+/* Parsed here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
+const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
+const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
+
+/** Scans of one outcome: if secrets changed during each of them, the run fails. */
+const SCANS_MAX = 20;
+/** Delay before a statement is repeated while the database is away. */
+const RETRY_MS = 500;
+/** Console lines about blocked requests: a run can make hundreds in a second. */
+const BLOCKED_LINES_MAX = 100;
+
+/** Reason of a signal that ends a run early. */
+export class Cancellation {
+  /** @param displacedBy the run that replaces it; null if a person cancelled it */
+  constructor(readonly displacedBy: number | null) {}
+}
+
+/** Facts of a run that its log entry, trace and metrics need beside its outcome. */
+interface RunDetails {
+  /** `host:port` of each host that it contacted. */
+  hosts: Set<string>;
+  /** JSON text of the payload with secrets masked; null for the run's own. */
+  payload: string | null;
+  /** null until code is evaluated. */
+  mode: Mode | null;
+  trace: RunTrace;
+  /** Requests to other services. */
+  requests: readonly RequestRecord[];
+}
+
+/** Outcome of an evaluation. `secrets` is null if the outcome holds nothing of the author's, so that it needs no scan. */
+interface Result {
+  outcome: RunOutcome;
+  /** True if the end of the error's text is missing. */
+  isCut: boolean;
+  secrets: RunSecrets | null;
+}
+
+const withoutScan = (outcome: RunOutcome): Result => ({ outcome, isCut: false, secrets: null });
+
+/** Repeats `work` while the database is away, so that an outage delays the run and does not fail it. @throws other errors, and any once `signal` has aborted */
+async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || !isDatabaseAway(error)) throw error;
+      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** Returns a function that blocks requests whose URL holds a secret. The console then names the key (contract, section 6). */
+function createUrlCheck(
+  secrets: RunSecrets,
+  { print }: ConsoleWriter,
+  signal: AbortSignal,
+): (url: string) => Promise<boolean> {
+  let blocked = 0;
+  return async (url) => {
+    const key = await retryInOutage(signal, () => secrets.findInUrl(url));
+    if (key !== null && blocked < BLOCKED_LINES_MAX) {
+      blocked += 1;
+      const text = `A request was blocked: its URL holds the value of the setting ${key}`;
+      print({ level: "error", at: Date.now(), text });
+    }
+    return key === null;
+  };
+}
+
+/** Outcome of a page as log entries name it. `mark`: the result `{mark: options}` comes from `Svc.App.V3.Actions.response`. */
+async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
+  if (!page.ok) {
+    if (page.cause === "cancelled") return reason instanceof Cancellation ? cancelled(reason.displacedBy) : STOPPED;
+    const { name, message, stack } = page.error;
+    return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
+  }
+  const outcome = await completed(page.data);
+  const start = `{${JSON.stringify(mark)}:`;
+  if (mark === null || !outcome.ok || !outcome.data?.startsWith(start)) return outcome;
+  return { ok: true, data: outcome.data.slice(start.length, -1), isResponse: true };
+}
+
+interface ExecutorOptions {
+  db: DataSource;
+  repository: RunRepository;
+  runPage: (request: PageRun) => Promise<PageOutcome>;
+  secrets: SecretStore;
+  scripts: Pick<PageScripts, "prepare">;
+  console: Pick<RunConsole, "writer">;
+  /** The service's time limit of a run in milliseconds. */
+  timeoutMs: number;
+  measures: Pick<Measures, "runEnded" | "requestEnded">;
+  traces: Pick<RunTraces, "begin">;
+  serviceRequests: ServiceRequests;
+  requests: Requests;
+  log: Logger;
+}
+
+export class RunExecutor {
+  constructor(private readonly options: ExecutorOptions) {}
+
+  /**
+   * Executes a run that `holder` holds, and ends it. Failures of the code are outcomes.
+   * @throws if the end cannot be written and the run was lost or the service stops: another process ends it when the lease is over
+   */
+  async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
+    const trace = await this.options.traces.begin(run);
+    const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
+    const startedAt = performance.now();
+    const result = await this.evaluate(run, signal, details).catch((error: unknown) =>
+      withoutScan(this.failureOf(run, error)),
+    );
+    const durationMs = performance.now() - startedAt;
+    await this.tryAfterwards(run, "store its requests", () => this.storeRequests(run, details));
+    let { outcome } = result;
+    try {
+      outcome = await this.finish(run, holder, result, details, durationMs, signal);
+      return outcome;
+    } finally {
+      const ended = { mode: details.mode ?? ("none" as const), outcome: labelOf(outcome) };
+      this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
+      trace.end(ended);
+    }
+  }
+
+  private async load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
+    if (code) return code;
+    const { db } = this.options;
+    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", LOAD_ACTION, [actionId]))[0];
+    const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, LOAD_VERSION, [versionId]);
+    return version && { ...version.data, map: version.data.source?.map ?? null };
+  }
+
+  private async evaluate(run: HeldRun, signal: AbortSignal, details: RunDetails): Promise<Result> {
+    // Until the payload has been searched for secrets, the log entry must not repeat it.
+    details.payload = EMPTY_PAYLOAD;
+    const [action, secrets] = await retryInOutage(signal, () =>
+      Promise.all([this.load(run), this.options.secrets.begin(run.appId, run.secretsVersion)]),
+    );
+    details.payload = await maskedPayload(run, secrets.exitScan());
+    if (!action) return withoutScan(failed("ActionNotFoundError", "the action was removed before it ran"));
+    const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
+    const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
+    const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
+    const toSource = mapPositions(`${action.name}.js`, action.map ?? null);
+    const page = this.pageOf({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
+    let ended: PageOutcome;
+    try {
+      ended = await details.trace.page(this.options.runPage, page);
+    } finally {
+      await Promise.all([
+        this.tryAfterwards(run, "revoke its token", scripts.revoke),
+        this.tryAfterwards(run, "store its console", writer.finish),
+      ]);
+    }
+    if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
+    const outcome = await outcomeOf(ended, signal, scripts.responseMark);
+    if (isCancelled(outcome)) return withoutScan(outcome);
+    return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
+  }
+
+  /** The request to the sandbox. */
+  private pageOf(parts: {
+    run: HeldRun;
+    action: RunCode;
+    secrets: RunSecrets;
+    scripts: Awaited<ReturnType<PageScripts["prepare"]>>;
+    writer: ConsoleWriter;
+    details: RunDetails;
+    signal: AbortSignal;
+    limitMs: number;
+    toSource: (text: string) => string;
+  }): PageRun {
+    const { run, action, secrets, scripts, writer, details, signal, limitMs, toSource } = parts;
+    const { serviceRequests } = this.options;
+    const origin = `https://app-${run.appId}.actions.internal`;
+    return {
+      isolationKey: `${run.appId}:${run.copy}`,
+      origin,
+      source: action.code,
+      sourceName: `${action.name}.js`,
+      packages: scripts.packages,
+      payload: run.payload,
+      settings: secrets.contextSettings(action.environment),
+      timeoutMs: limitMs,
+      signal,
+      onMode: (mode) => {
+        details.mode = mode;
+        if (!hasNetwork(mode)) secrets.disconnect();
+      },
+      onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
+      onHost: (host) => details.hosts.add(host),
+      // The check costs time. A run that has no secrets and cannot read settings itself needs none.
+      ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
+      ...(scripts.hasToken &&
+        serviceRequests !== null && {
+          service: {
+            base: serviceRequests.base,
+            send: (request, aborted) => serviceRequests.send(request, origin, aborted),
+          },
+        }),
+      ...(scripts.sendsRequests && { outgoing: this.outgoingRequests(run, action, secrets, writer, details) }),
+    };
+  }
+
+  /** Sends the run's requests to other services, and records their facts. */
+  private outgoingRequests(
+    { appId }: HeldRun,
+    { environment, integrationOrigins = [] }: RunCode,
+    secrets: RunSecrets,
+    writer: ConsoleWriter,
+    details: RunDetails,
+  ) {
+    const { send, records } = this.options.requests.begin({
+      appId,
+      environment,
+      origins: integrationOrigins,
+      findInUrl: (url) => secrets.findInUrl(url),
+      print: writer.print,
+      onHost: (host) => details.hosts.add(host),
+      onHop: (origin, method) => {
+        const endSpan = details.trace.request(origin, method);
+        return (facts) => {
+          this.options.measures.requestEnded(facts);
+          endSpan(facts);
+        };
+      },
+    });
+    details.requests = records;
+    return send;
+  }
+
+  private async storeRequests({ id }: HeldRun, { requests }: RunDetails): Promise<void> {
+    if (requests.length > 0) await rows(this.options.db, STORE_REQUESTS, [id, JSON.stringify(requests)]);
+  }
+
+  /** Runs a step that follows the evaluation. A failure is logged and does not change the outcome. */
+  private async tryAfterwards({ id: runId }: HeldRun, what: string, step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      this.options.log.warn({ err: error, runId, failed: what }, "a step after the evaluation of a run failed");
+    }
+  }
+
+  private failureOf(run: HeldRun, error: unknown): RunOutcome {
+    if (error instanceof ActionError) return failed("Error", error.message);
+    this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
+    return failed("InternalError", "the service could not run this action");
+  }
+
+  /** Scans the outcome and writes the end. Returns the written outcome; null if secrets have changed meanwhile, so that it needs another scan. */
+  private async scanAndFinish(
+    run: HeldRun,
+    holder: string,
+    { outcome, isCut, secrets }: Result,
+    details: RunDetails,
+    durationMs: number,
+  ): Promise<RunOutcome | null> {
+    const exit = secrets?.exitScan() ?? null;
+    const scanned = exit ? await exit.scanOutcome(outcome, isCut) : outcome;
+    if (exit) details.payload = await maskedPayload(run, exit);
+    const ending = serverEnding(run, scanned, durationMs, details.payload ?? undefined);
+    const facts = { hosts: [...details.hosts], secretsVersion: exit?.version ?? null, sandbox: details.mode };
+    if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
+    if (exit && (await secrets?.isOutdated(exit))) return null;
+    this.options.log.warn({ runId: run.id }, "a run ended after another process had ended it");
+    return scanned;
+  }
+
+  /** Writes the end, however long the database is away. An end that the database refuses to store becomes a failure. */
+  private async finish(
+    run: HeldRun,
+    holder: string,
+    result: Result,
+    details: RunDetails,
+    durationMs: number,
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
+    let scans = 0;
+    for (let next = result; ; ) {
+      try {
+        const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
+        if (outcome) return outcome;
+        scans += 1;
+        if (scans === SCANS_MAX) next = withoutScan(failed("Error", CHANGED_TOO_OFTEN));
+      } catch (error) {
+        if (error instanceof ActionError) {
+          next = withoutScan(this.failureOf(run, error));
+          continue;
+        }
+        this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
+        const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
+        if (isGivenUp) throw error;
+        if (isRefusedData(error) && next.outcome !== UNSTORABLE) {
+          next = withoutScan(UNSTORABLE);
+          details.payload = EMPTY_PAYLOAD;
+        } else await delay(RETRY_MS);
+      }
+    }
+  }
+}
+
+/** JSON text of the payload as the log entry may repeat it; null if it is the run's own. */
+async function maskedPayload({ payload }: HeldRun, exit: ExitScan): Promise<string | null> {
+  const masked = await exit.maskPayload(payload);
+  return masked === payload ? null : masked;
+}

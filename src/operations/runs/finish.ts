@@ -1,0 +1,119 @@
+/**
+ * Finish: one statement writes the end of a run, its log entry and a notice, if the run still has its holder. Runs that end together share a
+ * statement.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
+import { checkTransition, type EndState } from "../../data/run.js";
+import { createBatches } from "../../engine/batches.js";
+import type { Mode } from "../../engine/browser/run.js";
+import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
+
+/** The end of a run: its state, and its log entry. */
+export interface Ending {
+  state: EndState;
+  type: "app.task.completed" | "app.task.failed";
+  data: EntryData;
+  /** `host:port` of each host that the run contacted. */
+  hosts?: readonly string[];
+  /** Mode in which its code was evaluated on the server; null if it was not. */
+  sandbox?: Mode | null;
+  /** The end is only written if this is the number of the last change of the app's secrets. null: in any case. */
+  secretsVersion?: number | null;
+}
+
+/** A run with its end. The holder of a queued run is null. */
+export interface EndedRun extends Ending {
+  id: number;
+  holder: string | null;
+}
+
+/** Ends per statement, and statements at once. */
+const BATCH_MAX = 8;
+const STATEMENTS_AT_ONCE = 2;
+/** A longer entry has a statement of its own, so that it delays no other end. */
+const BATCHED_MAX_CHARACTERS = 64 * 1024;
+
+const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
+const areSecretsCurrent = (version: string) =>
+  `(${version} IS NULL OR ${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id))`;
+const insertEntry = (type: string, data: string, payloadAt: string) => `
+  entry AS (
+    INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
+    SELECT log_id, app_id, action_id, id, ${type}, ${data}, ${payloadAt} FROM ended ORDER BY id RETURNING id, app_id, run_id)
+  SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
+
+/* $1 id, $2 holder, $3 state, $4 type, $5 data, $6 payload_at, $7 hosts, $8 secrets version, $9 sandbox. */
+const FINISH_ONE = `
+  WITH ended AS (
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, log_id = ${NEXT_ENTRY_ID}
+     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${areSecretsCurrent("$8::bigint")}
+    RETURNING id, app_id, action_id, log_id),
+  touched AS (
+    UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
+  ${insertEntry("$4", "$5", "$6")}`;
+
+/*
+ * The same with one array per parameter; hosts are array literals. Actions are locked in the order of their ids, so that two such
+ * statements cannot deadlock.
+ */
+const FINISH_MANY = `
+  WITH ending AS (
+    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[], $9::text[])
+             AS ending (id, holder, state, type, data, payload_at, hosts, secrets_version, sandbox)),
+  ended AS (
+    UPDATE run SET state = ending.state, holder = NULL, finished_at = now(), hosts = ending.hosts::text[], sandbox = ending.sandbox,
+                   log_id = ${NEXT_ENTRY_ID}
+      FROM ending
+     WHERE run.id = ANY ($1::bigint[]) AND run.id = ending.id AND run.finished_at IS NULL
+       AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrent("ending.secrets_version")}
+    RETURNING run.id, run.app_id, run.action_id, run.log_id, ending.holder, ending.type, ending.data, ending.payload_at),
+  touched AS (
+    UPDATE action SET last_run_at = now()
+     WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE holder IS NOT NULL)
+                            ORDER BY id FOR NO KEY UPDATE))),
+  ${insertEntry("type", "data::json", "payload_at")}`;
+
+const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
+
+function valuesOf({ id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null }: EndedRun) {
+  checkTransition(holder === null ? "queued" : "running", state);
+  return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox];
+}
+
+/** Ends all of the runs, or throws and ends none. Returns for each whether it ended: false if it had ended, or its holder or secrets changed. */
+export async function finishRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
+  const rows = runs.map(valuesOf);
+  const isOne = rows.length === 1;
+  const columns = (rows[0] ?? []).map((_, column) =>
+    rows.map((row) => (Array.isArray(row[column]) ? arrayLiteral(row[column]) : row[column])),
+  );
+  const written = await preparedRows<{ runId: number }>(
+    executor,
+    isOne ? "finish-run" : "finish-runs",
+    isOne ? FINISH_ONE : FINISH_MANY,
+    isOne ? rows[0]! : columns,
+  );
+  const ended = new Set(written.map(({ runId }) => runId));
+  // `delete`: only the first of two ends of the same run has ended it.
+  return runs.map(({ id }) => ended.delete(id));
+}
+
+export class RunFinisher {
+  private readonly batches;
+
+  constructor(private readonly db: DataSource) {
+    this.batches = createBatches<EndedRun, boolean>({
+      work: (runs) => finishRuns(db, runs),
+      most: BATCH_MAX,
+      atOnce: STATEMENTS_AT_ONCE,
+      isOfOne: (error) => !isDatabaseAway(error),
+    });
+  }
+
+  /** Ends one run: in the transaction of `executor` if there is one, else with others that end at the same moment. */
+  async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
+    if (!executor && run.data.text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
+    return (await finishRuns(executor ?? this.db, [run]))[0]!;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Runs that this process holds, by their rows, but does not execute. If the answer of the claim was lost with its connection, the run goes back
+ * to the queue, because nothing has run. If the run was executed and its end could not be written, it ends as lost.
+ */
+import { lostEnding } from "./outcomes.js";
+import type { RunRepository } from "./run-repository.js";
+import type { HeldRun } from "./run-types.js";
+
+/** Numbers of settled runs. */
+export interface Settlement {
+  lost: number;
+  queuedAgain: number;
+}
+
+export class LostClaims {
+  /** Statements in progress that may give this process a run. */
+  private readonly claims = new Set<object>();
+  /** Runs that were found last time, with the claims of that time: one of those may still bring the run. */
+  private suspects = new Map<number, readonly object[]>();
+  /** Runs that were executed here and whose end could not be written. */
+  private readonly unwritten = new Set<number>();
+
+  constructor(
+    private readonly repository: Pick<RunRepository, "heldBeyond" | "finish" | "returnClaim">,
+    private readonly holder: string,
+    /** The runs that this process executes. */
+    private readonly active: ReadonlyMap<number, unknown>,
+  ) {}
+
+  /** Awaits a statement that can give this process a run, and passes the answer to `use`, which starts the run before it returns. */
+  async track<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
+    const claim = {};
+    this.claims.add(claim);
+    try {
+      return use(await answer);
+    } finally {
+      this.claims.delete(claim);
+    }
+  }
+
+  /** The run was executed here, and its end could not be written. */
+  addUnwritten(id: number): void {
+    this.unwritten.add(id);
+  }
+
+  /** Settles runs that were found last time too, and that no claim in progress can bring. To be called from time to time. */
+  async settle(): Promise<Settlement> {
+    const before = [...this.unwritten];
+    const found = await this.repository.heldBeyond(this.holder, [...this.active.keys()]);
+    const ids = new Set(found.map(({ id }) => id));
+    // After the end of this process's lease, another process may have ended the run.
+    for (const id of before) if (!ids.has(id)) this.unwritten.delete(id);
+    const settlement: Settlement = { lost: 0, queuedAgain: 0 };
+    for (const run of found) {
+      const result = await this.settleRun(run);
+      if (result !== null) settlement[result] += 1;
+    }
+    this.suspects = new Map(found.map(({ id }) => [id, this.suspects.get(id) ?? [...this.claims]]));
+    return settlement;
+  }
+
+  private async settleRun(run: HeldRun): Promise<keyof Settlement | null> {
+    if (this.unwritten.has(run.id)) {
+      const isEnded = await this.repository.finish(run.id, this.holder, lostEnding(run));
+      this.unwritten.delete(run.id);
+      return isEnded ? "lost" : null;
+    }
+    // Later claims cannot bring it, because it is not queued.
+    const mayStillCome = this.suspects.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
+    if (mayStillCome || this.active.has(run.id)) return null;
+    return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;
+  }
+}

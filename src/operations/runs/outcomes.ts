@@ -1,0 +1,132 @@
+/** Outcomes of runs, and the endings that store them: of code on the server, of browsers, and of runs that never started. */
+import type { TriggerType } from "../../data/action-types.js";
+import type { EndState, RunErrorName } from "../../data/run.js";
+import { createThreads } from "../../engine/threads.js";
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import { resultFault } from "../../rules/json-scan.js";
+import { entryData, type RunOutcome } from "../records/execution-logs.js";
+import type { RunOutcomeLabel } from "../watch/measures.js";
+import type { Ending } from "./finish.js";
+import type { HeldRun } from "./run-types.js";
+
+export const EMPTY_PAYLOAD = "{}";
+
+export function failed(name: RunErrorName, message: string): RunOutcome {
+  return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
+}
+
+/** A longer result is read in a thread: two million `{}` occupy the process for a tenth of a second. */
+const READ_HERE_MAX_CHARACTERS = 256 * 1024;
+const resultFaults = createThreads<string, ReturnType<typeof resultFault>>({
+  module: new URL("../../rules/json-scan.js", import.meta.url),
+  name: "resultFault",
+  memoryMb: 64,
+  timeoutMs: 10_000,
+});
+
+async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
+  if (data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
+  const called = await resultFaults.call(data);
+  if (called.ok) return called.value;
+  throw new Error(`a result could not be read within its limit of ${called.limit}`);
+}
+
+/** Outcome of code that returned `data`: a failure if PostgreSQL could not store it. The page is not trusted, so its text is read here. */
+export async function completed(data: string | undefined): Promise<RunOutcome> {
+  const fault = data === undefined ? null : await faultOf(data);
+  if (fault === null) return { ok: true, data };
+  if (fault === "invalid") return failed("ResultError", "the result of execute is no JSON");
+  return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
+}
+
+export const UNSTORABLE = failed("ResultError", "what the action returned or threw cannot be stored");
+export const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
+const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
+const HELD_UP = failed(
+  "ConcurrencyError",
+  "the run waited, by its action's concurrency, for the run that waited for it",
+);
+
+/** Outcomes of cancelled runs. Their name is no proof: code can throw an error of the same name. */
+const cancellations = new WeakSet<RunOutcome>();
+
+/** @param displacedBy the run that replaces it, by the concurrency of the action */
+export function cancelled(displacedBy: number | null): RunOutcome {
+  const why = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
+  const outcome = failed("CancelledError", `the run was cancelled${why}`);
+  cancellations.add(outcome);
+  return outcome;
+}
+
+/** True if a person, another run or a stop of the service ended the run: nothing in the outcome is the author's. */
+export const isCancelled = (outcome: RunOutcome): boolean => outcome === STOPPED || cancellations.has(outcome);
+
+/** The outcome as metrics name it. */
+export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
+  if (outcome.ok) return "completed";
+  if (isCancelled(outcome)) return "cancelled";
+  return outcome.timedOut ? "timeout" : "failed";
+}
+
+function stateOf(outcome: RunOutcome): EndState {
+  if (outcome.ok) return "completed";
+  return cancellations.has(outcome) ? "cancelled" : "failed";
+}
+
+type EndedFacts = Pick<HeldRun, "trigger" | "actionId"> & { replayOf?: number | null };
+
+function ending(
+  run: EndedFacts,
+  outcome: RunOutcome,
+  runOn: "server" | "client",
+  durationMs: number,
+  payload: string | null,
+): Ending {
+  const { trigger, actionId: taskId, replayOf } = run;
+  return {
+    state: stateOf(outcome),
+    type: outcome.ok ? "app.task.completed" : "app.task.failed",
+    data: entryData({ trigger, runOn, taskId, payload, durationMs, replayOf: replayOf ?? null, outcome }),
+  };
+}
+
+/** Ending of a run on the server. `payload` replaces the run's own in the log entry; an empty one is shorter than a reference to it. */
+export const serverEnding = (
+  run: HeldRun,
+  outcome: RunOutcome,
+  durationMs = 0,
+  payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
+): Ending => ending(run, outcome, "server", durationMs, payload);
+
+const sinceStart = ({ startedAt }: HeldRun): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
+
+/** The process that held the run died. */
+export const lostEnding = (run: HeldRun): Ending => serverEnding(run, LOST, sinceStart(run));
+
+/** The run was cancelled while it was queued: by a person, or by the run `displacedBy`, which replaces it. */
+export const cancelledEnding = (run: HeldRun, displacedBy: number | null = null): Ending =>
+  serverEnding(run, cancelled(displacedBy));
+
+/** The queued run waits for a run that waits for it. */
+export const heldUpEnding = (run: HeldRun): Ending => serverEnding(run, HELD_UP);
+
+/** Timers of browsers are late, above all in hidden pages. */
+export const CLIENT_LATE_MS = 5_000;
+
+/** Ending of a run that a browser executed. */
+export const browserEnding = (
+  run: { trigger: TriggerType; actionId: number },
+  outcome: RunOutcome,
+  durationMs: number,
+): Ending => ending(run, outcome, "client", durationMs, null);
+
+export const timedOut = (message: string): RunOutcome => failed("TimeoutError", message);
+
+/** The run in a browser was cancelled. The page is not stopped, and its later report has no effect. */
+export const cancelledInBrowser = (run: HeldRun): Ending => browserEnding(run, cancelled(null), sinceStart(run));
+
+/** The page has not reported an end in time. */
+export function overdueEnding(run: HeldRun, timeoutMs: number): Ending {
+  const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;
+  return browserEnding(run, timedOut(message), sinceStart(run));
+}

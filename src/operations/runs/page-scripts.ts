@@ -1,0 +1,190 @@
+/**
+ * Scripts that a page evaluates before the author's code: the packages of the action, the session of the app user, and the client library with
+ * a token that expires with the run.
+ */
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { LRUCache } from "lru-cache";
+import { needsOfNames } from "../../engine/browser/mode.js";
+import type { PageScript } from "../../engine/browser/run.js";
+import type { SessionOf } from "../../rules/env-script.js";
+import {
+  type Catalogue,
+  isKept,
+  modeOfLibrary,
+  namesRequests,
+  needOfPackage,
+  needsLibrary,
+  notBuilt,
+  unresolved,
+} from "../../rules/packages.js";
+import type { Credentials } from "../access/credentials.js";
+import type { KeptScripts } from "../packages/kept-scripts.js";
+import type { HeldRun, RunCode } from "./run-types.js";
+
+/** dist/web, relative to dist/src/operations/runs. */
+const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
+const CLIENT_LIBRARY = "/client/svc-run.js";
+const RESPONSE_LIBRARY = "/client/svc-response.js";
+/** A call that needs no client library. */
+const RESPONSE_CALL = /\bSvc\.App\.V3\.Actions\.response\b/g;
+const RESPONSE_WORD = /\bresponse\b/;
+const REQUESTS_SCRIPT = "/client/svc-requests.js";
+const isAddress = (dependency: string) => /^https:/i.test(dependency);
+const SESSION_PACKAGE = "svc-session";
+
+/** The token is valid for longer than the time limit, so that the last request can end. */
+const TOKEN_SLACK_MS = 10_000;
+
+/** A direct call sees the scope around it, which is another one in a trial. */
+const DIRECT_EVAL = /\beval\s*\(/;
+/** Cached results for texts. */
+const CACHED_MAX = 1_000;
+
+type SourceScript = Extract<PageScript, { source: string }>;
+
+type Listing = Pick<RunCode, "code" | "dependencies" | "assets">;
+
+export interface PreparedScripts {
+  /** In the order of their evaluation. */
+  packages: PageScript[];
+  /** True if the scripts hold a task token, with which the run can read settings. */
+  hasToken: boolean;
+  /** Property by which the result of `Svc.App.V3.Actions.response` is recognized, random for each run: a payload cannot have it. */
+  responseMark: string | null;
+  /** True if the scripts may send requests to other services. */
+  sendsRequests: boolean;
+  /** Expires the token. */
+  revoke: () => Promise<void>;
+}
+
+interface PageScriptsOptions {
+  sessionOf: SessionOf;
+  credentials: Credentials;
+  catalogue: Catalogue;
+  keptScripts: KeptScripts;
+  /** The service's URL as runs reach it. */
+  apiUrl: string;
+}
+
+export class PageScripts {
+  private readonly files = new Map<string, Promise<SourceScript>>();
+  /** By the hash of the text. */
+  private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_MAX });
+
+  constructor(private readonly options: PageScriptsOptions) {}
+
+  /** Reads a file of the build, once. */
+  private built(path: string, name: string): Promise<SourceScript> {
+    const script =
+      this.files.get(path) ??
+      readFile(BUILT + path, "utf8").then((source) => ({
+        name,
+        source,
+        content: path,
+      }));
+    this.files.set(path, script);
+    return script;
+  }
+
+  /** True if a script that names `eval` also calls it. Libraries that only list the names of globals do not. */
+  private callsEval(content: string, source: string): boolean {
+    const calls = this.evalCalls.get(content) ?? DIRECT_EVAL.test(source);
+    this.evalCalls.set(content, calls);
+    return calls;
+  }
+
+  /** A script that was stored when the action was saved: a run fetches nothing. */
+  private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
+    const script = await this.options.keptScripts.read(sha256);
+    if (!script) throw unresolved(dependency, "is not among the scripts that the service stores");
+    const { source, names, global } = script;
+    const needs = names ? needsOfNames(names) : ({ mode: "document" } as const);
+    const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
+    const callsEval = names?.includes("eval") && this.callsEval(sha256, source);
+    const mayDoWithLess = names !== null && !callsEval && !names.includes("import()");
+    return {
+      name,
+      source,
+      ...needs,
+      content: sha256,
+      mayDoWithLess,
+      ...(global !== null && { defines: global }),
+    };
+  }
+
+  /** The script of a dependency. Rows of older releases hold URLs from which the page loads it. */
+  private async packageScript(dependency: string, { code, assets, dependencies }: Listing): Promise<PageScript> {
+    const kept = assets.find(({ name }) => name === dependency);
+    if (kept && isKept(kept)) return this.storedScript(dependency, kept.sha256);
+    const entry = this.options.catalogue.get(dependency);
+    if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
+    const { path, url = dependency } = entry ?? {};
+    if (path === undefined && isAddress(url)) return { name: dependency, url };
+    if (path === undefined) {
+      throw unresolved(dependency, "cannot be loaded in a server run");
+    }
+    const script = await this.built(path, `${dependency}.js`).catch(() => {
+      throw unresolved(dependency, "has no file in this installation");
+    });
+    return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
+  }
+
+  /** Sends requests to other services through this process, not through the browser's network. */
+  private async requestsScript(): Promise<SourceScript> {
+    const script = await this.built(REQUESTS_SCRIPT, "svc-requests.js");
+    return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
+  }
+
+  private async sessionScript(run: HeldRun): Promise<SourceScript> {
+    const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
+    // JSON, because `__proto__` in an object literal would set the prototype.
+    const source = `globalThis.__svcSession = JSON.parse(${session});`;
+    return { name: "svc-run-session.js", source, mode: "isolate" };
+  }
+
+  /** True if the code may use the client library. Other runs need neither the library nor a token. */
+  private usesLibrary({ code, dependencies, assets }: Listing): boolean {
+    const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
+    const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
+    return needsLibrary(code, mayUseIt, this.options.catalogue);
+  }
+
+  /** Scripts of `Svc.App.V3.Actions.response`, which follow the library if the page has it. */
+  private async responseScripts(mark: string): Promise<SourceScript[]> {
+    const library = await this.built(RESPONSE_LIBRARY, "svc-response.js");
+    const source = `__svcResponse(${JSON.stringify(mark)});`;
+    return [
+      { ...library, mode: "isolate", defines: "Svc" },
+      { name: "svc-response-mark.js", source, mode: "isolate" },
+    ];
+  }
+
+  /** @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded */
+  async prepare(run: HeldRun, listing: Listing, timeoutMs: number): Promise<PreparedScripts> {
+    const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
+    const responseMark = isResponding ? `response ${randomUUID()}` : null;
+    // Without those calls, because they need neither the library nor a document.
+    const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL, "") } : listing;
+    const { code } = action;
+    const dependencies = [...new Set(action.dependencies)];
+    const packages = await Promise.all(dependencies.map((name) => this.packageScript(name, action)));
+    if (responseMark !== null) packages.unshift(...(await this.responseScripts(responseMark)));
+    if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await this.sessionScript(run));
+    if (!this.usesLibrary(action)) {
+      const sendsRequests = namesRequests(code);
+      if (sendsRequests) packages.unshift(await this.requestsScript());
+      return { packages, hasToken: false, sendsRequests, responseMark, revoke: async () => undefined };
+    }
+    const { credentials, catalogue, apiUrl } = this.options;
+    const { appId, id: runId, personId } = run;
+    const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
+    const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
+    const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
+    const mode = modeOfLibrary(code, dependencies, catalogue);
+    const client = await this.built(CLIENT_LIBRARY, "svc.js");
+    packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
+    return { packages, hasToken: true, sendsRequests: true, responseMark, revoke: () => credentials.expire(id) };
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * SQL that writes the row of a run, for an action that the caller names and for one that is already known. Each is one statement. A
+ * repeated key writes nothing and returns the first run.
+ */
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { TRANSITIONS } from "../../data/run.js";
+import { IDEMPOTENCY_HOURS } from "../../limits.js";
+import { type Reference, referenceParameters } from "../../rules/reference.js";
+import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import {
+  checkRunnable,
+  FIND_ACTION,
+  grantAccess,
+  IS_RUNNABLE,
+  type NamedAction,
+  type OnDemandTrigger,
+} from "./find-action.js";
+import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
+import type { NewRun } from "./run-types.js";
+
+/** A run on demand, of an action that the caller names. */
+export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
+  ref: Reference;
+  /** Kind of trigger that the action must have. */
+  trigger: OnDemandTrigger;
+  /** Digest of the event that an HTTP trigger received. A repeated event returns the first event's run. */
+  eventKey?: Buffer | null;
+  /** True if an unpublished app pauses the runs of this caller. */
+  needsApp: boolean;
+  access: RunAccess;
+  /** False if the process that queues the run also claims it, and sends the notice later. */
+  isAnnounced?: boolean;
+};
+
+export interface InsertedRun {
+  id: number;
+  /** True if nothing was written, because an earlier request with the same key has written the run. */
+  isRepeated: boolean;
+  /** Reason for which a repeated run was skipped. */
+  skipped?: string;
+}
+
+/** `id` null: nothing was written, because the run must be queued or debounced first. */
+export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
+  id: number | null;
+  action: NamedAction;
+  secretsVersion: number;
+}
+
+/** Keys of runs: of a credential, or of the event that a trigger received. `columns` and `values` are those of the key's row. */
+interface KeyKind {
+  table: "run_key" | "http_event";
+  columns: string;
+  values: string;
+  /** Condition for the key of an action, whose id is $1. */
+  matches: string;
+}
+const KEYS = {
+  run_key: {
+    table: "run_key",
+    columns: "action_id, credential_id, key",
+    values: "$5::bigint, $6::text",
+    matches: "action_id = $1 AND credential_id = $2 AND key = $3",
+  },
+  http_event: {
+    table: "http_event",
+    columns: "action_id, key",
+    values: "$15::bytea",
+    matches: "action_id = $1 AND key = $2",
+  },
+} as const satisfies Record<string, KeyKind>;
+
+/* The row of the key comes first: a statement that does not get it writes no run. */
+const insertKey = ({ table, columns, values }: KeyKind, source: string, action: string) => `
+  key AS (
+    INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
+    ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
+
+/*
+ * $1 app, $2 copy, $3 payload, $4 person, $5 credential, $6 idempotency key, $7 the holder that starts the run at once, or null to queue
+ * it, $8 the run that caused it. `source` is one row or none.
+ */
+const insertRun = (kind: KeyKind | null, source: string, action: string, others: string) => `
+  ${kind ? insertKey(kind, source, action) : ""}
+  inserted AS (
+    INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
+                     cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
+    SELECT ${kind ? "key.run_id" : "nextval('run_id_seq')"}, $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
+           CASE WHEN $7::uuid IS NULL THEN '${TRANSITIONS.queue.to}' ELSE '${TRANSITIONS.start.to}' END, $7::uuid,
+           CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
+           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
+      FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
+    RETURNING id, state, waits_for)`;
+const notifyQueued = (isAnnounced: string) => `
+  CASE WHEN inserted.state = '${TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
+       THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
+
+/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 the condition that it waits for. */
+const insertKnown = (kind: KeyKind | null) => `
+  WITH ${insertRun(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
+  SELECT id, ${notifyQueued("true")} FROM inserted`;
+
+/*
+ * $9 name, $10 the same as an id or null, $11 true if an unpublished app pauses the run, $12 the access values that the caller has, $13 the
+ * trigger, $14 true if the runners are notified. Writes nothing if the run cannot start at once and $7 is set. A debounced run is inserted
+ * by the id of its action, because its payload may become that of another run.
+ */
+const insertNamed = (kind: KeyKind | null) => `
+  WITH target AS (${FIND_ACTION("$1", "$2", "$9", "$10", "$11")}),
+  ${insertRun(
+    kind,
+    `(SELECT id AS target_id FROM target WHERE ${IS_RUNNABLE("$12", "$13")}
+             AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
+    "runnable.target_id",
+    `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
+  )}
+  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
+    FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
+
+/* One statement for each kind of key: most runs have none, and need no row for one. */
+const INSERT_KNOWN = { none: insertKnown(null), run_key: insertKnown(KEYS.run_key) };
+const INSERT_NAMED = {
+  none: insertNamed(null),
+  run_key: insertNamed(KEYS.run_key),
+  http_event: insertNamed(KEYS.http_event),
+};
+
+/* An old key, and the key of a run whose row was removed because the app's log was too long. */
+const forgetOld = ({ table, matches }: KeyKind, isRunGone: string) => `
+  DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR ${isRunGone})`;
+const FORGET_OLD = {
+  run_key: forgetOld(
+    KEYS.run_key,
+    "NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled', 'skipped')))",
+  ),
+  http_event: forgetOld(KEYS.http_event, "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)"),
+};
+const findFirst = ({ table, matches }: KeyKind) => `
+  SELECT keyed.run_id AS id, run.reason AS skipped FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
+    LEFT JOIN run ON run.id = keyed.run_id`;
+const FIND_FIRST = { run_key: findFirst(KEYS.run_key), http_event: findFirst(KEYS.http_event) };
+
+/* The queued run whose payload a debounced one has replaced. The transaction that replaced it holds its lock. */
+const FIND_DEBOUNCED =
+  "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
+
+type Keyed = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> & Pick<NamedRun, "eventKey">;
+
+function keyKindOf({ eventKey, credentialId, idempotencyKey }: Keyed): keyof typeof INSERT_NAMED {
+  if (eventKey) return "http_event";
+  return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
+}
+
+/** Returns the first run of the key; null if the key was too old and is deleted now, so that the row can be written. */
+async function findFirstRun(executor: Executor, actionId: number, run: Keyed): Promise<InsertedRun | null> {
+  const kind = run.eventKey ? "http_event" : "run_key";
+  const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
+  await executor.query(FORGET_OLD[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
+  const [first] = await rows<{ id: number; skipped: string | null }>(executor, FIND_FIRST[kind], key);
+  if (!first) return null;
+  // An HTTP trigger reads the outcome of an event's first run itself.
+  const isReported = kind === "run_key" && first.skipped !== null;
+  return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
+}
+
+/** Deletes the key of an event, so that a repeat of the event starts another run. */
+export async function forgetEvent(executor: Executor, eventKey: Buffer, runId: number): Promise<void> {
+  const sql =
+    "DELETE FROM http_event WHERE action_id = (SELECT action_id FROM run WHERE id = $2) AND key = $1 AND run_id = $2";
+  await executor.query(sql, [eventKey, runId]);
+}
+
+function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: string | null): unknown[] {
+  const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null } = run;
+  return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
+}
+
+/** Writes the row of a run whose action is known: running under `holder`, or queued if that is null. */
+export async function insertKnownRun(executor: Executor, run: NewRun, holder: string | null): Promise<InsertedRun> {
+  const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
+  const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
+  const kind = keyKindOf(run) === "none" ? "none" : "run_key";
+  for (;;) {
+    const [inserted] = await preparedRows<{ id: number }>(executor, `insert-run-${kind}`, INSERT_KNOWN[kind], values);
+    if (inserted) return { id: inserted.id, isRepeated: false };
+    const first = await findFirstRun(executor, actionId, run);
+    if (first) return first;
+  }
+}
+
+/**
+ * Writes the row of a debounced run, or replaces the payload of the one that is queued already. Such a run has no idempotency key, because a
+ * repeat changes nothing. Needs a transaction.
+ */
+export async function insertDebouncedRun(manager: Executor, run: NewRun): Promise<InsertedRun> {
+  const { actionId, personId, credentialId, trigger } = run;
+  const values = [...commonValues({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];
+  const [inserted] = await rows<{ id: number }>(manager, INSERT_KNOWN.none, values);
+  if (inserted) return { id: inserted.id, isRepeated: false };
+  const [queued] = await rows<{ id: number }>(manager, FIND_DEBOUNCED, [actionId, personId, credentialId]);
+  return { id: queued!.id, isRepeated: false };
+}
+
+/**
+ * Finds the action and writes the row in one statement, so that the action cannot change between the two.
+ * @throws ACTION_ACCESS_DENIED, and as `checkRunnable`
+ */
+export async function insertNamedRun(
+  executor: Executor,
+  named: NamedRun,
+  holder: string | null,
+): Promise<InsertedNamedRun> {
+  const { access, ref, needsApp, trigger, eventKey = null, isAnnounced = true } = named;
+  const kind = keyKindOf(named);
+  for (;;) {
+    const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };
+    const ofAction = [...referenceParameters(ref), needsApp, grantedParameter(access), trigger, isAnnounced];
+    const values = [...commonValues(run, holder), ...ofAction, ...(eventKey === null ? [] : [eventKey])];
+    const [row] = await preparedRows<NamedAction & { runId: number | null; secretsVersion: number }>(
+      executor,
+      `insert-named-run-${kind}`,
+      INSERT_NAMED[kind],
+      values,
+    );
+    if (await grantAccess(row, access)) continue;
+    const action = checkRunnable(row, trigger);
+    const { runId, secretsVersion } = action;
+    if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };
+    const mustWait = action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
+    if (mustWait) return { id: null, isRepeated: false, action, secretsVersion };
+    if (kind === "none") throw new Error("a runnable action was not inserted");
+    const first = await findFirstRun(executor, action.id, run);
+    if (first) return { ...first, action, secretsVersion };
+  }
+}

@@ -1,0 +1,225 @@
+/** Queries about runs: lists by filters, single runs, runs that a run caused, and unfinished runs. */
+import type { DataSource } from "typeorm";
+import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
+import { rows } from "../../data/database.js";
+import type { RunState } from "../../data/run.js";
+import { ActionError } from "../../errors.js";
+import { type Caller, isPerson } from "../../rules/access.js";
+import { memberText } from "../../rules/json-scan.js";
+import type { ScriptError } from "../records/execution-logs.js";
+import type { RunWords } from "../records/run-words.js";
+import type { RequestRecord } from "../requests/run-requests.js";
+import { newestRuns, type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
+
+/** A run, or a skipped tick. Times are ISO 8601. */
+export interface RunSummary {
+  id: number;
+  actionId: number;
+  /** null if the action was deleted. */
+  actionName: string | null;
+  /** Id of the action's draft. */
+  masterId: number | null;
+  copy: Copy;
+  trigger: TriggerType;
+  state: RunState;
+  /** The scheduled time; null for other triggers. */
+  tick: string | null;
+  /** Number of ticks, from `tick` on, that this row stands for: more than one only after a long pause. */
+  tickCount: number;
+  /** Reason for which it was skipped. */
+  reason: string | null;
+  /** Condition for which a queued run waits, beside a slot. */
+  waitsFor: RunWait | null;
+  /** Name of the error, and the beginning of its message. */
+  failure: string | null;
+  queuedAt: string;
+  startedAt: string | null;
+  finishedAt: string | null;
+  logId: number | null;
+  eventId: number | null;
+  causeRunId: number | null;
+  chainId: number | null;
+  depth: number;
+  replayOf: number | null;
+  /** The version whose code ran instead of the draft or live version. */
+  versionId: number | null;
+  personId: number | null;
+  /** The person who started it; null for callers that are not people. */
+  person: { firstName: string; lastName: string } | null;
+  /** `host:port` of each contacted host. */
+  hosts: string[];
+  /** Mode of the evaluation on the server: `isolate`, `network-isolate` or `document`; null if there was none, or in old runs. */
+  sandbox: string | null;
+}
+
+/** `total` is exact up to TOTAL_MAX. */
+export interface RunPagination {
+  total: number;
+  /** False if more runs match than `total`. */
+  totalIsExact: boolean;
+  hasMore: boolean;
+  /** `before` of the next page; null on the last page. */
+  nextBefore: number | null;
+}
+
+type Dated = "tick" | "queuedAt" | "startedAt" | "finishedAt";
+type SummaryRow = Omit<RunSummary, Dated | "failure" | "person"> &
+  Record<Dated, Date | null> & { firstName: string | null; lastName: string | null; failed: string | null };
+
+/** Runs that one request checks row by row. The next page continues there. */
+const CHECKED_MAX = 10_000;
+/** The newest runs that a search finds. */
+const FOUND_MAX = 1_000;
+const TOTAL_MAX = 10_000;
+const FAILURE_CHARACTERS = 200;
+const UNFINISHED_MAX = 100;
+const CAUSED_MAX = 100;
+
+/* Rows of older releases do not name their log entry. */
+const LOG_ID = `
+  coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
+
+const SUMMARY = `
+  run.id, run.action_id AS "actionId", action.name AS "actionName",
+  coalesce(action.master_id, action.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
+  CASE WHEN run.state = 'queued' THEN run.waits_for END AS "waitsFor",
+  run.queued_at AS "queuedAt", run.started_at AS "startedAt", run.finished_at AS "finishedAt",
+  entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
+  run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts, run.sandbox,
+  person.first_name AS "firstName", person.last_name AS "lastName",
+  CASE WHEN run.state = 'failed' AND entry.bytes <= 8192 THEN entry.data::text END AS failed`;
+const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}
+  LEFT JOIN person ON person.id = run.person_id`;
+
+const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
+
+/** Name and message of the error in the text of a log entry. */
+function failureIn(entry: string): string | null {
+  const error = memberText(entry, "error");
+  if (error === undefined) return null;
+  const { name, message } = JSON.parse(error) as ScriptError;
+  const text = `${name}: ${message}`;
+  return text.length > FAILURE_CHARACTERS ? `${text.slice(0, FAILURE_CHARACTERS).toWellFormed()}…` : text;
+}
+
+function toSummary({ failed, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
+  return {
+    ...row,
+    tick: iso(row.tick),
+    queuedAt: iso(row.queuedAt)!,
+    startedAt: iso(row.startedAt),
+    finishedAt: iso(row.finishedAt),
+    failure: failed === null ? null : failureIn(failed),
+    person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
+  };
+}
+
+export class RunQueries {
+  constructor(
+    private readonly db: DataSource,
+    private readonly runWords: RunWords,
+  ) {}
+
+  private async summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
+    const found = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
+    return found.map((row) => toSummary(row, isPerson(caller)));
+  }
+
+  /** Replaces the words of a search by the ids of runs that hold them. `further`: more such runs may exist before this id. */
+  private async withWords(
+    appId: number,
+    conditions: RunConditions,
+  ): Promise<{ conditions: RunConditions; further: number | null }> {
+    const { search, before, indexed, parameters } = conditions;
+    if (search === null) return { conditions, further: null };
+    // A run that has just ended must be found too.
+    await this.runWords.catchUp();
+    const ids = await this.runWords.find(appId, search, { before, most: FOUND_MAX });
+    const held = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
+    return {
+      conditions: { ...conditions, indexed: `${indexed} AND ${held}`, parameters: [...parameters, ids] },
+      further: ids.length === FOUND_MAX ? ids.at(-1)! : null,
+    };
+  }
+
+  /**
+   * The app's runs and skipped ticks, most recent first. One request checks the newest 10,000 that an index finds, or 1,000 of a search.
+   * If more are left, the page may be short or empty, and `nextBefore` continues.
+   * @throws REQUEST_INVALID
+   */
+  async list(
+    caller: Caller,
+    appId: number,
+    filter: RunFilter,
+  ): Promise<{ runs: RunSummary[]; pagination: RunPagination }> {
+    const { conditions, further } = await this.withWords(appId, runConditions(appId, filter));
+    const { unindexed, parameters, limit, offset } = conditions;
+    const newest = await newestRuns(this.db, appId, conditions);
+    const matching = (most: number) =>
+      unindexed === null
+        ? newest("run.id", most)
+        : `SELECT run.id FROM (${newest("run.*", CHECKED_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${most}`;
+    const [bounds] = await rows<{ total: number; last: number | null }>(
+      this.db,
+      `SELECT (SELECT count(*) FROM (${matching(TOTAL_MAX + 1)}) AS counted) AS total,
+                ${unindexed === null ? "NULL::bigint" : `(SELECT id FROM (${newest("run.id", CHECKED_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_MAX - 1})`} AS last`,
+      parameters,
+    );
+    const { total } = bounds!;
+    const last = bounds!.last ?? further;
+    const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${JOINED}
+                       ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
+    const listed = await this.summaries(caller, chosen, parameters);
+    const isFull = listed.length > limit;
+    const page = listed.slice(0, limit);
+    return {
+      runs: page,
+      pagination: {
+        total: Math.min(total, TOTAL_MAX),
+        totalIsExact: total <= TOTAL_MAX && last === null,
+        hasMore: isFull || last !== null,
+        nextBefore: isFull ? (page.at(-1)?.id ?? null) : last,
+      },
+    };
+  }
+
+  /** One run, or skipped tick. @throws RUN_NOT_FOUND */
+  async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
+    const storable = Number.isSafeInteger(runId) && runId > 0;
+    const [found] = storable
+      ? await this.summaries(caller, `run ${JOINED} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
+      : [];
+    if (!found) throw new ActionError("RUN_NOT_FOUND");
+    return found;
+  }
+
+  /** Requests of a run to other services. */
+  async requestsOf(runId: number): Promise<RequestRecord[]> {
+    const found = await rows<{ requests: RequestRecord[] | null }>(this.db, "SELECT requests FROM run WHERE id = $1", [
+      runId,
+    ]);
+    return found[0]?.requests ?? [];
+  }
+
+  /** The first 100 runs that this run caused directly, oldest first. */
+  async causedBy(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
+    const where = "run.chain_id = $1 AND run.cause_run_id = $2";
+    const from = `run ${JOINED} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_MAX}`;
+    return this.summaries(caller, from, [chainId ?? id, id]);
+  }
+
+  /** Queued and running runs of the app, newest first, with the numbers of both up to 10,000. */
+  async unfinished(caller: Caller, appId: number): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
+    const count = (state: "queued" | "running") =>
+      `(SELECT count(*) FROM (SELECT FROM run WHERE app_id = $1 AND state = '${state}' AND finished_at IS NULL
+                                 LIMIT ${TOTAL_MAX}) AS counted) AS ${state}`;
+    const [counts] = await rows<{ queued: number; running: number }>(
+      this.db,
+      `SELECT ${count("queued")}, ${count("running")}`,
+      [appId],
+    );
+    const from = `run ${JOINED} WHERE run.app_id = $1 AND run.finished_at IS NULL AND run.state IN ('queued', 'running')
+                     ORDER BY run.state DESC, run.id DESC LIMIT ${UNFINISHED_MAX}`;
+    return { runs: await this.summaries(caller, from, [appId]), ...counts! };
+  }
+}

@@ -1,0 +1,295 @@
+/**
+ * Statements on the rows of runs: insert, claim, return, skip and finish. Each is one statement, checks the state of the run, and checks
+ * the holder if it has one. Read it for the order in which queued runs are claimed.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { fromState, RUNNING, toState } from "../../data/run.js";
+import { type Ending, RunFinisher } from "./finish.js";
+import { insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
+import type { HeldRun, NewRun, RunCode } from "./run-types.js";
+
+const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
+  person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
+  started_at AS "startedAt"`;
+
+/* A claimed run with the code of its action and the number of its app's last change of secrets, so that no statement reads them later. */
+const SELECT_CLAIMED = `
+  SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
+         action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
+const FROM_CLAIMED = `
+  FROM claimed JOIN app ON app.id = claimed."appId"
+    LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
+
+/** A row of SELECT_CLAIMED. The name is null if the action was deleted, or if the run has the code of a version. */
+type ClaimedRow = Omit<HeldRun, "code"> & Omit<RunCode, "name"> & { name: string | null };
+
+function claimedRun<Row extends ClaimedRow>(row: Row) {
+  const { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map, ...run } = row;
+  if (name === null) return run;
+  return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
+}
+
+/** Scheduled runs that have been queued for longer are skipped. */
+const LATE_AFTER = "interval '60 seconds'";
+const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER}`;
+
+/** Queued runs that only wait for a slot. */
+const READY = `${fromState("claim")} AND waits_for IS NULL`;
+
+/* The floor is cached for this long. It only rises, and an old value costs the look into some more partitions. */
+const FLOOR_CACHED_MS = 1_000;
+/* Ids of transactions that have not committed yet are at most this far behind. */
+const UNCOMMITTED_IDS = 100_000;
+
+/* The range of one state keeps the planner on the index run_live. */
+const firstUnfinished = (state: string) => `
+    (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
+const FLOOR = `
+  SELECT least(
+    ${firstUnfinished("queued")},
+    ${firstUnfinished("running")},
+    (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
+
+/*
+ * Each app that has queued runs, with one index lookup per app. The order here and below is that of the index run_ready, and an app is a
+ * range of one: otherwise the planner may choose an index that also holds ended runs.
+ */
+const appsWithQueued = (floor: string) => `
+  waiting (app_id) AS (
+    (SELECT app_id FROM run WHERE ${READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT run.app_id FROM run WHERE ${READY} AND run.app_id > waiting.app_id AND id >= ${floor}
+             ORDER BY run.app_id, run.id LIMIT 1)
+      FROM waiting WHERE waiting.app_id IS NOT NULL)`;
+/* The first queued runs of an app that may start. */
+const firstOfApp = (columns: string, floor: string, limit: number) => `
+  SELECT ${columns} FROM run
+   WHERE ${READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
+   ORDER BY run.app_id, id LIMIT ${limit}`;
+
+/*
+ * Claims the oldest queued run of the app that has the fewest slots here, of the apps below their share $4. $2 and $3 are the slots of each
+ * app, $5 the floor. Reads 8 runs of each app, because other processes may be claiming the first ones.
+ */
+const CLAIM = `
+  WITH RECURSIVE ${appsWithQueued("$5::bigint")},
+  busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
+  next AS (
+    SELECT run.id FROM waiting LEFT JOIN busy USING (app_id)
+      CROSS JOIN LATERAL (${firstOfApp("id", "$5::bigint", 8)}) AS first
+      JOIN run ON run.id = first.id
+     WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${READY} AND run.id >= $5
+     ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
+  claimed AS (
+    UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
+     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${HELD})
+  ${SELECT_CLAIMED}, EXISTS (
+           SELECT FROM waiting LEFT JOIN busy USING (app_id)
+            WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
+         ) AS "isMoreClaimable"
+  ${FROM_CLAIMED}`;
+
+const CLAIM_BY_ID = `
+  WITH claimed AS (
+    UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
+     WHERE id = (SELECT id FROM run WHERE id = $2 AND ${READY} FOR UPDATE SKIP LOCKED)
+    RETURNING ${HELD})
+  ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
+
+/* The longest wait of a run that CLAIM could claim; $1 and $2 the slots of each app, $3 the share, $4 the floor. */
+const LONGEST_WAIT = `
+  WITH RECURSIVE ${appsWithQueued("$4::bigint")}
+  SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
+    FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
+    CROSS JOIN LATERAL (${firstOfApp("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
+   WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
+
+const ANY_QUEUED = `SELECT FROM run WHERE ${READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
+
+const QUEUED_BY_CAUSE = `
+  SELECT id, cause_run_id AS "causeRunId" FROM run
+   WHERE ${READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
+
+const RETURN_CLAIM = `
+  UPDATE run SET ${toState("returnClaim")}, holder = NULL, started_at = NULL
+   WHERE id = $1 AND holder = $2 AND ${fromState("returnClaim")} RETURNING id`;
+
+const SKIP_LATE = `
+  UPDATE run SET ${toState("skip")}, reason = 'late by more than 60 s', finished_at = now()
+   WHERE ${fromState("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
+
+/* Runs of the holder $1, without the known ones $2. */
+const HELD_BEYOND = `SELECT ${HELD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
+
+/* Those of the runs $2 that the holder $1 does not hold. */
+const NOT_HELD = `
+  SELECT id FROM unnest($2::bigint[]) AS known (id)
+   WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
+
+const OTHER_RUNNER = `
+  SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
+
+/**
+ * Holder of all runs that browsers execute. Its row in `instance` has no roles and a lease without end, so that processes of the release
+ * before do not end its runs as lost.
+ */
+export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
+
+/* Runs in browsers that have not ended within $1 milliseconds. The locks let only one process end each. */
+const OVERDUE_IN_BROWSERS = `
+  SELECT ${HELD}, holder FROM run
+   WHERE ${RUNNING} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
+   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+
+/* Runs of holders whose lease has ended. */
+const LOST = `
+  SELECT ${HELD}, holder FROM run
+   WHERE ${RUNNING}
+     AND holder <> '${BROWSER_HOLDER}'
+     AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
+   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+
+export interface ClaimedRun extends HeldRun {
+  /** True if another queued run may be claimable. */
+  isMoreClaimable: boolean;
+}
+
+/** A run with its state and holder. */
+export interface StoredRun extends HeldRun {
+  state: string;
+  holder: string | null;
+}
+
+export class RunRepository {
+  private readonly finisher: RunFinisher;
+  /** No run below this id is unfinished, so that partitions of other days are not read. */
+  private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
+
+  constructor(private readonly db: DataSource) {
+    this.finisher = new RunFinisher(db);
+  }
+
+  private currentFloor(): Promise<number> {
+    if (performance.now() - this.floor.readAt > FLOOR_CACHED_MS) {
+      const id = preparedRows<{ id: number }>(this.db, "queue-floor", FLOOR, []).then(([row]) => row!.id);
+      this.floor = { id, readAt: performance.now() };
+      id.catch(() => {
+        this.floor.readAt = Number.NEGATIVE_INFINITY;
+      });
+    }
+    return this.floor.id;
+  }
+
+  /** Writes a run of a known action, as running under `holder` or as queued if that is null. */
+  insert(run: NewRun, holder: string | null, executor: Executor = this.db) {
+    return insertKnownRun(executor, run, holder);
+  }
+
+  /** The same for an action that the statement finds. @throws as `insertNamedRun` */
+  insertNamed(run: NamedRun, holder: string | null, executor: Executor = this.db) {
+    return insertNamedRun(executor, run, holder);
+  }
+
+  /** Writes a debounced run, or replaces the payload of the one that is queued. */
+  insertDebounced(run: NewRun, executor: Executor = this.db) {
+    if (executor !== this.db) return insertDebouncedRun(executor, run);
+    return this.db.transaction((manager) => insertDebouncedRun(manager, run));
+  }
+
+  /**
+   * Claims the next queued run; null if none is queued, or if each app with queued runs has its share.
+   * @param slots slots of each app in this process
+   */
+  async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
+    const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentFloor()];
+    type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
+    const [row] = await preparedRows<Row>(this.db, "claim-run", CLAIM, values);
+    return row ? claimedRun(row) : null;
+  }
+
+  /** Claims the run; null if it is not queued or waits for more than a slot. */
+  async claimById(holder: string, id: number): Promise<HeldRun | null> {
+    const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_BY_ID, [holder, id]);
+    return row ? claimedRun(row) : null;
+  }
+
+  /** Longest wait in milliseconds of a run that `claim` could claim; 0 if there is none. */
+  async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
+    const values = [[...slots.keys()], [...slots.values()], share, await this.currentFloor()];
+    return (await preparedRows<{ ms: number }>(this.db, "longest-wait", LONGEST_WAIT, values))[0]!.ms;
+  }
+
+  /** True if any run waits for a slot, of this or another process. */
+  async isAnyQueued(): Promise<boolean> {
+    return (await preparedRows(this.db, "any-queued", ANY_QUEUED, [await this.currentFloor()])).length > 0;
+  }
+
+  /** True if no other runner is alive. */
+  async isOnlyRunner(holder: string): Promise<boolean> {
+    return (await rows(this.db, OTHER_RUNNER, [holder])).length === 0;
+  }
+
+  /** Queued runs that these runs caused. */
+  queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
+    return rows(this.db, QUEUED_BY_CAUSE, [ids]);
+  }
+
+  /**
+   * Ends a run that `holder` holds; null: a queued run.
+   * @returns false if nothing was written: the run had ended, has another holder, or its app's secrets changed
+   */
+  finish(id: number, holder: string | null, ending: Ending, executor?: Executor): Promise<boolean> {
+    return this.finisher.finish({ ...ending, id, holder }, executor);
+  }
+
+  /** Ends all runs whose holder is dead. Returns their number. */
+  finishLost(ending: (run: HeldRun) => Ending): Promise<number> {
+    return this.finishSelected(LOST, [], ending);
+  }
+
+  /** Ends runs in browsers that have not ended within `ms`. Returns their number. */
+  finishOverdueInBrowsers(ms: number, ending: (run: HeldRun) => Ending): Promise<number> {
+    return this.finishSelected(OVERDUE_IN_BROWSERS, [ms], ending);
+  }
+
+  private finishSelected(select: string, values: unknown[], ending: (run: HeldRun) => Ending): Promise<number> {
+    return this.db.transaction(async (manager) => {
+      const selected = await rows<HeldRun & { holder: string }>(manager, select, values);
+      for (const run of selected) await this.finish(run.id, run.holder, ending(run), manager);
+      return selected.length;
+    });
+  }
+
+  /** Up to 100 runs that `holder` holds and that are not among the known ones. */
+  heldBeyond(holder: string, known: readonly number[]): Promise<HeldRun[]> {
+    return rows(this.db, HELD_BEYOND, [holder, known]);
+  }
+
+  /** Those of the runs that `holder` no longer holds. */
+  async notHeld(holder: string, known: readonly number[]): Promise<number[]> {
+    return (await rows<{ id: number }>(this.db, NOT_HELD, [holder, known])).map(({ id }) => id);
+  }
+
+  /** Queues a run again that `holder` holds and has not started. Returns false if it no longer holds it. */
+  async returnClaim(id: number, holder: string): Promise<boolean> {
+    return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
+  }
+
+  /** Skips scheduled runs that were queued for too long. Returns their number. */
+  async skipLate(): Promise<number> {
+    return (await rows(this.db, SKIP_LATE)).length;
+  }
+
+  /** Reason for which the run was skipped, or null. */
+  async skipReason(id: number): Promise<string | null> {
+    const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
+    return run?.reason ?? null;
+  }
+
+  /** @param appId null: of any app */
+  async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
+    const sql = `SELECT ${HELD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
+    return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Scan: the settings that a run may read, and the search for secrets in all that leaves it (contract, section 6). A run may have read every
+ * value that was set between its start and the moment of the scan, by the database's numbers of changes.
+ */
+import { LRUCache } from "lru-cache";
+import type { Environment } from "../../data/action-types.js";
+import type { Scan, ScannedText, SecretScans } from "../../engine/secret-scan.js";
+import { ActionError } from "../../errors.js";
+import { secretsFault, secretsOfSetting } from "../../rules/secrets.js";
+import { checkUnderscoreSize, serverActionView } from "../../rules/setting-tiers.js";
+import type { RunOutcome } from "../records/execution-logs.js";
+import type { SecretValues } from "../settings/secret-values.js";
+import type { Settings } from "../settings/settings.js";
+import { failed } from "./outcomes.js";
+
+export const CHANGED_TOO_OFTEN =
+  "private settings changed too often while the action ran to know what it could have read";
+
+function leaked(where: string, key: string): RunOutcome {
+  return failed(
+    "SecretLeakError",
+    `the ${where} holds the value of the setting ${key}, which must not leave the service`,
+  );
+}
+
+/** Secrets at the start of a run. All runs between two changes of the app's settings share them. */
+interface StartSecrets {
+  version: number;
+  entries: SecretValues["entries"];
+  scan: Scan;
+  hasSecrets: boolean;
+  /** JSON text of the underscore settings. */
+  context: string;
+}
+
+/** Maximum of cached start secrets, in characters of settings. */
+const CACHED_MAX = 16 * 1024 * 1024;
+const ENTRY_OVERHEAD = 256;
+
+/** Scan of all that leaves with the end of a run, by the secrets that were known when it was made. */
+export class ExitScan {
+  /** @param version the last change of secrets that the scan knows; null if the run cannot have read a later one */
+  constructor(
+    private readonly scan: Scan,
+    readonly version: number | null,
+    /** JSON text of the payload as a log entry may repeat it. */
+    readonly maskPayload: (payload: string) => Promise<string>,
+  ) {}
+
+  /** @param isCut the end of the error's text is missing @returns the outcome, or a failure if it holds a secret */
+  async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
+    if (outcome.ok) {
+      const key = outcome.data === undefined ? null : await this.scan.findInJson(outcome.data);
+      return key === null ? outcome : leaked("result", key);
+    }
+    const { name, message, stack } = outcome.error;
+    const key = await this.scan.find([name, message, stack].map((text) => ({ text, cut: isCut })));
+    return key === null ? outcome : leaked("error", key);
+  }
+}
+
+/** The secrets that one run could have read so far. */
+export class RunSecrets {
+  private readonly start: StartSecrets;
+  private scan: Scan;
+  private version: number;
+  private updating: Promise<void> | null = null;
+  /** False once the run has no network: then it cannot read settings while it runs. */
+  private canRead = true;
+  private masked: { scan: Scan; payload: Promise<string> } | null = null;
+  /** True if the app has secrets, as far as is known. */
+  hasSecrets: boolean;
+
+  constructor(
+    private readonly store: SecretStore,
+    private readonly appId: number,
+    start: StartSecrets,
+  ) {
+    this.start = start;
+    ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
+  }
+
+  /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
+  contextSettings(environment: Environment): string {
+    if (environment !== "server") return "{}";
+    checkUnderscoreSize(this.start.context);
+    return this.start.context;
+  }
+
+  /** To be called if the run has no network. No later change of secrets concerns it then. */
+  disconnect(): void {
+    this.canRead = false;
+  }
+
+  /** Adds secrets that were set since the start. */
+  private async update(): Promise<void> {
+    const read = await this.store.readSince(this.appId, this.start, this.version);
+    if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
+  }
+
+  /** The scan after an update that began after this call: one in progress may have missed the last change. */
+  private async currentScan(): Promise<Scan> {
+    if (!this.canRead) return this.scan;
+    while (this.updating) await this.updating.catch(() => undefined);
+    this.updating = this.update();
+    try {
+      await this.updating;
+    } finally {
+      this.updating = null;
+    }
+    return this.scan;
+  }
+
+  async mask(lines: readonly ScannedText[]): Promise<string[]> {
+    return (await this.currentScan()).mask(lines);
+  }
+
+  /** Returns the key of the setting whose value the URL holds, or null. */
+  async findInUrl(url: string): Promise<string | null> {
+    return (await this.currentScan()).findInUrl(url);
+  }
+
+  /** Masks once for each scan: the payload is needed at the start and at the end of the run. */
+  private maskPayload(scan: Scan, payload: string): Promise<string> {
+    if (this.masked?.scan !== scan) this.masked = { scan, payload: scan.maskJson(payload) };
+    return this.masked.payload;
+  }
+
+  /** Scan by the secrets that are known now. */
+  exitScan(): ExitScan {
+    const { scan, hasSecrets } = this;
+    const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
+    return new ExitScan(scan, this.canRead ? this.version : null, maskPayload);
+  }
+
+  /** Reads secrets that were set meanwhile. @returns true if that scan did not know all @throws EXECUTION_FAILED if they changed too often */
+  async isOutdated(exit: ExitScan): Promise<boolean> {
+    if (exit.version === null) return false;
+    await this.currentScan();
+    return this.version !== exit.version;
+  }
+}
+
+/** Reads and caches the secrets of apps. */
+export class SecretStore {
+  private readonly settings: Settings;
+  private readonly scans: SecretScans;
+  private readonly cached = new LRUCache<number, StartSecrets>({
+    maxSize: CACHED_MAX,
+    sizeCalculation: ({ context }) => context.length + ENTRY_OVERHEAD,
+  });
+
+  constructor({ settings, scans }: { settings: Settings; scans: SecretScans }) {
+    this.settings = settings;
+    this.scans = scans;
+  }
+
+  private scanOf(
+    appId: number,
+    key: string,
+    entries: SecretValues["entries"],
+  ): Pick<StartSecrets, "scan" | "hasSecrets"> {
+    const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
+    const fault = secretsFault(secrets);
+    if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
+    return { scan: this.scans.of(String(appId), `${appId}:${key}`, secrets), hasSecrets: secrets.length > 0 };
+  }
+
+  private async startSecrets(appId: number, version: number): Promise<StartSecrets> {
+    const cached = this.cached.get(appId);
+    if (cached?.version === version) return cached;
+    const { secretValues } = this.settings;
+    const { entries, underscore, ...read } = await secretValues.read(appId);
+    const sealed = new Set(await secretValues.sealedKeys(appId));
+    const context = JSON.stringify(serverActionView(underscore.filter(([key]) => !sealed.has(key))));
+    const made = { version: read.version, entries, context, ...this.scanOf(appId, String(read.version), entries) };
+    this.cached.set(appId, made);
+    return made;
+  }
+
+  /**
+   * Secrets of a run that starts now.
+   * @param known the number of the app's last change of secrets, if the statement that started the run has read it
+   * @throws EXECUTION_FAILED if the app has too many secrets
+   */
+  async begin(appId: number, known?: number): Promise<RunSecrets> {
+    const version = known ?? (await this.settings.secretValues.version(appId));
+    return new RunSecrets(this, appId, await this.startSecrets(appId, version));
+  }
+
+  /** The secrets of the start and all that were set since; null if none was set after `version`. @throws EXECUTION_FAILED */
+  async readSince(appId: number, start: StartSecrets, version: number) {
+    const { secretValues } = this.settings;
+    if ((await secretValues.version(appId)) === version) return null;
+    const values = await secretValues.read(appId, start.version);
+    if (values.forgotten > start.version) throw new ActionError("EXECUTION_FAILED", CHANGED_TOO_OFTEN);
+    const scan = this.scanOf(appId, `${start.version}-${values.version}`, [...start.entries, ...values.entries]);
+    return { ...scan, version: values.version };
+  }
+}
