@@ -49,7 +49,11 @@ const GROUPS = [
     modules: ["operations/runs/finish", "operations/runs/lease"],
     tests: ["operations/endings", "operations/database-contact"],
   },
-  { area: "limits", modules: ["operations/runs/slots", "operations/runs/dispatcher"], tests: ["operations/dispatcher"] },
+  {
+    area: "limits",
+    modules: ["operations/runs/slots", "operations/runs/dispatcher"],
+    tests: ["operations/dispatcher"],
+  },
   { area: "limits", modules: ["engine/rate-window"], tests: ["engine/rate-window"] },
   { area: "limits", modules: ["operations/access/request-limiter"], tests: ["operations/request-limiter"] },
 ];

@@ -9,7 +9,7 @@ import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
 import { READER_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
-import { QUEUED_CHANNEL } from "./records/queue-room.js";
+import { QUEUED_CHANNEL } from "./records/queue-limits.js";
 import { LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
 import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";

@@ -40,7 +40,7 @@ import { createPackages } from "./packages/packages.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
-import { createQueueRoom, type QueueBounds, type QueueRoom } from "./records/queue-room.js";
+import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
 import type { RunWords } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
 import { createRunning } from "./running.js";
@@ -101,11 +101,11 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
 }
 
 /** Maintenance that keeps the tables small, and figures of the whole service. */
-function upkeepOf({ config, db }: Surroundings, schedule: Schedule, depths: QueueRoom["depths"]) {
+function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
-    vitals: createVitals({ db, schedule, depths }),
+    vitals: createVitals({ db, schedule, depths: () => queueLimits.depths() }),
   };
 }
 
@@ -205,8 +205,8 @@ export async function createOperations(surroundings: Surroundings) {
   const access = accessOf(surroundings);
   const { credentials, gate, people } = access;
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
-  const queueRoom = createQueueRoom(db, queueBounds(config));
-  const logEvents = createLogEvents({ db, queueRoom, intake });
+  const queueLimits = new QueueLimits(db, queueBounds(config));
+  const logEvents = createLogEvents({ db, queueLimits, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
@@ -232,7 +232,7 @@ export async function createOperations(surroundings: Surroundings) {
   const integrations = integrationsOf(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
   const onRenewal = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
-  const running = createRunning(surroundings, { ...ofRuns, packages, queueRoom, intake, onRenewal });
+  const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
   const { repository, lease, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: lease.holder };
   const messaging = createMessaging(surroundings, ofMessages);
@@ -256,7 +256,7 @@ export async function createOperations(surroundings: Surroundings) {
     trail,
     ...programsOf({ db, gate, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
-    ...upkeepOf(surroundings, schedule, queueRoom.depths),
+    ...upkeepOf(surroundings, schedule, queueLimits),
     dataKeys,
     clients,
     store,

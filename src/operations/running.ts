@@ -8,7 +8,7 @@ import type { Packages } from "./packages/packages.js";
 import { createLogs } from "./records/execution-logs.js";
 import type { Intake } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
-import type { QueueRoom } from "./records/queue-room.js";
+import type { QueueLimits } from "./records/queue-limits.js";
 import { createRunWords } from "./records/run-words.js";
 import type { Requests } from "./requests/run-requests.js";
 import { Backlogs } from "./runs/backlog.js";
@@ -33,7 +33,7 @@ interface RunningParts {
   credentials: Credentials;
   catalogue: Catalogue;
   packages: Packages;
-  queueRoom: QueueRoom;
+  queueLimits: QueueLimits;
   intake: Intake;
   settings: Settings;
   sessionOf: SessionOf;
@@ -67,7 +67,7 @@ async function settleRuns(
 export function createRunning(surroundings: Surroundings, parts: RunningParts) {
   const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log, onDatabaseReached } =
     surroundings;
-  const { credentials, catalogue, packages, queueRoom, intake, settings, sessionOf, userOf, scans, requests } = parts;
+  const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scans, requests } = parts;
   const logs = createLogs(db);
   const repository = new RunRepository(db);
   const lease: Lease = new Lease({
@@ -102,9 +102,9 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
   const concurrency = browsers ? config.runnerConcurrency : 0;
   const dispatcher = new Dispatcher({ repository, executor, holder, concurrency });
   const limiter = new ConcurrencyLimiter(db, repository, measures);
-  const enqueuer = new Enqueuer({ db, repository, queueRoom, limiter, dispatcher, traces, holder });
+  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, holder });
   const isRunner = concurrency > 0;
-  const ofCalls = { enqueuer, dispatcher, queueRoom, intake, logs, notifications, userOf };
+  const ofCalls = { enqueuer, dispatcher, queueLimits, intake, logs, notifications, userOf };
   return {
     logs,
     tail: createLogTail({ logs, notifications, log }),
@@ -115,6 +115,6 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     runs: new Runs({ db, repository, ...ofCalls, holder, isRunner }),
     debouncer: new Debouncer(db, limiter),
     runWords: createRunWords(db),
-    backlogs: new Backlogs(db, queueRoom),
+    backlogs: new Backlogs(db, queueLimits),
   };
 }

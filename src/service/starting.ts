@@ -25,7 +25,7 @@ import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
 import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { Operations } from "../operations/operations.js";
-import { QUEUED_CHANNEL } from "../operations/records/queue-room.js";
+import { QUEUED_CHANNEL } from "../operations/records/queue-limits.js";
 import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
 import { isDiskFull, lostConnections } from "../postgres.js";

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
-import { queueShare } from "../../src/operations/records/queue-room.js";
+import { queueShare } from "../../src/operations/records/queue-limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const BOUNDS = { max: 10_000, maxPerApp: 1_000, maxBytes: 2 ** 30 };

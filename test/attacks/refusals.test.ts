@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 describe("refusals for want of a credential", () => {
   it("are given at once at first, late then, and to so many of one address at a time; another address is not kept", async () => {
-    const patience = createPatience({ refusals: 3, windowMs: 3_600_000, waitMs: 1, waiting: 3, waitingOfOne: 2 });
+    const patience = createPatience({ refusals: 3, windowMs: 3_600_000, waitMs: 1, waiting: 3, queuedOfOne: 2 });
     const order: string[] = [];
     const ask = (sender: string) => patience.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
     for (let asked = 0; asked < 3; asked += 1) await ask("a");

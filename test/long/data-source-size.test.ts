@@ -18,7 +18,7 @@ import { createEntryWrites } from "../../src/operations/data-sources/entry-write
 import { createHookMessenger } from "../../src/operations/data-sources/hook-messages.js";
 import { createIntake } from "../../src/operations/records/intake.js";
 import { createLogEvents } from "../../src/operations/records/log-events.js";
-import { createQueueRoom } from "../../src/operations/records/queue-room.js";
+import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { EVERYTHING } from "../../src/rules/entry-query/options.js";
 import { writeJson } from "../../src/rules/json-text.js";
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
@@ -108,7 +108,7 @@ describe("a million entries beside a thousand", function () {
       db: fixture.db,
       logEvents: createLogEvents({
         db: fixture.db,
-        queueRoom: createQueueRoom(fixture.db, { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 32 }),
+        queueLimits: new QueueLimits(fixture.db, { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 32 }),
         intake,
       }),
       sources: createDataSourceRows({ db: fixture.db, notifications }),

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
-import { createQueueRoom } from "../../src/operations/records/queue-room.js";
+import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { Backlogs } from "../../src/operations/runs/backlog.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { Caller } from "../../src/rules/access.js";
@@ -42,7 +42,7 @@ describe("a backlog", () => {
     await wait(2, 3);
     const running = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
     expect(running?.appId).to.equal(1);
-    const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 2_499, more: false });
     expect(await states(1)).to.deep.equal(["2499 cancelled", "1 running"]);
     expect(await states(2)).to.deep.equal(["3 queued"]);
@@ -63,7 +63,7 @@ describe("a backlog", () => {
     await wait(1, 5, { actionId: 1 });
     await wait(1, 7, { actionId: 2 });
     await wait(2, 2, { actionId: 1 });
-    const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
     expect((await backlogs.cancel(EDITOR, 1, { actionId: 2 })).cancelled).to.equal(7);
     expect((await backlogs.cancel(EDITOR, 2, { actionId: 1 })).cancelled).to.equal(0);
     expect([await states(1), await states(2)]).to.deep.equal([["7 cancelled", "5 queued"], ["2 queued"]]);
@@ -72,7 +72,7 @@ describe("a backlog", () => {
   it("is told by its number, its bytes and its age, of each app", async () => {
     await wait(1, 3);
     await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
-    const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
     expect(await backlogs.of(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
     expect(await backlogs.of(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
     await wait(1, 1);
@@ -81,7 +81,7 @@ describe("a backlog", () => {
 
   it("is bounded in bytes, an app's in a tenth of them, and leaves every app its first few", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
-    const room = createQueueRoom(db, { ...BOUNDS, maxBytes: 100_000 });
+    const room = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
     expect(await room.take(1, 1_000)).to.equal(false);
     expect(await room.take(2, 9_000)).to.equal(true);
     // Beyond its bytes, not yet its few.
@@ -90,7 +90,7 @@ describe("a backlog", () => {
 
   it("is full at its number", async () => {
     await wait(1, 150);
-    const room = createQueueRoom(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
+    const room = new QueueLimits(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
     expect(await room.take(1, 2)).to.equal(true);
     await wait(1, 1);
     expect(await room.take(1, 2)).to.equal(true);

@@ -54,7 +54,7 @@ describe("log events stored together", () => {
     ...fields,
   });
   const store = (events: NewEvent[], share = SHARE) =>
-    rows<StoredEvent>(db, STORE_EVENTS, eventParameters(events, { share, waitingOf: () => 0 }));
+    rows<StoredEvent>(db, STORE_EVENTS, eventParameters(events, { share, queuedOf: () => 0 }));
 
   it("are stored in their order, each with its own data, and start what matches each of them in its own app", async () => {
     const events = [event(second, { dataSourceId: 7 }), event(first), event(second, { type: "other" })];

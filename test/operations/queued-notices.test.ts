@@ -5,7 +5,7 @@ import pg from "pg";
 import type { DataSource } from "typeorm";
 import { rows } from "../../src/data/database.js";
 import { eventParameters, STORE_EVENTS } from "../../src/operations/records/log-event-statement.js";
-import { createQueueRoom, QUEUED_CHANNEL } from "../../src/operations/records/queue-room.js";
+import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
 import { createSchedule } from "../../src/operations/triggers/schedule.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
@@ -76,7 +76,7 @@ describe("a queued run", () => {
   });
 
   it("that waited for its own process is announced with the others of its app by one notice", async () => {
-    const room = createQueueRoom(db, { max: 100, maxPerApp: 100, maxBytes: 100 });
+    const room = new QueueLimits(db, { max: 100, maxPerApp: 100, maxBytes: 100 });
     const announced = await noticesOf(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
     expect(announced.sort()).to.deep.equal(["1", "2"]);
   });
@@ -95,7 +95,7 @@ describe("a queued run", () => {
       ...{ appId, type: "t", head: `{"of":${appId}`, separator: null, claimed: null, userId: null, dataSourceId: null },
       ...{ dataSourceEntryId: null, appNotificationId: null, sessionId: null, requestId: randomUUID(), runId: null },
     });
-    const values = eventParameters([1, 2, 1, 2].map(event), { share: 100, waitingOf: () => 0 });
+    const values = eventParameters([1, 2, 1, 2].map(event), { share: 100, queuedOf: () => 0 });
     expect((await noticesOf(() => rows(db, STORE_EVENTS, values))).sort()).to.deep.equal(["1", "2"]);
   });
 

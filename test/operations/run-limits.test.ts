@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
 import { openDatabase } from "../../src/data/database.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
-import { createQueueRoom } from "../../src/operations/records/queue-room.js";
+import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { Backlogs } from "../../src/operations/runs/backlog.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { Debouncer } from "../../src/operations/runs/debouncer.js";
@@ -243,7 +243,7 @@ describe("the limits of an action's runs", () => {
   it("are forgotten with a backlog that is cancelled whole", async () => {
     await limit(one("queue"));
     for (let run = 0; run < 30; run += 1) await ask();
-    const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 30, more: false });
     await look();
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
@@ -328,7 +328,7 @@ describe("the limits of an action's runs", () => {
     it("survive whoever accepted them, and start another where the run was cancelled meanwhile", async () => {
       await limit(null, DEBOUNCE);
       const first = await start({ n: 1 });
-      const backlogs = new Backlogs(db, createQueueRoom(db, BOUNDS));
+      const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
       expect((await backlogs.cancel(EDITOR, 1, {})).cancelled).to.equal(1);
       const next = await start({ n: 2 });
       expect(next).to.not.equal(first);

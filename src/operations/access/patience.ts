@@ -12,7 +12,7 @@ const BOUNDS = {
   waitMs: 1_000,
   /** Each that waits keeps a connection. */
   waiting: 2_000,
-  waitingOfOne: 128,
+  queuedOfOne: 128,
 };
 
 export type Patience = ReturnType<typeof createPatience>;
@@ -30,7 +30,7 @@ export function createPatience(bounds = BOUNDS) {
     async wait(sender: string): Promise<boolean> {
       if (bucket.take(sender) === 0) return true;
       const own = waiting.get(sender) ?? 0;
-      if (own >= bounds.waitingOfOne || all >= bounds.waiting) return false;
+      if (own >= bounds.queuedOfOne || all >= bounds.waiting) return false;
       waiting.set(sender, own + 1);
       all += 1;
       await delay(bounds.waitMs, undefined, { ref: false });

@@ -4,7 +4,7 @@
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
-import { QUEUE_FULL, QUEUED_CHANNEL, type QueueRoom } from "./queue-room.js";
+import { QUEUE_FULL, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
 export const HALTED = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
@@ -69,9 +69,9 @@ const COLUMNS = [
 /** The parameters of {@link STORE_EVENTS}. */
 export function eventParameters(
   events: readonly NewEvent[],
-  { share, waitingOf }: ReturnType<QueueRoom["shareKnown"]>,
+  { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
 ): unknown[] {
-  const waiting = events.map(({ appId }) => waitingOf(appId));
+  const waiting = events.map(({ appId }) => queuedOf(appId));
   return [...COLUMNS.map((column) => events.map((event) => event[column])), share, waiting];
 }
 

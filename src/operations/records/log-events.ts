@@ -9,7 +9,7 @@ import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-e
 import { logHalted } from "./chains.js";
 import type { Intake, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
-import type { QueueRoom } from "./queue-room.js";
+import type { QueueLimits } from "./queue-limits.js";
 
 /** A log entry (specification, Log entry). Times are ISO 8601; ids that were not given are null. */
 export interface LogEvent {
@@ -59,10 +59,18 @@ export type LogEvents = ReturnType<typeof createLogEvents>;
 const STORED_TOGETHER = 64;
 const STATEMENTS_AT_ONCE = 2;
 
-export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; queueRoom: QueueRoom; intake: Intake }) {
+export function createLogEvents({
+  db,
+  queueLimits,
+  intake,
+}: {
+  db: DataSource;
+  queueLimits: QueueLimits;
+  intake: Intake;
+}) {
   /** In the order of `events`; undefined for one whose app is not there. */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
-    const values = eventParameters(events, queueRoom.shareKnown());
+    const values = eventParameters(events, queueLimits.lastCount());
     const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
     const byRequest = new Map(stored.map((one) => [one.requestId, one]));
     return events.map(({ requestId }) => byRequest.get(requestId));
@@ -78,7 +86,7 @@ export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; que
 
   /** Where a chain is cut off, the log says so in the same transaction. */
   async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
-    const values = eventParameters([event], queueRoom.shareKnown());
+    const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
     if (stored?.halted) await logHalted(executor, event.appId, event.runId!, stored.halted);
     return stored;

@@ -6,7 +6,7 @@ import type { Caller } from "../../rules/access.js";
 import { optionalId } from "../../rules/fields.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
-import type { QueueRoom } from "../records/queue-room.js";
+import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
 import { cancelledEnding } from "./outcomes.js";
 
@@ -50,12 +50,12 @@ const QUEUED = `
 export class Backlogs {
   constructor(
     private readonly db: DataSource,
-    private readonly queueRoom: QueueRoom,
+    private readonly queueLimits: QueueLimits,
   ) {}
 
   /** Counted at most once a second, and less often if counting takes long. */
   async of(appId: number): Promise<Backlog> {
-    const depth = (await this.queueRoom.depths()).find((other) => other.appId === appId);
+    const depth = (await this.queueLimits.depths()).find((other) => other.appId === appId);
     return {
       runs: depth?.runs ?? 0,
       bytes: depth?.bytes ?? 0,

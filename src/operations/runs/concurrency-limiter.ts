@@ -7,7 +7,7 @@ import { rows } from "../../data/database.js";
 import { fromState, toState } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type ContendingRun, judgeRuns, type Verdict } from "../../rules/concurrency.js";
-import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { Measures } from "../watch/measures.js";
 import { cancelledEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { fromState } from "../../data/run.js";
-import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 
 /** Runs of one statement. */

@@ -9,7 +9,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { QueueRoom } from "../records/queue-room.js";
+import type { QueueLimits } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { heldUpEnding } from "./outcomes.js";
@@ -46,7 +46,7 @@ type Insert = (holder: string | null, executor?: Executor) => Promise<Row | null
 interface EnqueuerOptions {
   db: DataSource;
   repository: RunRepository;
-  queueRoom: QueueRoom;
+  queueLimits: QueueLimits;
   limiter: ConcurrencyLimiter;
   dispatcher: Dispatcher;
   traces: RunTraces;
@@ -129,11 +129,11 @@ export class Enqueuer {
     insert: Insert,
     awaitedBy: number | null,
   ): Promise<EnqueuedRun> {
-    const { queueRoom, dispatcher, traces, db } = this.options;
+    const { queueLimits, dispatcher, traces, db } = this.options;
     const leave = await this.inserts.enter(appId);
     let row: Row;
     try {
-      if (!(await queueRoom.take(appId, Buffer.byteLength(payload)))) {
+      if (!(await queueLimits.take(appId, Buffer.byteLength(payload)))) {
         const retryAfter = OVERLOADED_RETRY_SECONDS;
         throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
       }

@@ -6,7 +6,7 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type Reference, referenceParameters } from "../../rules/reference.js";
-import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,
   FIND_ACTION,

@@ -11,7 +11,7 @@ import type { Reference } from "../../rules/reference.js";
 import type { Logs, RunOutcome } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
-import { ANNOUNCE_AFTER_MS, type QueueRoom } from "../records/queue-room.js";
+import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { Cancellation } from "./executor.js";
@@ -49,7 +49,7 @@ interface RunsOptions {
   repository: RunRepository;
   enqueuer: Enqueuer;
   dispatcher: Dispatcher;
-  queueRoom: QueueRoom;
+  queueLimits: QueueLimits;
   intake: Intake;
   logs: Logs;
   notifications: Notifications;
@@ -183,7 +183,7 @@ export class Runs {
   /** Outcome of a run: directly if this process executes it, else from its log entry. */
   private outcomeOf({ id, done }: EnqueuedRun, run: NamedRun, gone: RunRequest["gone"]): Promise<RunOutcome> {
     if (done) return done;
-    const { dispatcher, queueRoom, logs, notifications, isRunner } = this.options;
+    const { dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
     const signal = gone?.();
     const started = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
@@ -191,7 +191,7 @@ export class Runs {
       const entry = entryOfRun({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
       runInBackground(entry.then(outcomeIn).then(resolve, reject));
       // Without the notice, other runners find the run when they next read the queue.
-      if (isRunner) queueRoom.announce(run.appId).catch(() => undefined);
+      if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
     const timer = setTimeout(followLog, isRunner ? ANNOUNCE_AFTER_MS : 0);
     const stopListening = dispatcher.onStart(id, (executed) => {

@@ -1,4 +1,4 @@
-/** Which events of the past a log trigger's filter would have matched. Starts nothing. */
+/** Backtest: the past log events that the filter of a log trigger would have matched. */
 import type { DataSource } from "typeorm";
 import type { LogWhere } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -19,7 +19,7 @@ export interface MatchedEvent {
 }
 
 export interface BacktestResult {
-  /** How many events were looked at: the app's last 1,000 at the most. */
+  /** Number of checked events: at most the app's last 1,000. */
   examined: number;
   matched: number;
   /** Most recent first. */
@@ -38,7 +38,7 @@ function checkWhere(where: unknown): LogWhere {
   return parsed.where;
 }
 
-/** Holds the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
+/** Checks the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
 export type Backtest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =

@@ -1,10 +1,10 @@
-/** All schedules of an app made to stand still, and to go on: their ticks are skipped meanwhile, each with its row. Claims no tick. */
+/** Pauses and resumes all schedules of an app. While they are paused, their ticks are skipped, each with a row. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { audit } from "../records/audit.js";
 
-/* The moment stays where they are paused already. */
+/* A second pause keeps the time of the first. */
 const SET = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;
@@ -13,13 +13,13 @@ export type SchedulePause = ReturnType<typeof createSchedulePause>;
 
 export function createSchedulePause(db: DataSource) {
   return {
-    /** Since when the app's schedules stand still; null: they do not. */
+    /** Time at which the schedules were paused; null if they are not. */
     async since(appId: number): Promise<Date | null> {
       const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
       return (await rows<{ pausedAt: Date | null }>(db, sql, [appId]))[0]?.pausedAt ?? null;
     },
 
-    /** Pauses the app's schedules, or has them go on. What is queued by then runs. */
+    /** Pauses or resumes the schedules. Runs that are queued already are executed. */
     async set(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
       return db.transaction(async (manager) => {
         const [app] = await rows<{ pausedAt: Date | null }>(manager, SET, [appId, isPaused]);

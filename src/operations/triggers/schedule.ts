@@ -1,4 +1,4 @@
-/** Due ticks become rows of the ledger, each once: queued, or skipped with the reason. Knows no page and no caller. */
+/** Schedules: writes one row of a run for each due tick, as queued or as skipped with the reason. */
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -7,13 +7,13 @@ import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js
 import { describeFrequency } from "../../rules/schedule-text.js";
 import { MISSED_COUNTED, nextTick, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
 import { localTime } from "../../rules/zone-clock.js";
-import { QUEUED_CHANNEL } from "../records/queue-room.js";
+import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { Measures, TickFateLabel } from "../watch/measures.js";
 
 /** Rows locked in one transaction. */
 const BATCH = 100;
 const MINUTE_MS = 60_000;
-/** Delay before the next look if a tick is due and could not be claimed: another scheduler has it, or the database's clock is behind. */
+/** Delay before the next claim if a tick is due and could not be claimed: another scheduler has it, or the database's clock is behind. */
 const YIELD_MS = 50;
 
 const SKIPPED = {
@@ -24,10 +24,10 @@ const SKIPPED = {
   paused: "schedules paused",
 } as const;
 
-/** Those that have no word of their own are missed ones, with how many. */
+/** Label of metrics. Reasons without a label of their own are of missed ticks. */
 const labelOf = (reason: string | null): TickFateLabel => {
   if (reason === null) return "queued";
-  const [label] = Object.entries(SKIPPED).find(([, words]) => reason.startsWith(words)) ?? ["down"];
+  const [label] = Object.entries(SKIPPED).find(([, text]) => reason.startsWith(text)) ?? ["down"];
   return label as TickFateLabel;
 };
 
@@ -39,7 +39,7 @@ const DUE = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
-/* Asked once the rows are locked: what another scheduler has just written is seen. */
+/* Read after the rows are locked, so that it includes what another scheduler has just written. */
 const CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
@@ -65,7 +65,7 @@ const ADVANCE = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
-/* A schedule fires every two minutes at most. */
+/* A schedule fires at most every two minutes, so each counts once. */
 const TICKS_DUE = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;
@@ -77,11 +77,11 @@ interface DueRow {
   timezone: string | null;
   /** The next tick and the offset. */
   dueAt: Date;
-  /** How long after its ticks it starts. */
+  /** Delay between a tick and its start. */
   offsetMs: number;
 }
 
-/** The tick that is due. A process of the release before moves a schedule on without its offset: then the tick is due itself. */
+/** The tick without its offset. A process of the release before advances a schedule without the offset: then `dueAt` is the tick. */
 function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const before = new Date(tick.getTime() - 1);
@@ -92,11 +92,11 @@ interface Circumstances {
   busy: ReadonlySet<number>;
   published: ReadonlySet<number>;
   paused: ReadonlySet<number>;
-  /** Since when a living scheduler has been up; null if none has reported yet. */
+  /** Start time of the oldest live scheduler; null if none has reported yet. */
   upSince: Date | null;
 }
 
-/** One row of the ledger to be; `reason` null queues it. */
+/** A row to write. A tick without a reason is queued. */
 interface TickFate {
   appId: number;
   actionId: number;
@@ -105,25 +105,25 @@ interface TickFate {
   reason: string | null;
 }
 
-/** Ticks of one schedule, each with its fate. Only one of them may be queued, and only where none runs. */
+/** Rows for the ticks of one schedule. At most one is queued, and only if no run of the action is unfinished. */
 function fatesOf(due: DueRow, owed: Owed, { busy, published, paused, upSince }: Circumstances): TickFate[] {
   const { appId, actionId } = due;
-  const still = !published.has(appId) ? SKIPPED.unpublished : paused.has(appId) ? SKIPPED.paused : null;
+  const offReason = !published.has(appId) ? SKIPPED.unpublished : paused.has(appId) ? SKIPPED.paused : null;
   let running = busy.has(actionId);
   const missed = owed.missed.map(({ tick, count, atLeast }) => {
-    const why = upSince !== null && tick >= upSince ? SKIPPED.late : SKIPPED.down;
-    const reason = atLeast ? `${why}; more than ${MISSED_COUNTED} ticks, not counted further` : why;
-    return { appId, actionId, tick, count, reason: still ?? reason };
+    const missedReason = upSince !== null && tick >= upSince ? SKIPPED.late : SKIPPED.down;
+    const reason = atLeast ? `${missedReason}; more than ${MISSED_COUNTED} ticks, not counted further` : missedReason;
+    return { appId, actionId, tick, count, reason: offReason ?? reason };
   });
   const current = owed.current.map((tick) => {
-    const reason = still ?? (running ? SKIPPED.running : null);
+    const reason = offReason ?? (running ? SKIPPED.running : null);
     running = true;
     return { appId, actionId, tick, count: 1, reason };
   });
   return [...missed, ...current];
 }
 
-/** Ticks of a frequency to come, and what it says in words. */
+/** Next ticks of a frequency, and its description as a sentence. */
 export interface Preview {
   description: string;
   timezone: string;
@@ -157,16 +157,16 @@ export function createSchedule(options: {
     const claimed = await db.transaction(async (manager) => {
       const due = await rows<DueRow>(manager, DUE, [moment]);
       if (due.length === 0) return 0;
-      const around = await circumstances(manager, due);
+      const state = await circumstances(manager, due);
       const next: string[] = [];
       for (const row of due) {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = tickOf(row, timezone);
         const shifted = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
         const owed = ticksOwed(row.frequency, timezone, tick, shifted);
-        fates.push(...fatesOf(row, owed, around));
+        fates.push(...fatesOf(row, owed, state));
         next.push(new Date(owed.next.getTime() + row.offsetMs).toISOString());
-        // After a long pause one schedule owes many ticks, and they take their time to compute.
+        // After a long pause, one schedule has thousands of missed ticks, whose computation would block the event loop.
         if (owed.missed.length > 1) await breathe();
       }
       await rows(manager, WRITE_TICKS, [
@@ -189,7 +189,7 @@ export function createSchedule(options: {
   }
 
   return {
-    /** Gives every tick that is due its row. Answers with the Unix time of the next tick in milliseconds, or null. */
+    /** Writes a row for each due tick. Returns the Unix time of the next tick in milliseconds, or null. */
     async claimDue(): Promise<number | null> {
       const moment = new Date(now());
       while ((await claimBatch(moment)) === BATCH);
@@ -197,7 +197,7 @@ export function createSchedule(options: {
       return first && Math.max(first.getTime(), first <= moment ? now() + YIELD_MS : 0);
     },
 
-    /** How long the oldest due tick has waited to be claimed, in milliseconds; 0 when none waits. */
+    /** Wait of the oldest due tick in milliseconds; 0 if none is due. */
     async lag(): Promise<number> {
       const first = await firstTick();
       return first ? Math.max(0, now() - first.getTime()) : 0;

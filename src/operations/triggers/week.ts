@@ -1,4 +1,4 @@
-/** A week of an app's schedules: what will run in the one to come, and what was skipped or failed in the one that was. Starts nothing. */
+/** Two weeks of an app's schedules: the ticks of the next one, and the skipped and failed ticks of the last one. */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource } from "typeorm";
@@ -7,9 +7,9 @@ import { SCHEDULED_RUNS_PER_CORE } from "../../limits.js";
 import { nextRuns } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
-/** The coming ticks of one production copy; times are ISO 8601. */
+/** Next ticks of one action; times are ISO 8601. */
 export interface ScheduledAction {
-  /** The production copy's. */
+  /** Id of the live version. */
   actionId: number;
   masterId: number;
   name: string;
@@ -17,28 +17,28 @@ export interface ScheduledAction {
   timezone: string;
   /** The frequency as a sentence. */
   description: string;
-  /** Within the week, the first of them. */
+  /** The first ticks within the week. */
   ticks: string[];
-  /** Whether the week has more than `ticks`. */
+  /** True if the week has more than `ticks`. */
   hasMore: boolean;
 }
 
-/** Ticks of one action that were skipped, or failed, for one reason on one day. */
+/** Ticks of one action on one day that were skipped for one reason, or failed. */
 export interface Missed {
   actionId: number;
   name: string | null;
   state: "skipped" | "failed";
-  /** Why they were skipped; null of runs that failed. */
+  /** Reason for which they were skipped; null for failed runs. */
   reason: string | null;
-  /** The first and the last of them. */
+  /** Times of the first and the last tick. */
   from: string;
   to: string;
   count: number;
-  /** The last of the runs. */
+  /** Id of the last run. */
   runId: number;
 }
 
-/** A moment at which more scheduled runs of all apps start than runners can begin before they are skipped as late. */
+/** A time at which more scheduled runs of all apps start than runners can start before they are late. */
 export interface CrowdedTick {
   /** ISO 8601. */
   tick: string;
@@ -51,9 +51,9 @@ export interface Week {
   to: string;
   /** Next ticks of the app's actions that are crowded, earliest first. */
   crowded: CrowdedTick[];
-  /** By their next tick. */
+  /** In the order of their next ticks. */
   scheduled: ScheduledAction[];
-  /** Whether the app has more scheduled actions than these. */
+  /** True if the app has more scheduled actions. */
   hasMore: boolean;
   /** Most recent first. */
   missed: Missed[];
@@ -61,32 +61,32 @@ export interface Week {
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 const ACTIONS_LISTED = 200;
-/** A computed tick costs 50 µs: these are shared by the actions that are listed, but a week of days is each one's. */
-const TICKS_IN_ALL = 4_000;
+/** Computed ticks in total and per action: each takes 50 µs. An action gets at least one for each day of the week. */
+const TICKS_MAX = 4_000;
 const TICKS_EACH = { least: 8, most: 170 };
 const MISSED_LISTED = 200;
 const CROWDED_LISTED = 10;
-/** Missed runs that are looked at, the newest. */
-const MISSED_LOOKED_AT = 5_000;
+/** The newest missed runs, which are grouped. */
+const MISSED_READ = 5_000;
 
 const SCHEDULED = `
   SELECT action.id AS "actionId", action.master_id AS "masterId", action.name, schedule.frequency, schedule.timezone
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
 
-/* $2 how many are too many. Actions with a jitter start at moments of their own. */
+/* $2 the number above which a tick is crowded. Actions with a jitter start at other times. */
 const CROWDED = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${CROWDED_LISTED}`;
 
-/* By the day of the server's default zone, $3. */
+/* Days are those of the default time zone, $3. */
 const MISSED = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run
      WHERE app_id = $1 AND state IN ('failed', 'skipped', 'cancelled') AND state <> 'cancelled' AND trigger = 'schedule'
        AND queued_at >= $2
-     ORDER BY id DESC LIMIT ${MISSED_LOOKED_AT})
+     ORDER BY id DESC LIMIT ${MISSED_READ})
   SELECT missed.action_id AS "actionId", action.name, missed.state, missed.reason, min(tick) AS from, max(tick) AS to,
          sum(tick_count) AS count, max(missed.id) AS "runId"
     FROM missed LEFT JOIN action ON action.id = missed.action_id
@@ -119,7 +119,7 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
     const found = await rows<ScheduledRow>(db, SCHEDULED, [appId]);
     const listed = found.slice(0, ACTIONS_LISTED);
     const { least, most } = TICKS_EACH;
-    const each = Math.max(least, Math.min(most, Math.floor(TICKS_IN_ALL / Math.max(1, listed.length))));
+    const each = Math.max(least, Math.min(most, Math.floor(TICKS_MAX / Math.max(1, listed.length))));
     const scheduled: ScheduledAction[] = [];
     for (const row of listed) {
       scheduled.push(ticksOf(row, from, to, each));

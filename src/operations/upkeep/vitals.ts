@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
 import { RUNNING } from "../../data/run.js";
-import type { QueueRoom } from "../records/queue-room.js";
+import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
 export interface Vitals {
@@ -34,7 +34,7 @@ export type ReadVitals = () => Promise<Vitals>;
 export function createVitals(options: {
   db: DataSource;
   schedule: Pick<Schedule, "lag" | "ticksDue">;
-  depths: QueueRoom["depths"];
+  depths: QueueLimits["depths"];
 }) {
   const { db, schedule, depths } = options;
 

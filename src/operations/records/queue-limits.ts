@@ -1,0 +1,146 @@
+/**
+ * Limits of the queue: how many runs of one app may be queued, and with how many bytes. The more runs of all apps are queued, the fewer one app
+ * may have.
+ */
+import { LRUCache } from "lru-cache";
+import type { DataSource } from "typeorm";
+import { preparedRows, rows } from "../../data/database.js";
+import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
+
+/** Channel of the notice, with the app's id, that a run of the app was queued and can start. An empty notice stands for any app. */
+export const QUEUED_CHANNEL = "svc_queued";
+
+/**
+ * A runner starts most runs that its own callers wait for within this time. It announces the others to all runners then, and their callers
+ * also follow the log, in which the outcome of another process appears.
+ */
+export const ANNOUNCE_AFTER_MS = 100;
+const ANNOUNCED_MAX = 1_000;
+
+/** Interval of counts of the whole queue. A long queue is counted less often, so that counting takes at most a twentieth of the time. */
+const COUNT_EVERY_MS = 1_000;
+const COUNTING_PART = 1 / 20;
+const LONG_QUEUE = 10_000;
+/** Below this limit, the runs of the app are counted for each call, so that a small queue ends exactly at its limit. */
+const COUNTED_EXACTLY = 1_000;
+
+/** Reason for which a trigger started no run. */
+export const QUEUE_FULL = "too many runs wait already";
+
+const DEPTHS = `
+  SELECT app_id AS "appId", count(*) AS runs, coalesce(sum(payload_bytes), 0)::float8 AS bytes, min(queued_at) AS "oldestAt",
+         greatest(extract(epoch FROM now() - min(queued_at)) * 1000, 0)::float8 AS "oldestMs"
+    FROM run WHERE state = 'queued' GROUP BY app_id`;
+const OF_APP = `
+  SELECT count(*) AS queued FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2::int) AS queued`;
+
+/** Maximum of queued runs in total and per app, and of the bytes of all their payloads. */
+export interface QueueBounds {
+  max: number;
+  maxPerApp: number;
+  maxBytes: number;
+}
+
+/** Queued runs of one app. */
+export interface QueueDepth {
+  appId: number;
+  runs: number;
+  /** Size of their payloads. */
+  bytes: number;
+  oldestAt: Date;
+  /** Wait of the oldest one at the time of the count. */
+  oldestMs: number;
+}
+
+/**
+ * Maximum of queued runs of one app if so many are queued in total: a tenth of what is free, and at least QUEUE_MIN_PER_APP. Ten apps that
+ * fill the queue thus leave capacity for any other.
+ */
+export function queueShare(queued: number, { max, maxPerApp }: QueueBounds): number {
+  const tenth = Math.floor((max - queued) / 10);
+  return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenth));
+}
+
+export class QueueLimits {
+  /** Apps that were announced within this time. That notice also stands for runs that are announced now. */
+  private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_MAX, ttl: ANNOUNCE_AFTER_MS });
+  private byApp = new Map<number, QueueDepth>();
+  private readonly total = { runs: 0, bytes: 0 };
+  private countedAt = Number.NEGATIVE_INFINITY;
+  /** Minimum interval until the next count. */
+  private intervalMs = 0;
+  private counting: Promise<void> | null = null;
+
+  constructor(
+    private readonly db: DataSource,
+    private readonly bounds: QueueBounds,
+  ) {}
+
+  private async count(): Promise<void> {
+    const start = performance.now();
+    const found = await rows<QueueDepth>(this.db, DEPTHS);
+    this.byApp = new Map(found.map((depth) => [depth.appId, depth]));
+    this.total.runs = found.reduce((sum, { runs }) => sum + runs, 0);
+    this.total.bytes = found.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.countedAt = performance.now();
+    this.intervalMs = this.total.runs > LONG_QUEUE ? (this.countedAt - start) / COUNTING_PART : 0;
+  }
+
+  /** Counts again if the last count is older than `maxAgeMs` and the minimum interval. */
+  private refresh(maxAgeMs = COUNT_EVERY_MS): Promise<void> {
+    if (performance.now() - this.countedAt <= Math.max(maxAgeMs, this.intervalMs)) return Promise.resolve();
+    this.counting ??= this.count().finally(() => {
+      this.counting = null;
+    });
+    return this.counting;
+  }
+
+  private depthOf(appId: number): QueueDepth {
+    return this.byApp.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date(), oldestMs: 0 };
+  }
+
+  private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
+    const { maxBytes } = this.bounds;
+    const share = queueShare(this.total.runs, this.bounds);
+    const depth = this.depthOf(appId);
+    const isTooLarge = this.total.bytes + bytes > maxBytes || depth.bytes + bytes > maxBytes * QUEUE_BYTES_SHARE;
+    if (isTooLarge) return depth.runs < QUEUE_MIN_PER_APP;
+    if (share > COUNTED_EXACTLY) return depth.runs < share;
+    const [row] = await preparedRows<{ queued: number }>(this.db, "queue-of-app", OF_APP, [appId, share]);
+    return row!.queued < share;
+  }
+
+  /** By the last count, for statements that count small queues exactly: the maximum per app, and the queued runs of an app. */
+  lastCount(): { share: number; queuedOf: (appId: number) => number } {
+    this.refresh().catch(() => undefined);
+    return { share: queueShare(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
+  }
+
+  /** Counts one more queued run with a payload of that size. Returns false if the app has reached its limit. */
+  async take(appId: number, bytes: number): Promise<boolean> {
+    await this.refresh();
+    if (!(await this.isBelowLimit(appId, bytes))) return false;
+    const depth = this.depthOf(appId);
+    depth.runs += 1;
+    depth.bytes += bytes;
+    this.byApp.set(appId, depth);
+    this.total.runs += 1;
+    this.total.bytes += bytes;
+    return true;
+  }
+
+  /** Notifies all runners of the app's runs that were queued ANNOUNCE_AFTER_MS ago without a notice. */
+  async announce(appId: number): Promise<void> {
+    if (this.announced.has(appId)) return;
+    this.announced.set(appId, true);
+    await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_CHANNEL, String(appId)]);
+  }
+
+  /** Queued runs of each app, counted again unless counting takes long. */
+  async depths(): Promise<QueueDepth[]> {
+    // A count in progress may have missed runs that the caller knows.
+    if (this.counting) await this.counting.catch(() => undefined);
+    await this.refresh(0);
+    return [...this.byApp.values()];
+  }
+}
