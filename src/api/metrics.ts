@@ -47,13 +47,13 @@ function processRegistry(): Registry {
 function registerQueues(register: Registry): (now: Vitals | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
-    help: "Runs that wait, by app: the hundred longest queues, all others together.",
+    help: "Queued runs by app: the hundred longest queues, all others together.",
     labelNames: ["app"],
     registers: [register],
   });
   const age = new Gauge({
     name: "svc_queue_oldest_seconds",
-    help: "Age of the oldest run that waits, by app as svc_queue_runs.",
+    help: "Age of the oldest queued run, by app as svc_queue_runs.",
     labelNames: ["app"],
     registers: [register],
   });
@@ -91,10 +91,10 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
       (now) => now.scheduleLagMs / 1e3,
     ),
     gauge("svc_schedule_ticks_due", "Ticks of schedules that fall due within the next minute.", (now) => now.ticksDue),
-    gauge("svc_schedules", "Production copies that fire on a schedule.", (now) => now.schedules),
-    gauge("svc_runs_queued", "Runs that wait for a runner.", (now) => now.queued),
-    gauge("svc_runs_running", "Runs under way.", (now) => now.running),
-    gauge("svc_runs_oldest_queued_seconds", "Age of the oldest run that waits.", (now) => now.oldestQueuedMs / 1e3),
+    gauge("svc_schedules", "Live versions with a schedule.", (now) => now.schedules),
+    gauge("svc_runs_queued", "Queued runs.", (now) => now.queued),
+    gauge("svc_runs_running", "Runs in progress.", (now) => now.running),
+    gauge("svc_runs_oldest_queued_seconds", "Age of the oldest queued run.", (now) => now.oldestQueuedMs / 1e3),
   ];
   const setQueues = registerQueues(register);
   return async () => {
@@ -170,7 +170,7 @@ function registerDatabase(
 function registerAnswers(register: Registry, held: NonNullable<MetricSources["answers"]>): void {
   new Gauge({
     name: "svc_answer_bytes",
-    help: "Bytes of the answers that are being made or sent; at a tenth of the heap large ones are refused.",
+    help: "Bytes of answers in progress; above a tenth of the heap large ones are rejected.",
     registers: [register],
     collect() {
       this.set(held());
@@ -195,7 +195,7 @@ function registerSockets(register: Registry, sockets: NonNullable<MetricSources[
 function registerBrowsers(register: Registry, browsers: NonNullable<MetricSources["runner"]>["browsers"]): void {
   new Gauge({
     name: "svc_browsers",
-    help: "Browsers that take runs of this process.",
+    help: "Browsers that execute runs of this process.",
     registers: [register],
     collect() {
       this.set(browsers().up);
@@ -203,7 +203,7 @@ function registerBrowsers(register: Registry, browsers: NonNullable<MetricSource
   });
   new Gauge({
     name: "svc_browser_contexts",
-    help: "Contexts of those browsers: with a run, kept for the next run of their app and copy, made ahead for any.",
+    help: "Contexts of those browsers: with a run, ready for the next run of their app, ready for any app.",
     labelNames: ["state"],
     registers: [register],
     collect() {
@@ -216,7 +216,7 @@ function registerBrowsers(register: Registry, browsers: NonNullable<MetricSource
 function registerRunner(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
   new Gauge({
     name: "svc_runner_places",
-    help: "Runs that this process performs at once at most, how many more it could now, and how many callers wait here for theirs.",
+    help: "Slots for runs of this process, free slots, and callers that wait here for a slot.",
     labelNames: ["state"],
     registers: [register],
     collect() {
@@ -225,7 +225,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
   });
   new Gauge({
     name: "svc_runner_taking",
-    help: "0 when this process does not take runs that it has places for.",
+    help: "0 if this process has free slots and leaves runs queued.",
     registers: [register],
     collect() {
       this.set(runner.taking() ? 1 : 0);

@@ -34,22 +34,31 @@ const MEANING: Record<string, string> = {
   "email.validate": "A code was sent by e-mail.",
 };
 
-/** Types of the audit log: each change by a person or a token, which `GET /v1/apps/:id/audit` lists. */
-function auditTypes(root: string): string[] {
-  const files = globSync("src/operations/**/*.ts", { cwd: root });
-  const texts = files.map((file) => readFileSync(join(root, file), "utf8")).filter((text) => text.includes("audit"));
-  const lines = texts.flatMap((text) => text.split("\n")).filter((line) => line.includes("type:"));
-  const found = lines.flatMap((line) => [
-    ...line.matchAll(/"((?:app|action|dataSource|organization|media)\.[\w.]+)"/g),
-  ]);
-  const named = found
-    .map(([, type]) => type!)
-    .filter((type) => !LOG_EVENT_TYPES.includes(type) && !type.startsWith("app.task."));
-  return [...new Set(named)].sort();
+/** Types that the code makes of a verb or a kind. */
+const COMPOSED: Record<string, readonly string[]> = {
+  "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
+  "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
+};
+const AUDIT_TYPE =
+  /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
+
+/** Types of audit entries that the callers of these functions write, sorted. */
+function auditTypes(root: string, ...writers: string[]): string[] {
+  const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
+  const found = texts
+    .filter((text) => writers.some((writer) => text.includes(writer)))
+    .flatMap((text) => [...text.matchAll(AUDIT_TYPE)].map(([, type]) => type!))
+    .flatMap((type) => COMPOSED[type] ?? [type])
+    .filter((type) => type !== "app.id");
+  return [...new Set(found)].sort();
 }
 
 export function eventsPage(root: string): string {
   const rows = LOG_EVENT_TYPES.map((type) => [code(type), MEANING[type] ?? ""]);
+  const list = (...writers: string[]) =>
+    auditTypes(root, ...writers)
+      .map(code)
+      .join(", ");
   const lead =
     'For authors of `log` triggers. `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action on each event of the type. `POST /v1/apps/:appId/logs` stores events of any other type that does not begin with `app.task.`.';
   return page("Log events", lead, "the code", [
@@ -57,6 +66,7 @@ export function eventsPage(root: string): string {
     "## Execution log",
     "The execution log has two types: `app.task.completed` and `app.task.failed`, one entry for each ended run. They start no action: use [alerts](alerts.md).",
     "## Audit log",
-    `Changes by people and tokens, which \`GET /v1/apps/:id/audit\` lists: ${auditTypes(root).map(code).join(", ")}.`,
+    `Changes of an app by people and tokens, which \`GET /v1/apps/:id/audit\` lists: ${list("audit(", "auditMedia(")}.`,
+    `Changes of an organization and of its people, which \`GET /v1/organizations/:id/audit\` lists: ${list("recordAccess(")}.`,
   ]);
 }

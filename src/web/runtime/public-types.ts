@@ -155,7 +155,7 @@ export interface Client {
   init(options: { app: number; url?: string }): Promise<void>;
   /** Overrides `window.ENV`. A token holds for the apiUrl it was given with: another apiUrl forgets it. */
   configure(configuration: Configuration): void;
-  /** Who the page works for, as the service knows its credential; null for nobody. */
+  /** The session of the page, as the service sees its credential; null without one. */
   session(): Promise<AppSession | null>;
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }
