@@ -140,7 +140,7 @@ const merged = (server: readonly Item[] = [], local: readonly Item[] = [], key: 
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
 
-const isModule = (text: string): boolean => /^\s*(?:export|import)\b/m.test(text);
+const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /** The package as a module of its own types; `any` if it ships none. Its files become modules that only these types name. */
 function packageModule(name: string, files: readonly string[] | null): string {
