@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type Network, startNetwork } from "../harness/network.js";
+import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -284,6 +285,32 @@ describe("The app's own pages", () => {
       expect(await envBy(token)).to.equal(200);
       await service.rest("DELETE", `/v1/apps/${service.appId}/editors`, { body: { userId } });
       expect(await envBy(token)).to.equal(401);
+    });
+
+    it("of the viewer to the session of a person: it runs drafts, and ends with the session or the role", async () => {
+      const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
+      const ids = [owner.user.id, other.user.id];
+      // Each stays an owner of the organization.
+      await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
+      await create(greet("a draft"), { access: "editors" });
+      await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });
+      await page.goto(viewer());
+      await viewUntil("a draft");
+      const token = await tokenIn(await viewerFor(owner.token));
+      expect(token).to.match(/^svc_viewer_/);
+      expect(await envBy(token)).to.equal(200);
+      const headers = { cookie: cookieOf(owner.token), origin: network.url };
+      expect((await service.rest("POST", "/v1/auth/sign-out", { as: null, headers })).http).to.equal(200);
+      expect([await envBy(token), (await viewerFor(owner.token)).status]).to.deep.equal([401, 401]);
+
+      const others = await tokenIn(await viewerFor(other.token));
+      expect(await envBy(others)).to.equal(200);
+      const member = `/v1/organizations/${service.organizationId}/members/${other.user.id}`;
+      for (const role of ["reader", "operator"]) {
+        expect((await service.rest("PUT", member, { as: "admin", body: { role } })).http).to.equal(200);
+        expect([await envBy(others), (await viewerFor(other.token)).status], role).to.deep.equal([401, 403]);
+      }
+      await service.rest("DELETE", member, { as: "admin" });
     });
 
     it("of an editor's pages that end with the sign-in, and with it alone", async () => {
