@@ -63,6 +63,67 @@ const page =
     return ({ 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "APP_NOT_FOUND" } as Record<number, string>)[http] ?? null;
   };
 
+/** What the right to a route about people depends on: an app, an organization, the service, or a session of one's own. */
+type PeoplePlace = "app" | "organization" | "service" | "session";
+
+/** Every route about people with its operation. A token reads who it is, and manages no account. */
+export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeoplePlace]>> = {
+  "GET /v1/auth/session": ["ownAccount", "service"],
+  "PUT /v1/auth/account": ["ownAccount", "session"],
+  "GET /v1/auth/sessions": ["ownAccount", "session"],
+  "DELETE /v1/auth/sessions/:sessionId": ["ownAccount", "session"],
+  "DELETE /v1/auth/sessions": ["ownAccount", "session"],
+  "POST /v1/auth/passkeys/registration-options": ["ownAccount", "session"],
+  "POST /v1/auth/passkeys": ["ownAccount", "session"],
+  "GET /v1/auth/passkeys": ["ownAccount", "session"],
+  "GET /v1/auth/passkeys/:passkeyId": ["ownAccount", "session"],
+  "DELETE /v1/auth/passkeys/:passkeyId": ["ownAccount", "session"],
+  "GET /v1/auth/identities": ["ownAccount", "session"],
+  "DELETE /v1/auth/identities/:identityId": ["ownAccount", "session"],
+  "GET /v1/organizations": ["listOrganizations", "service"],
+  "POST /v1/organizations": ["createOrganization", "service"],
+  "GET /v1/organizations/:organizationId/members": ["readOrganization", "organization"],
+  "PUT /v1/organizations/:organizationId/members/:userId": ["manageOrganization", "organization"],
+  "DELETE /v1/organizations/:organizationId/members/:userId": ["manageOrganization", "organization"],
+  "POST /v1/organizations/:organizationId/members/:userId/reset-link": ["manageOrganization", "organization"],
+  "GET /v1/organizations/:organizationId/invitations": ["manageOrganization", "organization"],
+  "POST /v1/organizations/:organizationId/invitations": ["manageOrganization", "organization"],
+  "DELETE /v1/organizations/:organizationId/invitations/:invitationId": ["manageOrganization", "organization"],
+  "GET /v1/organizations/:organizationId/audit": ["readOrganization", "organization"],
+  "GET /v1/apps/:appId/members": ["readMembers", "app"],
+  "PUT /v1/apps/:appId/members/:userId": ["manageMembers", "app"],
+  "DELETE /v1/apps/:appId/members/:userId": ["manageMembers", "app"],
+  "GET /v1/apps/:appId/editors": ["manageEditors", "app"],
+  "POST /v1/apps/:appId/editors": ["manageEditors", "app"],
+  "DELETE /v1/apps/:appId/editors": ["manageEditors", "app"],
+  "GET /v1/apps/:appId/tokens": ["manageTokens", "app"],
+  "POST /v1/apps/:appId/tokens": ["manageTokens", "app"],
+  "DELETE /v1/apps/:appId/tokens/:tokenId": ["manageTokens", "app"],
+  "GET /v1/apps/:appId/origins": ["readOrigins", "app"],
+  "PUT /v1/apps/:appId/origins": ["writeOrigins", "app"],
+  "GET /v1/apps/:appId/audit": ["readTrail", "app"],
+  "PUT /v1/admin/apps/:appId": ["administrate", "app"],
+  "POST /v1/admin/apps": ["administrate", "organization"],
+  "POST /v1/admin/users": ["administrate", "organization"],
+  "GET /v1/admin/administrators": ["manageAdministrators", "service"],
+  "PUT /v1/admin/administrators/:userId": ["manageAdministrators", "service"],
+  "DELETE /v1/admin/administrators/:userId": ["manageAdministrators", "service"],
+};
+
+/** Sends the request of a route with IDs that nothing has and an empty body. Returns the status of the refusal; null without one. */
+export function peopleSample(route: string): Sample {
+  const [method = "", path = ""] = route.split(" ");
+  return async (service, { token, organizationId, appId }) => {
+    const filled = path
+      .replace(":appId", String(appId))
+      .replace(":organizationId", String(organizationId))
+      .replace(/:\w+/g, String(NOTHING));
+    const body = method === "GET" || path.includes(":sessionId") ? undefined : { organizationId };
+    const answer = await service.rest(method, filled, { as: token, ...(body && { body }) });
+    return answer.http < 400 ? null : answer.body.status;
+  };
+}
+
 const ACTION = `/v3/apps/:app/actions/${NOTHING}`;
 
 export const SAMPLES: Record<Operation, Sample> = {

@@ -16,7 +16,7 @@ import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { ACCESS, allows, type Operation, SCOPES, type Scope, type Standing } from "../../src/rules/access.js";
 import { ROLES } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { SAMPLES } from "./access-samples.js";
+import { PEOPLE_ROUTES, peopleSample, SAMPLES } from "./access-samples.js";
 
 /** Operations of no single app. */
 const OF_NO_APP: readonly Operation[] = [
@@ -55,6 +55,8 @@ interface TestCaller {
   /** Apps on which the caller has this standing. */
   reaches: readonly Place[];
   token: string;
+  /** True for a session of a sign-in, which manages its account. */
+  isSession?: true;
 }
 
 describe("the matrix of access", () => {
@@ -156,6 +158,17 @@ describe("the matrix of access", () => {
       await service.db.query(member, [organizationId, ofAll.personId, role]);
       add(`${role} of the organization`, role, ofAll.token, { reaches: ["own", "another"] });
     }
+    const signedIn = await person("signed-in");
+    await service.db.query(
+      `INSERT INTO person_session (credential_id, person_id, is_provisional, device)
+       SELECT id, person_id, false, 'test' FROM credential WHERE person_id = $1`,
+      [signedIn.personId],
+    );
+    await service.db.query("INSERT INTO app_member (app_id, person_id, role) VALUES ($1, $2, 'reader')", [
+      appId,
+      signedIn.personId,
+    ]);
+    add("reader of the app by a session", "reader", signedIn.token, { isSession: true });
     const both = await person("both");
     await service.db.query("INSERT INTO app_member (app_id, person_id, role) VALUES ($1, $2, 'reader')", [
       appId,
@@ -180,6 +193,42 @@ describe("the matrix of access", () => {
         expect(found).to.deep.equal(Object.fromEntries(wanted));
       });
     }
+  }
+
+  const ABOUT_PEOPLE =
+    /^\/v1\/(?:(?:auth|organizations|admin)\b|apps\/:appId\/(?:members|editors|tokens|origins|audit)\b)/;
+
+  it("the matrix of people has every route about accounts, sessions, members, invitations, tokens, origins and audit logs", () => {
+    const routes = ROUTES.filter(({ path, isForAnonymous }) => ABOUT_PEOPLE.test(path) && !isForAnonymous);
+    expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
+  });
+
+  /** As `expected`, for a route: a right on the organization is none of one app, and only a session manages an account. */
+  function expectedOf(route: string, caller: TestCaller, place: Place): string {
+    const [operation, on] = PEOPLE_ROUTES[route]!;
+    if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
+    if (on !== "organization") return expected(operation, caller, place);
+    const { name, standing, scopes, reaches } = caller;
+    if (standing === null || !allows(operation, standing, scopes)) return "FORBIDDEN";
+    return name === "administrator" || (reaches.includes("another") && reaches.includes(place))
+      ? "passed"
+      : "FORBIDDEN";
+  }
+
+  for (const route of Object.keys(PEOPLE_ROUTES)) {
+    it(`${route} is for the callers of its row only`, async () => {
+      for (const place of ["own", "foreign"] as const) {
+        const ask = async ({ name, token }: TestCaller) => {
+          const asker = { token, organizationId: organizations[place], appId: apps[place], runId: 1 };
+          const status = await peopleSample(route)(service, asker);
+          expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
+          return [name, status !== null && REFUSALS.includes(status) ? status : "passed"];
+        };
+        const found = Object.fromEntries(await Promise.all(callers.map(ask)));
+        const wanted = callers.map((caller) => [caller.name, expectedOf(route, caller, place)]);
+        expect(found, place).to.deep.equal(Object.fromEntries(wanted));
+      }
+    });
   }
 
   for (const { method, path } of ROUTES.filter(({ isForAnonymous }) => !isForAnonymous)) {
