@@ -17,6 +17,8 @@ const START_LIMIT_MS = 120_000;
 
 export interface Started {
   log: Record<string, unknown>[];
+  /** Text for the person who started it, so far: standard error. */
+  said(): string;
   /** Ends the service like a supervisor does, by SIGTERM to its own process. @throws Error if it ends with another code than 0 */
   stop(): Promise<void>;
 }
@@ -111,6 +113,7 @@ async function startService(child: ChildProcess, commands: string, limitMs: numb
   const ready = await Promise.race([until(() => log.find(({ msg }) => msg === "ready"), limitMs), ended]);
   return {
     log,
+    said: complaints,
     async stop() {
       process.kill(Number(ready["pid"]), "SIGTERM");
       const code = await closed;
