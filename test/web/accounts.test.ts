@@ -1,22 +1,21 @@
 /** Accounts in Studio, in a real browser with a virtual authenticator: set-up, sign-in, passkeys, reset, OpenID, an expired session. */
-import { mkdirSync } from "node:fs";
 import { expect } from "chai";
 import type { Browser, BrowserContext, Page } from "puppeteer";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { accountsBeside, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
+import { look, PICTURES } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
-
-/** Set to a folder to look at the pages. */
-const PICTURES = process.env["ACCOUNT_PICTURES"];
 
 describe("Accounts in Studio", function () {
   this.timeout(60_000);
   let service: TestService;
   let browser: Browser;
   let provider: OpenIdProviderServer;
+  let mail: MailServer;
   let made: PeopleAccounts;
   let context: BrowserContext;
   let page: Page;
@@ -25,7 +24,7 @@ describe("Accounts in Studio", function () {
   let base: string;
 
   before(async () => {
-    provider = await startOpenIdProvider();
+    [provider, mail] = await Promise.all([startOpenIdProvider(), startMailServer()]);
     const { issuer, clientId, clientSecret } = provider;
     [service, browser] = await Promise.all([
       startTestService({
@@ -35,6 +34,8 @@ describe("Accounts in Studio", function () {
         OIDC_CLIENT_SECRET: clientSecret,
         OIDC_AUTO_CREATE: "1",
         OIDC_ROLES: "staff=editor",
+        SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
+        MAIL_FROM: "Service <service@example.com>",
       }),
       launchChromium(),
     ]);
@@ -46,6 +47,7 @@ describe("Accounts in Studio", function () {
     await browser?.close();
     await service?.stop();
     await provider?.stop();
+    await mail?.stop();
   });
   beforeEach(async () => {
     context = await browser.createBrowserContext();
@@ -58,19 +60,6 @@ describe("Accounts in Studio", function () {
     }
     await context.close();
   });
-
-  async function look(name: string): Promise<void> {
-    if (!PICTURES) return;
-    mkdirSync(PICTURES, { recursive: true });
-    for (const [width, height] of [
-      [1280, 800],
-      [390, 844],
-    ] as const) {
-      await page.setViewport({ width, height });
-      await page.screenshot({ path: `${PICTURES}/${name}-${width}.png` });
-    }
-    await page.setViewport({ width: 1280, height: 800 });
-  }
 
   async function authenticator(): Promise<void> {
     const client = await page.createCDPSession();
@@ -122,7 +111,7 @@ describe("Accounts in Studio", function () {
     await fill("passphrase", "passwordpassword");
     await studio.button("Create the account");
     await page.waitForFunction('/common/.test(document.querySelector("#sign-in-fault").textContent)');
-    await look("setup");
+    await look(page, "setup");
     await fill("passphrase", PASSPHRASE);
     await studio.button("Create the account");
     await signedIn();
@@ -133,7 +122,7 @@ describe("Accounts in Studio", function () {
     await ready();
     await signIn(email, "not the passphrase");
     await page.waitForFunction('/is wrong/.test(document.querySelector("#sign-in-fault").textContent)');
-    await look("sign-in");
+    await look(page, "sign-in");
     await signIn(email);
     await signedIn();
   });
@@ -161,7 +150,7 @@ describe("Accounts in Studio", function () {
     await signedIn();
     await studio.open("1/account");
     await page.waitForSelector('button[aria-label="Remove First passkey"]');
-    await look("account");
+    await look(page, "account");
     expect(await page.$eval(".account a[href$='/oauth/programs']", (link) => link.textContent)).to.match(/^Programs/);
     await page.click('button[aria-label="Remove First passkey"]');
     await studio.button("Remove", "//dialog");
@@ -226,7 +215,7 @@ describe("Accounts in Studio", function () {
     await fill("firstName", "Mary");
     await fill("lastName", "Allen");
     await fill("passphrase", PASSPHRASE);
-    await look("invitation");
+    await look(page, "invitation");
     await studio.button("Create the account");
     await signedIn();
     const roleOf = () =>
@@ -245,10 +234,32 @@ describe("Accounts in Studio", function () {
     await page.goto(link.replace(service.url, base));
     await ready();
     await fill("passphrase", "another long passphrase");
-    await look("reset");
+    await look(page, "reset");
     await studio.button("Change the passphrase");
     await studio.button("Go to the sign-in");
     await signIn(email, "another long passphrase");
+    await signedIn();
+  });
+
+  it("a person asks for a reset link on the sign-in page, which comes by mail and changes the passphrase", async () => {
+    const { email } = await signedInPerson(service);
+    const before = mail.taken.length;
+    await page.goto(`${base}/studio`);
+    await ready();
+    await studio.button("Forgot your passphrase?");
+    await fill("email", email);
+    await studio.button("Send the link");
+    await page.waitForFunction('/on its way/.test(document.querySelector("form [role=status]")?.textContent)');
+    await look(page, "forgot");
+    await mail.has(before + 1);
+    const link = /http\S+/.exec(mail.taken.at(-1)!.text.replace(/=\r\n/g, "").replaceAll("=3D", "="))![0];
+    expect(link).to.match(new RegExp(`^${base}/studio/reset#token=`));
+    await page.goto(link);
+    await ready();
+    await fill("passphrase", "a passphrase that came by mail");
+    await studio.button("Change the passphrase");
+    await studio.button("Go to the sign-in");
+    await signIn(email, "a passphrase that came by mail");
     await signedIn();
   });
 
@@ -265,8 +276,22 @@ describe("Accounts in Studio", function () {
     await studio.button("Sign in with OpenID");
     await signedIn();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio#/1/runs`);
-    await page.goto(`${base}/studio?sign-in=no-account`);
+    const session = (await page.evaluate(`fetch("/v1/auth/session").then((answer) => answer.json())`)) as {
+      organizations: { role: string }[];
+    };
+    expect(session.organizations.map(({ role }) => role)).to.deep.equal(["editor"]);
+    await context.deleteCookie(...(await context.cookies()));
+    const { email } = await signedInPerson(service);
+    provider.accounts.set("two", { email, email_verified: true, name: "Two Person", groups: ["staff"] });
+    provider.current = "two";
+    await page.goto(`${base}/studio`);
+    await ready();
+    await studio.button("Sign in with OpenID");
+    await page.waitForFunction(
+      '/An account with your e-mail address exists/.test(document.querySelector("#sign-in-fault")?.textContent)',
+    );
     expect(await page.evaluate("location.search")).to.equal("");
+    await look(page, "refused");
   });
 
   it("an expired session asks for a sign-in over the page; nothing is lost, and the request is sent again", async () => {
@@ -282,7 +307,7 @@ describe("Accounts in Studio", function () {
       (one as unknown as { click(): void }).click(),
     );
     await page.waitForSelector("dialog[open] input[name=passphrase]");
-    await look("expired");
+    await look(page, "expired");
     // Another person's sign-in neither sends the request nor closes the dialog.
     const other = await signedInPerson(service);
     await studio.replace("dialog input[name=email]", other.email);

@@ -4,6 +4,7 @@ import type { Browser, Page } from "puppeteer";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { look } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const PRINTS = "async function execute() { return 'done'; }";
@@ -66,6 +67,7 @@ describe("Studio's pages of people", () => {
     const link = (await studio.textOf(".secret-once code"))!;
     await studio.button("I have it");
     await page.waitForSelector('[aria-label="Revoke the invitation of grace@example.com"]');
+    await look(page, "people");
 
     guest = await open(link.slice(link.indexOf("/studio/")));
     await guest.studio.replace('input[name="firstName"]', "Grace");
@@ -91,6 +93,7 @@ describe("Studio's pages of people", () => {
     await choose(admin.page, "Role of Grace Hopper", "operator");
     await hasTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);
     await guest.page.waitForSelector(".operated");
+    await look(guest.page, "operator");
     expect(await guest.page.$(".code-editor")).to.equal(null);
     await guest.studio.button("Run", '//section[@aria-label="nightly"]');
     await guest.page.waitForSelector('.outcome[data-state="completed"]');
@@ -141,6 +144,9 @@ describe("Studio's pages of people", () => {
     await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
     await guest.studio.open(`${service.appId}/settings`);
     await guest.page.waitForSelector("dialog[open]");
+    // The ended session has closed the connections: that is no fault of the network.
+    expect(await guest.page.$eval(".notice.connection", (banner) => banner.textContent)).to.equal("");
+    await look(guest.page, "removed");
   });
 
   it("a person with an account accepts by the session of the browser", async () => {
@@ -159,6 +165,60 @@ describe("Studio's pages of people", () => {
     await other.page.waitForSelector(".top-bar");
     const members = await service.rest("GET", `/v1/apps/${service.appId}/members`, { as: "admin" });
     expect(members.body.members.map((one: { user: { id: number } }) => one.user.id)).to.include(user.id);
+  });
+
+  it("an administrator names another one on the page of the service, takes the right back, and finds both in the audit log", async () => {
+    const { page, studio } = admin;
+    const other = await signedInPerson(service);
+    await service.db.query("UPDATE person SET is_administrator = false, first_name = 'Bob' WHERE id = $1", [
+      other.user.id,
+    ]);
+    const administrators = async (): Promise<number[]> => {
+      const { body } = await service.rest("GET", "/v1/admin/administrators", { as: "admin" });
+      return body.administrators.map(({ id }: { id: number }) => id);
+    };
+    const press = async (label: string, answer: string) => {
+      await (await page.waitForSelector(`[aria-label="${label}"]`))!.click();
+      await studio.button(answer, "//dialog");
+    };
+    await studio.open(`${service.appId}/apps`);
+    await studio.button("Administrators of the service, and people");
+    await press("Make Bob Lovelace an administrator", "Make administrator");
+    await page.waitForSelector('[aria-label="Remove the administrator Bob Lovelace"]');
+    expect(await administrators()).to.include(other.user.id);
+    await look(page, "service");
+    await press("Remove the administrator Bob Lovelace", "Remove");
+    await page.waitForSelector('[aria-label="Make Bob Lovelace an administrator"]');
+    expect(await administrators()).to.not.include(other.user.id);
+
+    await (await page.waitForSelector('[aria-label="Audit log of First organization"]'))!.click();
+    for (const type of ["administrator.create", "administrator.delete", "invitation.accept", "member.delete"]) {
+      await page.waitForSelector(studio.withText("code", type));
+    }
+    await look(page, "access");
+    expect(admin.watch.errors).to.deep.equal([]);
+  });
+
+  it("people who administer no organization see neither its audit log nor the page of the service", async () => {
+    const { body } = await service.rest("POST", `/v1/organizations/${service.organizationId}/invitations`, {
+      as: "admin",
+      body: { email: "editor@example.org", role: "editor" },
+    });
+    const other = await open(body.link.slice(body.link.indexOf("/studio/")));
+    await other.studio.replace('input[name="firstName"]', "Ed");
+    await other.studio.replace('input[name="lastName"]', "Itor");
+    await other.studio.replace('input[autocomplete="new-password"]', PASSPHRASE);
+    await other.studio.button("Create the account");
+    await other.page.waitForSelector(".top-bar");
+    const hints = [
+      [`access/${service.organizationId}`, "Owners and admins of an organization see its audit log."],
+      ["service", "This page is for administrators of the service."],
+    ];
+    for (const [place, hint] of hints) {
+      await other.studio.open(`${service.appId}/${place}`);
+      await other.page.waitForSelector(other.studio.withText("p", hint!));
+    }
+    expect(other.watch.errors).to.deep.equal([]);
   });
 
   it("neither page met an error or another host", () => {

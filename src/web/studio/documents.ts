@@ -289,6 +289,18 @@ export const ReadOrigins: Document<ReadOriginsQuery, ReadOriginsQueryVariables> 
 export const SetOrigins: Document<SetOriginsMutation, SetOriginsMutationVariables> =
   "mutation SetOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
 
+export const ReadOrganizationAudit: Document<ReadOrganizationAuditQuery, ReadOrganizationAuditQueryVariables> =
+  "query ReadOrganizationAudit($organizationId:Int!$limit:Int$cursor:String){log:organizationAudit(organizationId:$organizationId limit:$limit cursor:$cursor){items{id type userId subjectId address data createdAt}nextCursor}}";
+
+export const ListAdministrators: Document<ListAdministratorsQuery, ListAdministratorsQueryVariables> =
+  "fragment Person on User{id firstName lastName email}fragment AdministratorRow on User{...Person updatedAt}query ListAdministrators{administrators{...AdministratorRow}}";
+
+export const AddAdministrator: Document<AddAdministratorMutation, AddAdministratorMutationVariables> =
+  "fragment Person on User{id firstName lastName email}fragment AdministratorRow on User{...Person updatedAt}mutation AddAdministrator($userId:Int!){administrators:addAdministrator(userId:$userId){...AdministratorRow}}";
+
+export const RemoveAdministrator: Document<RemoveAdministratorMutation, RemoveAdministratorMutationVariables> =
+  "fragment Person on User{id firstName lastName email}fragment AdministratorRow on User{...Person updatedAt}mutation RemoveAdministrator($userId:Int!$ifUpdatedAt:DateTime){administrators:removeAdministrator(userId:$userId ifUpdatedAt:$ifUpdatedAt){...AdministratorRow}}";
+
 export const CreateOrganization: Document<CreateOrganizationMutation, CreateOrganizationMutationVariables> =
   "mutation CreateOrganization($name:String){created:createOrganization(name:$name){id}}";
 
@@ -1875,6 +1887,37 @@ export type SetOriginsMutationVariables = Exact<{
 
 
 export type SetOriginsMutation = { origins: Array<string> };
+
+export type ReadOrganizationAuditQueryVariables = Exact<{
+  organizationId: number;
+  limit?: number | null | undefined;
+  cursor?: string | null | undefined;
+}>;
+
+
+export type ReadOrganizationAuditQuery = { log: { nextCursor: string | null, items: Array<{ id: number, type: string, userId: number | null, subjectId: number | null, address: string | null, data: unknown, createdAt: string }> } };
+
+export type AdministratorRowFragment = { updatedAt: string | null, id: number, firstName: string, lastName: string, email: string };
+
+export type ListAdministratorsQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type ListAdministratorsQuery = { administrators: Array<{ updatedAt: string | null, id: number, firstName: string, lastName: string, email: string }> };
+
+export type AddAdministratorMutationVariables = Exact<{
+  userId: number;
+}>;
+
+
+export type AddAdministratorMutation = { administrators: Array<{ updatedAt: string | null, id: number, firstName: string, lastName: string, email: string }> };
+
+export type RemoveAdministratorMutationVariables = Exact<{
+  userId: number;
+  ifUpdatedAt?: string | null | undefined;
+}>;
+
+
+export type RemoveAdministratorMutation = { administrators: Array<{ updatedAt: string | null, id: number, firstName: string, lastName: string, email: string }> };
 
 export type CreateOrganizationMutationVariables = Exact<{
   name?: string | null | undefined;

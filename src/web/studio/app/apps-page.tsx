@@ -27,6 +27,11 @@ function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: Page
     <section aria-labelledby="organizations">
       <h2 id="organizations">Organizations</h2>
       {isAdmin && (
+        <p>
+          <a href={hrefOf({ appId, view: "service" })}>Administrators of the service, and people</a>
+        </p>
+      )}
+      {isAdmin && (
         <form className="row" onSubmit={(event) => void submit(event)}>
           <input
             aria-label="Name of the new organization"
@@ -50,9 +55,14 @@ function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: Page
             <b className="grow">{label}</b>
             <span className="chip">{role}</span>
             {mayManage(role) && (
-              <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
-                People
-              </a>
+              <>
+                <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
+                  People
+                </a>
+                <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${label}`}>
+                  Audit log
+                </a>
+              </>
             )}
           </li>
         ))}

@@ -3,24 +3,11 @@ import { useCallback, useEffect, useState } from "react";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
-import { exact, moment } from "../shared/format.js";
+import { exact, inWords, moment } from "../shared/format.js";
 import type { AuditEntry } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
-
-const isName = (value: unknown) => typeof value !== "object";
-
-/** `{"keys": ["a", "b"]}` as `keys a, b`. */
-function inWords(data: unknown): string {
-  if (typeof data !== "object" || data === null) return "";
-  return Object.entries(data)
-    .map(
-      ([name, value]) =>
-        `${name} ${Array.isArray(value) && value.every(isName) ? value.join(", ") : JSON.stringify(value)}`,
-    )
-    .join(" · ");
-}
 
 /** Pages begin behind what is here: entries that came meanwhile are not read twice. */
 function useTrail({ api, appId }: Pick<PageProps, "api" | "appId">) {

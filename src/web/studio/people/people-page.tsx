@@ -167,23 +167,26 @@ function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, r
       <span className="hint" title={lastSeenAt ? exact(lastSeenAt) : undefined}>
         {lastSeenAt ? `last seen ${ago(lastSeenAt)}` : "never signed in"}
       </span>
-      {mayManage(own) ? (
-        <RoleChoice label={`Role of ${name}`} own={own} value={role} onChange={setRole} />
-      ) : (
-        <span className="chip">{role}</span>
-      )}
-      {mayManage(own) && isBelow && (
-        <>
-          {resetLink && (
-            <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={resetLink}>
-              Reset link
+      {/* They stay together where the line breaks. */}
+      <span className="row">
+        {mayManage(own) ? (
+          <RoleChoice label={`Role of ${name}`} own={own} value={role} onChange={setRole} />
+        ) : (
+          <span className="chip">{role}</span>
+        )}
+        {mayManage(own) && isBelow && (
+          <>
+            {resetLink && (
+              <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={resetLink}>
+                Reset link
+              </button>
+            )}
+            <button type="button" className="quiet danger-text" aria-label={`Remove ${name}`} onClick={remove}>
+              Remove
             </button>
-          )}
-          <button type="button" className="quiet danger-text" aria-label={`Remove ${name}`} onClick={remove}>
-            Remove
-          </button>
-        </>
-      )}
+          </>
+        )}
+      </span>
     </li>
   );
 }

@@ -77,3 +77,19 @@ export function sized(bytes: number): string {
   const value = bytes / 1024 ** power;
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${["B", "KB", "MB", "GB", "TB"][power]}`;
 }
+
+const isName = (value: unknown) => typeof value !== "object";
+
+const valueInWords = (value: unknown): string => {
+  if (typeof value === "string") return value;
+  return Array.isArray(value) && value.every(isName) ? value.join(", ") : JSON.stringify(value);
+};
+
+/** Details of an entry of an audit log without those that are null: `{"keys": ["a", "b"]}` as `keys a, b`. */
+export function inWords(data: unknown): string {
+  if (typeof data !== "object" || data === null) return "";
+  return Object.entries(data)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name} ${valueInWords(value)}`)
+    .join(" · ");
+}

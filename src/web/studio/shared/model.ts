@@ -1,6 +1,7 @@
 /** What Studio shows of the service's resources: as the documents ask for them, under the names that its components use. */
 import type {
   ActionSummaryFragment,
+  AdministratorRowFragment,
   AlertRowFragment,
   AppsQuery,
   CountRunsQuery,
@@ -28,6 +29,7 @@ import type {
   ReadAuditQuery,
   ReadCallsQuery,
   ReadConnectionsQuery,
+  ReadOrganizationAuditQuery,
   ReadRunQuery,
   ReadSettingsQuery,
   ReadWeekQuery,
@@ -115,6 +117,8 @@ export type TokenScope = NonNullable<CreateTokenInput["scopes"]>[number];
 
 export type TokenKind = NonNullable<CreateTokenInput["kind"]>;
 
+export type AccessEntry = ReadOrganizationAuditQuery["log"]["items"][number];
+export type Administrator = AdministratorRowFragment;
 export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
 
 export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];

@@ -1,13 +1,21 @@
-/** Says that the connection is lost, until it is back: what is on the screen may be old meanwhile. */
+/**
+ * Says that the connection is lost, until it is back: what is on the screen may be old meanwhile. An expired session closes connections too;
+ * its dialog says so, and nothing is tried again meanwhile.
+ */
 import { useEffect, useState } from "react";
+import { onExpiry } from "../accounts/renewal.js";
 import type { Api } from "../shared/api.js";
 
 export function ConnectionBanner({ api }: { api: Api }) {
   const [lost, setLost] = useState(false);
+  const [isExpired, setExpired] = useState(false);
+  useEffect(() => onExpiry(setExpired), []);
   useEffect(() => api.onConnected((connected) => setLost(!connected)), [api]);
   return (
     <p className="notice connection" role="status">
-      {lost && "The connection to the service is lost. What you see may be old; it is tried again by itself."}
+      {lost &&
+        !isExpired &&
+        "The connection to the service is lost. What you see may be old; it is tried again by itself."}
     </p>
   );
 }

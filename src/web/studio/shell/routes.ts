@@ -17,5 +17,7 @@ export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps
   app: async () => (await import("../app/app-page.js")).AppPage,
   account: async () => (await import("../accounts/account-page.js")).AccountPage,
   people: async () => (await import("../people/people-page.js")).OrganizationPeople,
+  access: async () => (await import("../people/organization-audit-page.js")).OrganizationAuditPage,
+  service: async () => (await import("../people/service-page.js")).ServicePage,
   apps: async () => (await import("../app/apps-page.js")).AppsPage,
 };

@@ -107,7 +107,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
     if (await mayGo()) signOut();
   }, [mayGo, signOut]);
   const onSignOut = useCallback(() => void leave(), [leave]);
-  useFrameCommands({ apps, go, actions, signOut: onSignOut });
+  useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
 
   if (!app) {
     return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;

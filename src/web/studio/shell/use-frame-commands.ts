@@ -4,16 +4,20 @@ import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
 import { type Command, useCommands } from "./commands.js";
 import type { Navigation } from "./place.js";
-import { APP_PARTS, VIEW_NAMES, VIEWS } from "./views.js";
+import { APP_PARTS, VIEW_NAMES, VIEWS, type View } from "./views.js";
+
+/** Pages without a command: they are of one thing, which their address names. */
+const OF_ONE_THING: readonly View[] = ["app", "people", "access"];
 
 interface FrameCommands {
+  isAdmin: boolean;
   apps: App[];
   go: Navigation["go"];
   actions: Actions;
   signOut: () => void;
 }
 
-export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands): void {
+export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameCommands): void {
   const { list } = actions;
   const begin = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
   useEffect(() => {
@@ -28,7 +32,7 @@ export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands):
   const commands = useMemo<Command[]>(() => {
     return [
       { name: "New action", keys: "Alt N", run: begin },
-      ...VIEW_NAMES.filter((view) => view !== "app" && view !== "people").map((view) => ({
+      ...VIEW_NAMES.filter((view) => !OF_ONE_THING.includes(view) && (view !== "service" || isAdmin)).map((view) => ({
         name: `Go to ${VIEWS[view].label}`,
         run: () => go({ view, item: null }),
       })),
@@ -43,6 +47,6 @@ export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands):
       ...apps.map(({ id, name }) => ({ name: `Switch to the app ${name} · ${id}`, run: () => go({ appId: id }) })),
       { name: "Sign out", run: signOut },
     ];
-  }, [apps, go, list, signOut, begin]);
+  }, [isAdmin, apps, go, list, signOut, begin]);
   useCommands(commands);
 }

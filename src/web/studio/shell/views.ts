@@ -25,6 +25,8 @@ const TABLE = {
   account: { label: "Account", hidden: true, also: ["operator", "reader"] },
   apps: { label: "Apps", hidden: true, also: ["operator", "reader"] },
   people: { label: "People", hidden: true, also: ["operator", "reader"] },
+  access: { label: "Audit log of access", hidden: true, also: ["operator", "reader"] },
+  service: { label: "Service", hidden: true, also: ["operator", "reader"] },
 } satisfies Record<string, Name>;
 
 export type View = keyof typeof TABLE;
@@ -49,7 +51,9 @@ export type AppPart = keyof typeof APP_PARTS;
 export const isAppPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(APP_PARTS, item);
 
 /** Link of the sidebar: a page, or a part of the page of the app. */
-export type SidebarLink = Exclude<View, "app" | "account" | "apps" | "people"> | `app/${AppPart}`;
+export type SidebarLink =
+  | Exclude<View, "app" | "account" | "apps" | "people" | "access" | "service">
+  | `app/${AppPart}`;
 
 /** Groups of the sidebar; a group without a label comes first. */
 export const SIDEBAR: readonly { label: string | null; links: readonly SidebarLink[] }[] = [

@@ -1,0 +1,180 @@
+/** The service as its administrators see it: organizations, people and administrators. */
+import { useCallback, useState } from "react";
+import { AddAdministrator, ListAdministrators, ListOrganizationPeople, RemoveAdministrator } from "../documents.js";
+import { ago, exact } from "../shared/format.js";
+import type { Administrator, Member } from "../shared/model.js";
+import { type Loaded, useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { fullName } from "./people.js";
+
+type Administrators = Loaded<Administrator[]>;
+
+interface PartProps extends Pick<PageProps, "api" | "ask"> {
+  administrators: Administrators;
+}
+
+function AdministratorList({ api, ask, administrators }: PartProps) {
+  const { value, fault, busy, change } = administrators;
+  const remove = async (person: Administrator) => {
+    const text = "The person keeps the roles in organizations and on apps. Without one, all sessions end at once.";
+    const title = `${fullName(person)} no longer administers the service?`;
+    if (!(await ask({ title, text, yes: "Remove", danger: true }))) return;
+    await change(() => api.ask(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
+  };
+  return (
+    <section aria-labelledby="administrators">
+      <h2 id="administrators">Administrators of the service</h2>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul className="records" aria-label="Administrators">
+        {value?.map((person) => (
+          <li key={person.id}>
+            <b>{fullName(person)}</b>
+            <span className="hint grow">{person.email}</span>
+            {person.updatedAt && <span className="hint">since {exact(person.updatedAt)}</span>}
+            <button
+              type="button"
+              className="quiet danger-text"
+              disabled={busy}
+              aria-label={`Remove the administrator ${fullName(person)}`}
+              onClick={() => void remove(person)}
+            >
+              Remove
+            </button>
+          </li>
+        ))}
+      </ul>
+      {value?.length === 0 && <p className="hint">No person administers the service yet, only tokens do.</p>}
+    </section>
+  );
+}
+
+function MemberRow({
+  member,
+  isAdministrator,
+  raise,
+}: {
+  member: Member;
+  isAdministrator: boolean;
+  raise: () => void;
+}) {
+  const { user, role, lastSeenAt } = member;
+  const name = fullName(user);
+  return (
+    <li>
+      <b>{name}</b>
+      <span className="hint grow">{user.email}</span>
+      <span className="hint" title={lastSeenAt ? exact(lastSeenAt) : undefined}>
+        {lastSeenAt ? `last seen ${ago(lastSeenAt)}` : "never signed in"}
+      </span>
+      <span className="chip">{role}</span>
+      {isAdministrator ? (
+        <span className="chip">administrator</span>
+      ) : (
+        <button type="button" className="quiet" aria-label={`Make ${name} an administrator`} onClick={raise}>
+          Make administrator
+        </button>
+      )}
+    </li>
+  );
+}
+
+interface PeopleProps extends PartProps {
+  organizationId: number;
+}
+
+function PeopleOf({ api, ask, administrators, organizationId }: PeopleProps) {
+  const read = useCallback(
+    async () => (await api.ask(ListOrganizationPeople, { organizationId })).members,
+    [api, organizationId],
+  );
+  const { value, fault } = useLoaded(api, read);
+  const raise = async ({ user }: Member) => {
+    const title = `Make ${fullName(user)} an administrator of the service?`;
+    const text = "Administrators act as owners of every organization and app, and name other administrators.";
+    if (!(await ask({ title, text, yes: "Make administrator", danger: true }))) return;
+    await administrators.change(() => api.ask(AddAdministrator, { userId: user.id }));
+  };
+  return (
+    <>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul className="records" aria-label="People">
+        {value?.map((member) => (
+          <MemberRow
+            key={member.user.id}
+            member={member}
+            isAdministrator={administrators.value?.some(({ id }) => id === member.user.id) ?? false}
+            raise={() => void raise(member)}
+          />
+        ))}
+      </ul>
+      {value?.length === 0 && <p className="hint">Nobody has a role in this organization yet.</p>}
+    </>
+  );
+}
+
+function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "organizations">) {
+  return (
+    <section aria-labelledby="organizations">
+      <h2 id="organizations">Organizations</h2>
+      <ul className="records" aria-label="Organizations">
+        {organizations.map(({ id, name }) => (
+          <li key={id}>
+            <span className="chip">{id}</span>
+            <b className="grow">{name}</b>
+            <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${name}`}>
+              People
+            </a>
+            <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${name}`}>
+              Audit log
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Service({ api, ask, appId, organizations }: PageProps) {
+  const [chosen, setChosen] = useState(organizations[0]?.id ?? null);
+  const read = useCallback(async () => (await api.ask(ListAdministrators, {})).administrators, [api]);
+  const administrators = useLoaded(api, read);
+  return (
+    <>
+      <AdministratorList {...{ api, ask, administrators }} />
+      <Organizations {...{ appId, organizations }} />
+      <section aria-labelledby="people-of">
+        <h2 id="people-of">People</h2>
+        <label className="row">
+          Organization
+          <select value={chosen ?? ""} onChange={(event) => setChosen(Number(event.target.value))}>
+            {organizations.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        {chosen !== null && <PeopleOf key={chosen} {...{ api, ask, administrators }} organizationId={chosen} />}
+      </section>
+    </>
+  );
+}
+
+export function ServicePage(props: PageProps) {
+  return (
+    <div className="app-page">
+      <div className="app-part">
+        {props.isAdmin ? (
+          <Service {...props} />
+        ) : (
+          <p className="hint">This page is for administrators of the service.</p>
+        )}
+      </div>
+    </div>
+  );
+}

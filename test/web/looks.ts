@@ -1,0 +1,28 @@
+/** A page as it is at two widths: nothing lies beyond its side. Writes pictures if ACCOUNT_PICTURES names a folder. */
+import { mkdirSync } from "node:fs";
+import { expect } from "chai";
+import type { Page } from "puppeteer";
+
+/** Set to a folder to look at the pages. */
+export const PICTURES = process.env["ACCOUNT_PICTURES"];
+
+const SIZES = [
+  { width: 390, height: 844 },
+  { width: 1280, height: 800 },
+] as const;
+
+const DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))";
+
+/** Checks the page at 390 and at 1280 pixels, and leaves it at 1280. */
+export async function look(page: Page, name: string): Promise<void> {
+  for (const size of SIZES) {
+    await page.setViewport(size);
+    await page.evaluate(DRAWN);
+    const beyond = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+    if (PICTURES) {
+      mkdirSync(PICTURES, { recursive: true });
+      await page.screenshot({ path: `${PICTURES}/${name}-${size.width}.png` });
+    }
+    expect(beyond, `pixels of "${name}" beyond the side at a width of ${size.width}`).to.equal(0);
+  }
+}
