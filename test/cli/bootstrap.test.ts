@@ -5,12 +5,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { emptyDatabase } from "../harness/postgres.js";
+import { programEnvironment } from "../harness/program-environment.js";
 
 const PROGRAM = fileURLToPath(new URL("../../src/cli/bootstrap.js", import.meta.url));
 
 function bootstrap(environment: Record<string, string>): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env["PATH"], ...environment };
+    const env = { ...programEnvironment(), ...environment };
     execFile(process.execPath, ["--no-node-snapshot", PROGRAM], { env }, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout: stdout.trim(), stderr: stderr.trim() }),
     );

@@ -5,6 +5,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
@@ -137,7 +138,7 @@ describe("The command line", () => {
 
   it("signs in by a code that a person confirms, and ends that at the service when it signs out", async () => {
     const { folder } = await newProject();
-    const env = { PATH: process.env["PATH"] ?? "", SVC_CONFIG_DIR: join(folder, ".config") };
+    const env = { ...programEnvironment(), SVC_CONFIG_DIR: join(folder, ".config") };
     const child = spawn(process.execPath, [SVC, "login"], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
     const closed = once(child, "close");
     let printed = "";

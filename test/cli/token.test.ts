@@ -6,6 +6,7 @@ import { readTask } from "../../src/cli/token-tasks.js";
 import { readConfig } from "../../src/config.js";
 import { faultLine } from "../../src/errors.js";
 import { startProcess } from "../harness/process.js";
+import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -21,7 +22,7 @@ interface Said {
 /** Runs the program as npm does, with `environment` and nothing of this process's own. */
 function runProgram(environment: Record<string, string>, ...words: string[]): Promise<Said> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env["PATH"], ...environment };
+    const env = { ...programEnvironment(), ...environment };
     execFile(process.execPath, ["--no-node-snapshot", PROGRAM, ...words], { env }, (error, stdout, stderr) => {
       const last = stdout.trim().split("\n").at(-1) ?? "";
       resolve({ code: Number(error?.code ?? 0), stderr, answer: last === "" ? null : JSON.parse(last) });

@@ -1,6 +1,7 @@
 /** A shell into which a reader pastes one block after the other. A call that is refused ends it, where curl would go on. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { programEnvironment } from "../harness/program-environment.js";
 import { ROOT } from "./pages.js";
 
 /** `npm run example` and `npx svc` are the scripts themselves, which need no set-up; nothing else of npm is known here. */
@@ -29,7 +30,7 @@ export interface PastedShell {
 
 export function pastedShell(folder: string): PastedShell {
   // Without DATA_DIR and the like of whoever runs the tests: what the page says is all that a reader has.
-  const env = { PATH: process.env["PATH"] ?? "" };
+  const env = programEnvironment();
   const bash = spawn("bash", { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
   let printed = "";
   let complaints = "";

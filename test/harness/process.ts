@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
+import { programEnvironment } from "./program-environment.js";
 import { until } from "./until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -130,10 +131,9 @@ export function startProcess(
   const child = spawn(process.execPath, entry ? [...command.slice(0, -1), ...entry] : command, {
     cwd: root,
     env: {
-      PATH: process.env["PATH"],
+      // A start compiles 3,600 modules without the cache in it: a fifth of its time.
+      ...programEnvironment(),
       HOME: process.env["HOME"],
-      // A start compiles 3,600 modules otherwise: a fifth of its time.
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       PORT: "0",
       DATA_DIR: dataDir,
       RATE_LIMIT_MANAGE: "0",

@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { programEnvironment } from "./program-environment.js";
 import type { TestService } from "./service.js";
 
 export const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
@@ -44,7 +45,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
   const folders: string[] = [];
   const running = new Set<RunningCommand>();
   const environment = (cwd: string, env: Record<string, string> = {}) => ({
-    PATH: process.env["PATH"] ?? "",
+    ...programEnvironment(),
     SVC_CONFIG_DIR: join(cwd, ".config"),
     SVC_TOKEN: serviceOf().tokens.editor,
     ...env,

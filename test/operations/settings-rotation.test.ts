@@ -12,6 +12,7 @@ import { createKeyRing, readKeyFile } from "../../src/engine/key-ring.js";
 import { createDataKeys } from "../../src/operations/settings/data-keys.js";
 import { rotateSettingsKey } from "../../src/operations/settings/settings-rotation.js";
 import { freshDatabase } from "../harness/postgres.js";
+import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
@@ -99,7 +100,7 @@ describe("rotation of the settings' key", () => {
 
   it("is a command, beside the service that runs", async () => {
     const old = readFileSync(path, "utf8");
-    const env = { PATH: process.env["PATH"], DATABASE_URL: service.databaseUrl, DATA_DIR: dataDir };
+    const env = { ...programEnvironment(), DATABASE_URL: service.databaseUrl, DATA_DIR: dataDir };
     const { stdout } = await promisify(execFile)(process.execPath, ["--no-node-snapshot", COMMAND], { env });
     expect(stdout).to.match(/^The settings of \d+ apps lie under a new key in /);
     expect(readFileSync(path, "utf8")).not.to.equal(old);

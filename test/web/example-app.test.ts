@@ -4,6 +4,7 @@ import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -22,7 +23,7 @@ interface Said {
 
 function run(args: readonly string[], environment: Record<string, string>): Promise<Said> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env["PATH"], ...environment };
+    const env = { ...programEnvironment(), ...environment };
     execFile(process.execPath, args, { cwd: ROOT, env, timeout: LIMIT_MS }, (error, stdout, stderr) =>
       resolve({ code: error?.killed ? -1 : Number(error?.code ?? 0), stdout, stderr }),
     );
