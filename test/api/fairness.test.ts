@@ -33,7 +33,7 @@ describe("the places of a runner", () => {
     expect(await states())
       .to.include("running")
       .and.to.include("queued");
-    await until(async () => (await states()).join() === "completed", 20_000);
+    await until(async () => (await states()).join() === "completed");
     const [{ count }] = await service.db.query("SELECT count(*) FROM execution_log WHERE app_id = 1");
     expect(count).to.equal(5);
   });

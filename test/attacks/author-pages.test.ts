@@ -154,9 +154,9 @@ function attacked(runtimeHost: string | null): void {
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
       // The dependency's attempts, and the action's own.
-      await until(() => loads > 0 && reports.length > 0, 20_000);
+      await until(() => loads > 0 && reports.length > 0);
       if (address.endsWith("?html")) await page.evaluate(`Svc.App.V3.Actions.runWithResult("evil")`);
-      await until(() => reports.length > 1, 20_000);
+      await until(() => reports.length > 1);
       for (const report of reports) {
         for (const [attempt, outcome] of Object.entries(report)) expect(outcome, attempt).to.equal(REFUSED);
       }
@@ -165,7 +165,7 @@ function attacked(runtimeHost: string | null): void {
 
     it(`is not led into Studio with code of ${address} beside it`, async () => {
       await page.goto(network.url + fill(address));
-      await until(() => reports.length > 0, 20_000);
+      await until(() => reports.length > 0);
       const before = await state();
       await Promise.all([page.waitForNavigation(), page.evaluate(`void (location.href = "${network.url}/studio")`)]);
       expect(await page.evaluate(`[typeof Svc, window.opener === null, window.length]`)).to.deep.equal([

@@ -43,7 +43,7 @@ describe("a payload is stored once", () => {
     until(async () => {
       const [row] = await service.db.query("SELECT count(*) FROM execution_log");
       return row.count >= count;
-    }, 20_000);
+    });
 
   it("by an event that starts fifty runs: their log entries show the whole of it, and the database holds it once", async () => {
     const data = { text: noise(30_000), quotes: '\\"\\u0000\u2028é', "a\\1": "$1 \\0 &" };

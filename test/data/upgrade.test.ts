@@ -23,7 +23,6 @@ const STATEMENTS = [
   "SELECT id, app_id, task_id, run_id, type, data, created_at FROM execution_log WHERE app_id = 1 ORDER BY id DESC LIMIT 50",
 ];
 
-const WAIT_LIMIT_MS = 10_000;
 const released = MIGRATIONS.filter(({ name }) => versionOf(name) <= versionOf(LAST_OF_RELEASE_BEFORE));
 
 describe("the schema beside the release before", () => {
@@ -132,7 +131,7 @@ describe("the schema beside the release before", () => {
     // Told when the last of the migrations before has ended, and this one waits for the table in hand.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
-    await until(async () => (await other.query(waits)).length > 0, WAIT_LIMIT_MS);
+    await until(async () => (await other.query(waits)).length > 0);
     await one.query("SET LOCAL lock_timeout = '5s'");
     expect(await one.query("SELECT id FROM action")).to.deep.equal([]);
     await one.commitTransaction();

@@ -275,7 +275,7 @@ describe("notifications", function () {
     answer = 201;
     // As a process leaves it that is killed with the request under way.
     await service.db.query("UPDATE push_delivery SET holder = gen_random_uuid(), claimed_at = now(), due_at = now()");
-    await until(() => pushed.length === 2, 15_000);
+    await until(() => pushed.length === 2);
     const [first, second] = pushed.map(({ headers }) => headers["topic"]);
     expect([typeof first, second]).to.deep.equal(["string", first]);
     await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);

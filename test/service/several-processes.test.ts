@@ -80,7 +80,7 @@ describe("several processes on one database", () => {
       (await db.query("SELECT DISTINCT state FROM run WHERE tick IS NOT NULL")).map(
         (row: { state: string }) => row.state,
       );
-    await until(async () => (await states()).includes("completed"), 30_000);
+    await until(async () => (await states()).includes("completed"));
   });
 
   it("log the run of a runner that was killed as failed within 20 s, once, and answer its caller", async () => {

@@ -122,7 +122,7 @@ describe("messages in actions, pages and Studio", function () {
     await service.rest("POST", `/v1/apps/${appId}/logs`, { body: { type: "order.shipped", data }, as: "api" });
     const newest = async () =>
       (await service.rest("GET", `/v1/apps/${appId}/communicate/messages?limit=1`)).body.messages[0];
-    await until(async () => (await newest()).id > sent.id, 20_000);
+    await until(async () => (await newest()).id > sent.id);
     expect(await newest()).to.include({ subject: "Order 7 has shipped", status: "kept" });
   });
 

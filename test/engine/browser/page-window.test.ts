@@ -146,11 +146,12 @@ describe("the window of a document", () => {
     });
   }
 
-  it("has frames at the rate of one that was never hidden, however long it has waited hidden", async () => {
+  it("has frames, no faster than one that was never hidden, however long it has waited hidden", async () => {
     await open();
     const body =
-      "let count = 0; const next = () => { count += 1; requestAnimationFrame(next) }; next(); await new Promise((r) => setTimeout(r, 1_000)); return count";
-    expect(await result(body)).to.be.within(20, 70);
+      "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
+    // 60 in a second, or fewer on a busy machine. A hidden page has none.
+    expect(await result(body)).to.be.at.least(1_000);
   });
 
   it("is drawn all the time in a browser that hides none", async () => {
