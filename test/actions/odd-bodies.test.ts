@@ -13,7 +13,7 @@ describe("odd bodies for create and update", () => {
 
   it("are refused or lived with: 50 of them", async () => {
     await holdOddBodies(service, 50);
-  }).timeout(120_000);
+  });
 
   for (const [said, text] of [
     ["no JSON", "{"],

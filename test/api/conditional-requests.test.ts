@@ -30,8 +30,7 @@ const changedStatus = (path: string): string => {
 /** Their tag is a digest of the content: the tests of manifests have it. */
 const BY_CONTENT = ["PUT /v1/apps/:appId/manifest"];
 
-describe("conditional requests", function () {
-  this.timeout(120_000);
+describe("conditional requests", () => {
   let service: TestService;
 
   before(async () => {

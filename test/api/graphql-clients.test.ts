@@ -173,8 +173,7 @@ describe("GraphQL clients as they are shipped", () => {
     await client.dispose();
   });
 
-  it("graphql-ws behind a proxy that cuts its connections misses nothing of a subscription that resumes", async function () {
-    this.timeout(60_000);
+  it("graphql-ws behind a proxy that cuts its connections misses nothing of a subscription that resumes", async () => {
     const base = "/v1/apps/1";
     const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "cut" } })).body;
     const proxy = await startCuttingProxy(service.url);

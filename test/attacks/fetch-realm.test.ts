@@ -9,8 +9,7 @@ import { tryNatives } from "./realm-natives.js";
 const RUNS = 120;
 /** Functions of the platform's that one run tries. */
 const AT_ONCE = 30;
-describe("runs that follow one another on a thread with fetch", function () {
-  this.timeout(120_000);
+describe("runs that follow one another on a thread with fetch", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
   it("find nothing of each other, over more of them than a thread serves", async () => {

@@ -16,8 +16,7 @@ const OFFSETS = [0, 1, 2, 5];
 const PAGES = LIMITS.flatMap((limit) => OFFSETS.map((offset) => ({ limit, offset })));
 const ALL = [{ type: ["read"], allow: "all" }];
 
-describe("hidden rows", function () {
-  this.timeout(60_000);
+describe("hidden rows", () => {
   let service: TestService;
   let app: string;
 

@@ -48,8 +48,7 @@ async function startHost(text: string, thenEnds: boolean) {
   return { url, sockets, stop };
 }
 
-describe("hosts that answer the service as they like", function () {
-  this.timeout(5_000);
+describe("hosts that answer the service as they like", () => {
   const connections = createCheckedConnections({
     mayReach: () => true,
     resolve: systemLookup,

@@ -69,7 +69,7 @@ describe("files made to hurt", () => {
     } finally {
       await browser.close();
     }
-  }).timeout(60_000);
+  });
 
   it("lose place, maker and texts, and keep their pixels, colours and which way is up", async () => {
     const secret = "Somebody's camera";
@@ -96,5 +96,5 @@ describe("files made to hurt", () => {
       expect(is!.equals(was!), `${format}: its pixels, upright`).to.equal(true);
       expect(file.size, format).to.deep.equal([80, 120]);
     }
-  }).timeout(60_000);
+  });
 });

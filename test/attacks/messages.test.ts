@@ -7,8 +7,7 @@ import { until } from "../harness/until.js";
 const TO = [{ email: "ann@example.com" }];
 const BREAKS = ["\r\nBcc: eve@example.com", "\nBcc: eve@example.com", "\rX: y", "\u2028X: y", "\0", "\x0b"];
 
-describe("messages under attack", function () {
-  this.timeout(20_000);
+describe("messages under attack", () => {
   let service: TestService;
   let server: MailServer;
 

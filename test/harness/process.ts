@@ -11,7 +11,7 @@ import { programEnvironment } from "./program-environment.js";
 import { until } from "./until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const START_LIMIT_MS = 60_000;
+const START_LIMIT_MS = 150_000;
 
 /** What `npm start` runs once the set-up is done, so that the tests start the service no other way. */
 function startCommand(root: string): string[] {

@@ -11,8 +11,7 @@ const TO = [{ email: "ann@example.com", name: "Ann" }];
 const MAIL = { to: TO, subject: "Your order", text: "It has shipped." };
 const PASSWORD = "a-long-mail-password";
 
-describe("messages", function () {
-  this.timeout(20_000);
+describe("messages", () => {
   let service: TestService;
   let server: MailServer;
   let moved = 0;

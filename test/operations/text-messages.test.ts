@@ -17,8 +17,7 @@ interface Asked {
   body: string;
 }
 
-describe("text messages and reports", function () {
-  this.timeout(20_000);
+describe("text messages and reports", () => {
   let service: TestService;
   let provider: Server;
   let url: string;

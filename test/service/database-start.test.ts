@@ -5,8 +5,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { get } from "./support.js";
 
-describe("the start of a process", function () {
-  this.timeout(120_000);
+describe("the start of a process", () => {
   const started: ServiceProcess[] = [];
   const start = (environment: Record<string, string>) => {
     const service = startProcess({ ROLES: "api,scheduler", LOG_LEVEL: "info", NPM_PACKAGES: "off", ...environment });

@@ -6,8 +6,7 @@ import { until } from "../harness/until.js";
 import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
 /** Each test goes on with the process, or with the folder, that the one before it leaves: a start on an empty folder is dear. */
-describe("the life of a service on its own data", function () {
-  this.timeout(90_000);
+describe("the life of a service on its own data", () => {
   const started: ServiceProcess[] = [];
   let service: ServiceProcess;
   let editor: Editor & { url: string };
@@ -185,8 +184,7 @@ describe("the life of a service on its own data", function () {
   });
 });
 
-describe("a service process that does not come up", function () {
-  this.timeout(90_000);
+describe("a service process that does not come up", () => {
   const started: ServiceProcess[] = [];
   const start = (environment: Record<string, string> = {}) => {
     const service = startProcess(environment);

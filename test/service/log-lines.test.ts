@@ -8,8 +8,7 @@ import { until } from "../harness/until.js";
 
 const CANARY = "canary-of-a-request-77d1";
 
-describe("the log of a process", function () {
-  this.timeout(120_000);
+describe("the log of a process", () => {
   let service: ServiceProcess;
   let url: string;
   const linesOf = (message: string) => service.log.filter(({ msg }) => msg === message);

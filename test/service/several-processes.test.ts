@@ -98,4 +98,4 @@ describe("several processes on one database", () => {
     expect((await answer).body.status).to.equal("EXECUTION_FAILED");
     expect(await logs({ id })).to.have.length(1);
   });
-}).timeout(120_000);
+});

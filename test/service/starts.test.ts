@@ -19,8 +19,7 @@ import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { get, QUICK } from "./support.js";
 
-describe("the start of a service", function () {
-  this.timeout(90_000);
+describe("the start of a service", () => {
   const folders: string[] = [];
   const folder = () => {
     const path = mkdtempSync(join(tmpdir(), "svc-start-"));

@@ -10,8 +10,7 @@ import { get } from "./support.js";
 
 const INSTANCES = 3;
 
-describe("service processes among others", function () {
-  this.timeout(90_000);
+describe("service processes among others", () => {
   const started: ServiceProcess[] = [];
   let database: FreshDatabase | null = null;
   const folders: string[] = [];

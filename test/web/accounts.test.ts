@@ -10,8 +10,7 @@ import { launchChromium } from "./chromium.js";
 import { look, PICTURES } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-describe("Accounts in Studio", function () {
-  this.timeout(60_000);
+describe("Accounts in Studio", () => {
   let service: TestService;
   let browser: Browser;
   let provider: OpenIdProviderServer;

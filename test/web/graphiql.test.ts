@@ -38,7 +38,7 @@ async function offers(page: Page, text: string, wanted: readonly string[]): Prom
   await page.keyboard.press("Space");
   await page.keyboard.up("Control");
   const all = `((shown) => ${JSON.stringify(wanted)}.every((word) => shown.includes(word)))(${SUGGESTED})`;
-  await page.waitForFunction(all, { timeout: 10_000 }).catch(async () => {
+  await page.waitForFunction(all).catch(async () => {
     expect(await page.evaluate(SUGGESTED), text).to.include.members([...wanted]);
   });
   await page.keyboard.press("Escape");
@@ -53,7 +53,7 @@ async function answerTo(page: Page, kind: "query" | "subscription", headers: obj
   await fill(page, "operation.graphql", `${kind} ${name} { ${name}: token }`);
   await page.waitForFunction(`document.querySelector(".graphiql-tab").textContent.includes("${name}")`);
   await page.click(".graphiql-execute-button");
-  const shown = await page.waitForFunction(answerNaming(name), { timeout: 10_000 });
+  const shown = await page.waitForFunction(answerNaming(name));
   return String(await shown.jsonValue());
 }
 

@@ -80,8 +80,7 @@ describe("What stands in for a document's names", () => {
   });
 });
 
-describe("A run whose library names a document", function () {
-  this.timeout(120_000);
+describe("A run whose library names a document", () => {
   let browsers: Browsers;
   before(async () => {
     browsers = testBrowsers();

@@ -83,8 +83,7 @@ const partOf = (part: string, seen: string) =>
    const { value } = await new Response(own).body.getReader().read();
    return ${seen}`;
 
-describe("in a network isolate", function () {
-  this.timeout(60_000);
+describe("in a network isolate", () => {
   let host: ReachableHost;
   before(async () => {
     host = await reachableHost((request, response) => {

@@ -35,8 +35,7 @@ const SAMPLES: [title: string, source: string, result: unknown][] = [
   ["code that is longer than what is analyzed", `const execute = async () => 1 //${" ".repeat(20_000)}`, 1],
 ];
 
-describe("the meaning of code", function () {
-  this.timeout(120_000);
+describe("the meaning of code", () => {
   let browsers: Browsers;
   let names: string[];
 

@@ -10,8 +10,7 @@ import { MATRIX, matrixOf } from "./alike/values.js";
 const STEP = 10;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % STEP === 0);
 
-describe("code in a network isolate", function () {
-  this.timeout(120_000);
+describe("code in a network isolate", () => {
   const { expectAlike, hostUrl } = networkIsolateComparison();
 
   it("sees the same classes and functions, also where it misuses them", () => expectAlike(SHAPES, SHAPES_BEFORE));
