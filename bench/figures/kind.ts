@@ -23,6 +23,9 @@ async function measure(kind: Kind, rounds: number, service: BenchService, floor:
   const host = await startServer("local-host.js");
   try {
     const { appId } = service.first;
+    for (const one of new Set([LANGUAGE, kind])) {
+      await service.call("POST", `/v3/apps/${appId}/actions`, actionOf(one, host.url));
+    }
     const payload = { ...PAYLOAD, url: host.url };
     const of = (one: Kind) => ({ service, paths: [runPath(appId, one)], payload, result: one.result });
     const [own, language] = [of(kind), of(LANGUAGE)];
@@ -73,9 +76,7 @@ export function figureOf(kind: Kind): Figure {
       const floor = await startFloor();
       const service = await startBenchService({ ALLOW_PRIVATE_NETWORK: "1" });
       const { appId } = service.first;
-      const path = `/v3/apps/${appId}/actions`;
       if (kind.dataSource) await service.call("POST", `/v1/apps/${appId}/data-sources`, kind.dataSource);
-      for (const one of new Set([LANGUAGE, kind])) await service.call("POST", path, actionOf(one));
       return measure(kind, rounds, service, floor).finally(async () => {
         await service.stop();
         await floor.stop();

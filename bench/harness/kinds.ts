@@ -9,6 +9,8 @@ export interface Kind {
   result: unknown;
   /** How many requests it makes, one after the other. */
   fetches?: number;
+  /** True if it sends requests to the host of the payload's `url`, which the action has to list. */
+  sends?: true;
   /** A data source that is there before it runs, as it is created. */
   dataSource?: { name: string; entries: object[] };
 }
@@ -111,6 +113,13 @@ export const KINDS: readonly Kind[] = [
   },
   { name: "fetch", body: `return (${FETCH}).length;`, result: 2, fetches: 1 },
   {
+    name: "request",
+    body: "return (await Svc.App.V3.Actions.request({ url: payload.url })).body.length;",
+    result: 2,
+    fetches: 1,
+    sends: true,
+  },
+  {
     name: "five-fetches",
     body: `let sum = 0; for (let turn = 0; turn < 5; turn += 1) sum += (${FETCH}).length; return sum;`,
     result: 10,
@@ -126,10 +135,12 @@ export const KINDS: readonly Kind[] = [
   },
 ];
 
-/** The action of a kind, as it is created. */
-export function actionOf({ name, body, dependencies = [] }: Kind): object {
+/** The action of a kind, as it is created. `host`: a URL of the host that it may send requests to. */
+export function actionOf({ name, body, dependencies = [], sends }: Kind, host?: string): object {
   const code = `async function execute({ payload }) { ${body} }`;
-  return { name, code, dependencies, active: true, environment: "server", triggers: [{ trigger: "manual" }] };
+  const integrationOrigins = sends && host ? [new URL(host).origin] : [];
+  const triggers = [{ trigger: "manual" }];
+  return { name, code, dependencies, integrationOrigins, active: true, environment: "server", triggers };
 }
 
 export const runPath = (appId: number, { name }: Kind): string => `/v3/apps/${appId}/actions/${name}/runWithResult`;

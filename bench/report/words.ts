@@ -36,6 +36,10 @@ export const ABOUT: Record<string, string> = {
     "The same with packages of npm, which each run evaluates anew, so that a large one takes longer; `papaparse` is what `svc-csv` is made of. The floor is the same run with `svc-csv`.",
   fetch:
     "The same for code that fetches once, from a server on this machine. The floor of the single call is the same run without it and a bare fetch.",
+  request:
+    "The same by `Svc.App.V3.Actions.request()`, which the service sends. The floor of the single call is the same run without it and a bare fetch of Node.",
+  "http-trigger":
+    "A request to an HTTP trigger with an API token. The floor is `runWithResult` of the same live action with the same token.",
   "five-fetches": "Five fetches, one after the other.",
   "ten-finds": "Ten reads of a data source, each a request of the run to this service.",
   "many-apps":
