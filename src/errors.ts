@@ -1,4 +1,4 @@
-/** The catalogue of statuses: each once, with its HTTP code and default message; and the errors that are told. Knows no transport. */
+/** The catalogue of statuses, each with its HTTP code and default message, and the errors that callers receive. */
 
 interface StatusRow {
   http: number;
@@ -86,27 +86,27 @@ export const STATUS = {
 
 export type Status = keyof typeof STATUS;
 
-/** What an error may carry beside `status` and `error`. */
+/** Fields of an error in addition to `status` and `error`. */
 export interface ErrorDetails {
-  /** Seconds until a repeat may succeed; becomes the `Retry-After` header. */
+  /** Seconds until a retry may succeed; becomes the `Retry-After` header. */
   retryAfter?: number;
   /** ISO 8601; the first moment at which the request would be accepted (RATE_LIMIT_EXCEEDED). */
   nextValidRequestDate?: string;
   /** The run that failed (EXECUTION_FAILED). */
   runId?: number;
-  /** The action as it stands now (ACTION_CHANGED). */
+  /** Current state of the action (ACTION_CHANGED). */
   action?: object;
-  /** The entry as it stands now and as the caller may see it (ENTRY_CHANGED); null where it sees nothing of it. */
+  /** Current state of the entry as far as the caller may see it (ENTRY_CHANGED); null if the caller may not see it. */
   entry?: object | null;
-  /** The resource as it stands now (RESOURCE_CHANGED). */
+  /** Current state of the resource (RESOURCE_CHANGED). */
   resource?: object;
-  /** Columns whose values no two entries may share (ENTRY_ALREADY_EXISTS), as far as the caller may know of them. */
+  /** Columns with unique values that another entry already has (ENTRY_ALREADY_EXISTS), as far as the caller may know them. */
   columns?: readonly string[];
-  /** Actions of an import, or places of a manifest, that are at fault. */
+  /** Faulty actions of an import, or faulty parts of a manifest. */
   faults?: readonly (ImportFault | PathFault)[];
 }
 
-/** An action of an import that is at fault. */
+/** A faulty action of an import. */
 export interface ImportFault {
   index: number;
   name: string | null;
@@ -114,14 +114,14 @@ export interface ImportFault {
   error: string;
 }
 
-/** A place of a document that is at fault, such as `actions[3].frequency`. */
+/** Path of a faulty part of a document, such as `actions[3].frequency`. */
 export interface PathFault {
   path: string;
   status: Status;
   error: string;
 }
 
-/** A refusal or failure with a status of the catalogue: the only error whose text reaches a caller. */
+/** A failure with a status of the catalogue. Callers receive the text of no other kind of error. */
 export class ActionError extends Error {
   override readonly name = "ActionError";
 
@@ -134,28 +134,28 @@ export class ActionError extends Error {
   }
 }
 
-/** Answers who has gone: it is read by nobody. */
+/** The caller has disconnected: nobody reads the response. */
 export const nobodyWaits = (): ActionError =>
   new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
 
-/** The HTTP code of a failure (contract, section 4): a dependency that may be resolved later is no fault of the request. */
+/** HTTP code of a failure (contract, section 4). A dependency that may be resolved later is not a fault of the request. */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
 
-/** A refusal of what comes too often (contract, section 4). */
+/** Refuses requests that exceed a rate limit (contract, section 4). */
 export function tooOften(message: string, retryAfter: number): ActionError {
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 
-/** A reason not to start, or not to do what the command line asked: its message is a whole line for an operator. */
+/** The reason why the service or a command did not start. The message is one complete line for the operator. */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
-/** What an operator reads of an error that ended the process: one line where the reason is known, the stack where it is not. */
+/** Text for the operator about an error that ended the process: one line if the reason is known, otherwise the stack. */
 export function faultLine(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;

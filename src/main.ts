@@ -1,9 +1,9 @@
-/** The process only: the Node version, configuration, signals, exit code. */
+/** Entry point of the process: checks the Node version, reads the configuration, handles signals and sets the exit code. */
 import type { Service } from "./service.js";
 
 const REQUIRED_NODE_MAJOR = 24;
 
-// Before anything else is imported: native modules fail on another version with words that nobody understands.
+// Before other imports: on another version native modules fail with messages that do not name the cause.
 if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
   console.error(
     `Node ${REQUIRED_NODE_MAJOR} or later is needed, this is ${process.versions.node}. Start with npm start, which brings it.`,
@@ -15,12 +15,12 @@ const unwanted = new AbortController();
 let service: Service | null = null;
 let signals = 0;
 
-/** The first signal stops after the grace, the second ends the grace, the third ends everything where it stands. */
+/** The first signal stops the service after the grace period, the second ends the grace period, the third ends the process at once. */
 function onSignal(): void {
   signals += 1;
   if (signals > 2) process.exit(1);
   unwanted.abort(new Error("stopped while it started"));
-  // Its failure is main's to report.
+  // main reports its failure.
   service?.stop({ now: signals === 2 }).catch(() => undefined);
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
@@ -39,7 +39,7 @@ try {
   const config = readConfig();
   hearConsole(createLog(config.logLevel));
   service = await startService(config, { unwanted: unwanted.signal, ownsProcess: true });
-  // For people. Standard output is for machines: lines of JSON alone.
+  // For people. Standard output has only JSON lines, for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const wanted = new Promise<null>((resolve) => {
     if (unwanted.signal.aborted) resolve(null);

@@ -1,25 +1,25 @@
 /**
- * The only maker of connections to PostgreSQL. Each has somebody who hears that it was lost, and notices a server that is silent.
- * Knows no table and no statement.
+ * Creates all connections to PostgreSQL. Each has an error listener from the start and notices a server that no longer answers. Contains no
+ * tables and no statements.
  */
 import type { Socket } from "node:net";
 import pg from "pg";
 
-/** Ids are bigint in the database and numbers here: they stay below 2^53. */
+/** IDs are bigint in the database and numbers here: they stay below 2^53. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
-/** To a free connection, new or of the pool. */
+/** Time limit to get a connection, new or from the pool. */
 const CONNECT_LIMIT_MS = 5_000;
-/** One statement of a request, a run or a ticker. */
+/** Time limit of one statement of a request, a run or a periodic task. */
 const STATEMENT_LIMIT_MS = 30_000;
-/** A transaction whose owner is gone without a word gives its locks back after this. */
+/** PostgreSQL ends a transaction that has been idle for this long, so that its locks are released. */
 const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
-/** No byte either way for so long, longer than any statement: the other side is gone without a word. */
+/** A connection without a byte in either direction for this long, which is longer than any statement, counts as lost. */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
-/** A connection that nobody uses is asked for after so long whether its other side is still there, by the kernel. */
+/** TCP keep-alive: the kernel probes an unused connection after this time. */
 const ASKED_AFTER_MS = 30_000;
 
-/** Connections stay: opening many at once costs both cores some 20 ms each, at the very moment at which all of them are needed. */
+/** Idle connections are kept: opening one takes 20 ms of processor time, just when many are needed at once. */
 const KEPT = { keepAlive: true, keepAliveInitialDelayMillis: ASKED_AFTER_MS, idleTimeoutMillis: 0 };
 
 const BOUNDS = {
@@ -45,10 +45,10 @@ export function reportDiskFree(): void {
   diskFullAt = null;
 }
 
-/** How many connections this process has lost since it began, none of which it had ended itself. */
+/** Number of connections that this process has lost since its start, without those that it closed itself. */
 export const lostConnections = (): number => lost;
 
-/** Listens from its making on: between two statements nobody else does, and a lost connection would end the process. */
+/** A client with an error listener from the start. Between two statements there is no other one, and a lost connection would end the process. */
 class HeardClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -60,7 +60,7 @@ class HeardClient extends pg.Client {
   }
 }
 
-/** As HeardClient, for connections on which nobody waits longer than the longest statement. Between statements it may be silent. */
+/** A HeardClient that also fails if a statement gets no byte for longer than the longest statement may take. Idle connections may be silent. */
 class BoundedClient extends HeardClient {
   private isAsked = false;
 
@@ -71,14 +71,14 @@ class BoundedClient extends HeardClient {
     });
     this.once("connect", () => {
       const socket = this.connection.stream as Socket;
-      // Begins anew with every byte, that of a question after a silence too.
+      // Restarts with every byte, including those of a new statement.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
         if (this.isAsked) socket.destroy(new Error("the database is silent"));
       });
     });
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: one body for the many forms of what it extends
+  // biome-ignore lint/suspicious/noExplicitAny: one implementation for all overloads of the base class
   override query(...asked: any[]): any {
     this.isAsked = true;
     return super.query(...(asked as Parameters<pg.Client["query"]>));
@@ -91,11 +91,11 @@ class BoundedClient extends HeardClient {
   }
 }
 
-/** Options of a pool that somebody else makes, so that its connections are ours. */
+/** Options for pools that a library creates, so that they use these clients. */
 export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
 /**
- * The same behind a pooler, which refuses settings at the beginning of a session: the server's role has the bounds, and who asks gives up
- * by itself.
+ * The same behind a pooler, which refuses settings at the start of a session. The role on the server has the time limits, and the client
+ * gives up by itself.
  */
 export const POOLED_POOL = {
   ...KEPT,
@@ -103,16 +103,16 @@ export const POOLED_POOL = {
   query_timeout: STATEMENT_LIMIT_MS,
   Client: BoundedClient,
 };
-/** The same for statements that take their time: migrations. */
+/** The same without a time limit per statement, for migrations. */
 export const PATIENT_POOL = { connectionTimeoutMillis: CONNECT_LIMIT_MS, keepAlive: true, Client: HeardClient };
 
-/** A connection of its own, not connected yet. It may be silent for long: its owner looks after it. */
+/** A single client that is not connected yet. It may be silent for long; the caller checks that it is alive. */
 export function createClient(url: string, name = "svc-app-actions"): pg.Client {
   const { connectionTimeoutMillis, keepAlive } = PATIENT_POOL;
   return new HeardClient({ connectionString: url, application_name: name, connectionTimeoutMillis, keepAlive });
 }
 
-/** A pool whose connections may listen, and be silent for long. @param onConnect done with each before anybody has it */
+/** A pool whose connections may be silent for long, as for LISTEN. @param onConnect runs on each new connection before its first use */
 export function createPool(
   url: string,
   size: number,
@@ -121,19 +121,19 @@ export function createPool(
 ): pg.Pool {
   const options = { ...BOUNDS, Client: HeardClient, application_name: name, onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
-  // Each connection has heard of its loss itself; a pool without listeners would throw.
+  // Each client handles its own loss; a pool without a listener would throw.
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
 /*
- * A plan without values takes all apps for equally large: beside one that has nearly all rows, to read every row looks cheap for the
- * few of another. Each of these statements has an index. A plan that does read a whole table counts as so dear that it would be compiled.
+ * Without values the planner assumes that all apps have the same size: if one app has nearly all rows, a sequential scan looks cheap even
+ * for an app with few. Each of these statements has an index, so sequential scans are off; JIT is off because it would compile such plans.
  */
 const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
- * A pool for statements that are kept under a name: their plans know no values, and find the partitions that they need as they begin.
- * With values they would be planned anew each time, which costs a large ledger more than the statement itself.
+ * A pool for prepared statements. Their plans are generic, and select their partitions when they start. Planning with values each time would
+ * cost more than the statement itself on a large table of runs.
  */
 export function createStatementPool(url: string, size: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
@@ -144,7 +144,7 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** Made from its text: of an object of options pg copies the descriptors, which takes as long as all else that it does to ask. */
+/** Options as a text: pg copies the descriptors of an options object, which takes as long as the rest of a query. */
 class NamedQuery extends pg.Query {
   constructor(
     readonly name: string,
@@ -155,14 +155,14 @@ class NamedQuery extends pg.Query {
   }
 }
 
-/** The rows of a statement that each connection of the pool plans once and keeps under `name`. */
+/** Rows of a statement that each connection of the pool prepares once under `name`. */
 export async function namedRows<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
-  // A pool answers for a query of one's own too; its types know that of a single connection alone.
+  // A pool accepts a query object as well; only the types of a single client say so.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
   return (await answered).rows as T[];
 }
 
-/** Whether a pooler answers at `url` that keeps no session for who asks: it takes no settings at a session's beginning. */
+/** True if a pooler in transaction mode answers at `url`: it refuses settings at the start of a session. */
 export async function isPooler(url: string): Promise<boolean> {
   const pool = createPool(url, 1, "svc-app-actions");
   try {
@@ -175,14 +175,14 @@ export async function isPooler(url: string): Promise<boolean> {
   }
 }
 
-/** SQLSTATE of a server that ends, starts, is full, or gave a statement up for its time. */
+/** SQLSTATE codes of a server that stops, starts, has no free connection, or cancelled a statement for its time limit. */
 const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
-/** pg gives its own errors no code. */
+/** Messages of errors of pg itself, which have no code. */
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database is silent)/;
 
-/** Whether `error`, as the driver threw it, says that the database could not be asked: nothing is wrong with what was asked. */
+/** True if an error of the driver means that the database was not available, and not that the statement was faulty. */
 export function isConnectionFault(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return AWAY_STATES.test(error.code ?? "");
   if (!(error instanceof Error)) return false;

@@ -1,4 +1,4 @@
-/** The composition root: makes every part, hands it what it needs, starts it, and undoes all of it in reverse. Holds no rule of its own. */
+/** The composition root: creates every part with its dependencies, starts them, and stops them in reverse order. */
 import "reflect-metadata";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -27,30 +27,30 @@ const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now(
 const NEVER = new AbortController().signal;
 
 export interface Service {
-  /** Where it listens: `http://HOST:PORT`. */
+  /** Address on which it listens: `http://HOST:PORT`. */
   url: string;
-  /** The address that people and browsers use, without a closing slash. */
+  /** Address that people and browsers use, without a trailing slash. */
   baseUrl: string;
-  /** The file of credentials, when this start made it. */
+  /** File of the first credentials if this start created it. */
   firstCredentials: string | null;
-  /** Link that makes the first administrator; null once there is one, and with a database of DATABASE_URL. */
+  /** Link that creates the first administrator; null if there is one, and with a database of DATABASE_URL. */
   setupLink: string | null;
-  /** The database in use, the embedded one's password included. */
+  /** URL of the database in use, including the password of the embedded one. */
   databaseUrl: string;
-  /** Resolves with the reason should the service become unable to go on; it is to be stopped then. */
+  /** Resolves with the reason if the service can no longer work. The caller then stops it. */
   failed: Promise<Error>;
   /**
-   * Takes no more work, lets what runs end within the grace, ends every child process. Called again it answers the same promise;
-   * with `now` it ends the grace.
+   * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call returns the same
+   * promise; with `now` it ends the grace period.
    */
   stop(how?: { now: boolean }): Promise<void>;
 }
 
 export interface StartOptions {
   clock?: Clock;
-  /** Aborts when the service is wanted no more: a start that is under way is undone. */
+  /** Aborts the start: parts that have started are stopped again. */
   unwanted?: AbortSignal;
-  /** The process serves nothing else: unhandled rejections are logged and counted, and do not end it. */
+  /** True if the process runs nothing else. Unhandled rejections are then logged and counted, and do not end it. */
   ownsProcess?: boolean;
 }
 
@@ -68,7 +68,7 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
-/** On an embedded database: makes the first app, and the link for the first administrator as long as there is none. */
+/** With the embedded database: creates the first app, and a link for the first administrator if there is none. */
 async function announceFirst(
   { credentials, accounts: { accounts } }: Operations,
   db: DataSource,
@@ -145,7 +145,7 @@ function createStop({ config, log, parts, releases }: Plan, impatient: AbortCont
 
 /**
  * Starts one process of the service and resolves when it is ready.
- * @throws when a part does not start, or `unwanted` aborts meanwhile; what had started is stopped again
+ * @throws if a part does not start, or if `unwanted` aborts; parts that have started are stopped again
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, unwanted = NEVER } = options;
@@ -157,7 +157,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const impatient = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = createMeasures();
-  // A fault of the service has its line in an outage too.
+  // Faults of the service itself are logged during an outage, too.
   if (options.ownsProcess) surviveRejections(createLog(config.logLevel), measures);
   const plan = {
     config,

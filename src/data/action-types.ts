@@ -2,10 +2,10 @@
 
 export type Environment = "server" | "client" | "any";
 
-/** The draft, and what live apps run. */
+/** The draft version (`master`) and the live version (`production`). */
 export type Copy = "master" | "production";
 
-/** `http` is this service's own; the other four are the specification's. */
+/** `http` is an addition of this service; the other four are in the specification. */
 export type TriggerType = "manual" | "schedule" | "log" | "analytics" | "http";
 
 /** Filter of a `log` trigger. Without `dataSourceId` every data source matches. */
@@ -34,7 +34,7 @@ export type SignatureScheme =
   | "sendgrid"
   | "hmac";
 
-/** How a request to an `http` trigger proves itself. `setting` names a `_` or `__` setting of the app. */
+/** Authorization of requests to an `http` trigger. `setting` names a `_` or `__` setting of the app. */
 export type HttpAuth =
   | { type: "none" }
   | { type: "secret" }
@@ -46,7 +46,7 @@ export type HttpAuth =
       setting: string;
       /** Maximum difference to the time in the signature; 300 by default. */
       toleranceSeconds?: number;
-      /** Of `hmac`: the header with the signature, the digest, its text form, text before it, and the header with a signed time. */
+      /** For `hmac`: the header with the signature, the digest, its encoding, a prefix, and the header with a signed time. */
       header?: string;
       algorithm?: "sha1" | "sha256" | "sha512";
       encoding?: "hex" | "base64";
@@ -61,11 +61,11 @@ export interface HttpWhere {
   /** One to eight segments; `:name` matches any one segment. */
   path: string;
   auth: HttpAuth;
-  /** Origins whose pages may read the answer. */
+  /** Origins whose pages may read the response. */
   cors?: { origins: string[] };
-  /** `immediately`: 202 once the run is stored. Absent: the result of the run. */
+  /** `immediately`: 202 when the run is stored. Absent: the result of the run. */
   respond?: "immediately" | "result";
-  /** Header with the ID of the event, by which repeats are found. */
+  /** Header with the ID of the event, by which repeated requests are recognized. */
   idempotencyHeader?: string;
 }
 
@@ -78,7 +78,7 @@ export type Trigger =
 
 export type SourceLanguage = "typescript" | "javascript";
 
-/** Files of an action, from which the service builds its code. */
+/** Source files of an action, from which the service builds its code. */
 export interface ActionSource {
   language: SourceLanguage;
   /** Texts by relative path. */
@@ -97,39 +97,39 @@ export interface ActionAccessTest {
 /** Who may run an action on demand with a runtime token (contract, section 7). `user`: app users whose columns meet every test. */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
-/** What becomes of a run for which there is no place under its action's limit. */
+/** What happens to a run when the concurrency limit of its action is reached. */
 export type ConcurrencyPolicy = "skip" | "queue" | "cancel";
 
-/** How many runs of an action there may be at once. */
+/** Limit of concurrent runs of an action. */
 export interface Concurrency {
   /** `skip`: the new run does not start; `queue`: it waits; `cancel`: the oldest one is cancelled for it. */
   policy: ConcurrencyPolicy;
   limit: number;
-  /** Path of a property of the payload, such as `order.id`: runs count with those of the same value. null: with all. */
+  /** Path of a property of the payload, such as `order.id`: only runs with the same value count together. null: all runs count together. */
   key: string | null;
 }
 
-/** Starts that follow each other closely become one run, with the payload of the last. */
+/** Starts in quick succession become one run, with the payload of the last one. */
 export interface Debounce {
   /** Milliseconds without another start. */
   delayMs: number;
-  /** The longest wait in milliseconds, however many follow. */
+  /** Longest wait in milliseconds, however many starts follow. */
   maxWaitMs: number;
-  /** Also runs on demand, those of one caller each. */
+  /** True: also applies to runs on demand, separately for each caller. */
   manual: boolean;
 }
 
-/** What an author may set of how an action runs, each only where it is set. */
+/** Optional execution settings of an action. */
 export interface RunLimits {
   concurrency?: Concurrency;
   debounce?: Debounce;
-  /** Milliseconds that a run may take. */
+  /** Time limit of a run in milliseconds. */
   timeoutMs?: number;
-  /** Scheduled runs start up to so many seconds after their tick, always at the same offset. */
+  /** Scheduled runs start up to this many seconds after their tick, always with the same offset. */
   jitterSeconds?: number;
 }
 
-/** The same as it is given: null for none. */
+/** The same in requests: null removes a setting. */
 export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
@@ -137,33 +137,33 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** What a run waits for before it waits for a place. */
+/** What a run waits for before it waits for a slot. */
 export type RunWait = "concurrency" | "debounce";
 
-/** What a dependency loads. Beyond `path` it is of scripts that the service keeps by their content: packages from npm, addresses elsewhere. */
+/** Script that a dependency loads. Fields other than `path` belong to scripts that the service stores: npm packages and other addresses. */
 export interface Asset {
   name: string;
   url: string;
   path: string;
-  /** Of an npm package: the exact one. */
+  /** Exact version of an npm package. */
   version?: string;
-  /** As the package states it, SPDX as a rule. */
+  /** Licence as the package states it, usually in SPDX. */
   licence?: string;
-  /** Of the script as it is served: `sha256-` and the hash in base64 (Subresource Integrity). */
+  /** Subresource integrity of the served script: `sha256-` and the hash in base64. */
   integrity?: string;
   bytes?: number;
-  /** The global name under which code finds an npm package. */
+  /** Global name of an npm package. */
   global?: string;
-  /** It makes code of text, which pages of client actions forbid; absent where it does not, or does without. */
+  /** True if it evaluates text as code, which pages of client actions forbid; absent if it does not, or works without. */
   usesEval?: boolean;
-  /** An address served something else when the action was saved last; the script is the one that was kept before. */
+  /** True if the address served other content at the last save; the script is the one that was stored before. */
   changed?: boolean;
-  /** Not stored yet, because the host did not answer: runs and pages load it from there, until a save or a publish that reaches it. */
+  /** True if it is not stored yet because the host did not answer. Runs and pages load it from the host until a save or publish succeeds. */
   unreached?: boolean;
 }
 
 /**
- * An asset as a row stores it: without `url` if this service serves it, because its address may change. Older rows have a `url` there too.
- * `sha256`: of the stored content, in hexadecimal.
+ * An asset as stored in a row: without `url` if this service serves it, because its address may change. Older rows may have one.
+ * `sha256` is the hash of the stored content in hexadecimal.
  */
 export type StoredAsset = Omit<Asset, "url"> & { url?: string; sha256?: string };

@@ -1,4 +1,4 @@
-/** Rows of an action's copies. No behaviour. */
+/** Rows of the draft and live versions of actions. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
 import type {
   ActionAccess,
@@ -10,7 +10,7 @@ import type {
   Trigger,
 } from "./action-types.js";
 
-/** One copy. A production copy is a row whose `masterId` names its master. */
+/** A draft or live version. A live version names its draft by `masterId`. */
 @Entity("action")
 export class ActionRow {
   @PrimaryGeneratedColumn("identity", { type: "bigint" })
@@ -19,7 +19,7 @@ export class ActionRow {
   @Column("bigint", { name: "app_id" })
   appId: number;
 
-  /** null on a master. */
+  /** null for a draft. */
   @Column("bigint", { name: "master_id", nullable: true })
   masterId: number | null;
 
@@ -38,7 +38,7 @@ export class ActionRow {
   @Column("text")
   environment: Environment;
 
-  /** `v3`; legacy rows hold `v2`. */
+  /** `v3`; old rows have `v2`. */
   @Column("text", { name: "action_version" })
   actionVersion: string;
 
@@ -72,7 +72,7 @@ export class ActionRow {
   /** Origins that the code may send requests to. */
   @Column("json", { name: "integration_origins" })
   integrationOrigins: string[];
-  /** null stands for "everyone". */
+  /** null means "everyone". */
   @Column("json", { nullable: true })
   access: ActionAccess | null;
 

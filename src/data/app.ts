@@ -1,4 +1,4 @@
-/** Rows of an app, without its settings, which only rules may return. No behaviour. */
+/** Rows of apps, without the settings: those are only returned through the rules of their tiers. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 @Entity("app")
@@ -37,27 +37,27 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
-  /** Time of the last change of any setting; null if none was ever written. No part of the app resource, so reads leave it out. */
+  /** Time of the last change of any setting; null if there was none. Not part of the app resource, so reads leave it out. */
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;
 
-  /** The number of the last change of an underscore setting; kept by the database itself. */
+  /** Number of the last change of an underscore setting; the database maintains it. */
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Values that were replaced up to that change are not known any more. */
+  /** Replaced values up to this change are no longer stored. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 
-  /** Origins of pages elsewhere that may use the app. */
+  /** Origins of external pages that may use the app. */
   @Column({ type: "text", array: true, select: false, update: false, insert: false })
   origins: string[];
 
-  /** Since when none of its schedules is due; null: they are. */
+  /** Since when its schedules are paused; null if they are not. */
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;
 
-  /** The app's data key, wrapped by SETTINGS_KEY; null until a first private setting is written. */
+  /** Data key of the app, encrypted with SETTINGS_KEY; null until the first private setting is written. */
   @Column("bytea", { name: "data_key", nullable: true, select: false })
   dataKey: Buffer | null;
 

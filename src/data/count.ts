@@ -1,10 +1,10 @@
-/** How many rows match: counted where they are few, and the planner's estimate beyond. Knows no table. */
+/** Number of matching rows: exact for few rows, otherwise the planner's estimate. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";
 import { preparedRows, rows, statementName } from "./database.js";
 
-/** `exact` false: more than COUNT_EXACT_MAX, by the database's own statistics. */
+/** `exact` is false above COUNT_EXACT_MAX: the number is then from the database's statistics. */
 export interface Count {
   count: number;
   exact: boolean;
@@ -14,7 +14,7 @@ interface Explained {
   "QUERY PLAN": [{ Plan: { "Plan Rows": number } }];
 }
 
-/** The statistics behind an estimate change with each analysis of a table, minutes apart; planning for all partitions takes as long as counting. */
+/** Estimates are cached: statistics change only every few minutes, and planning for all partitions takes as long as counting. */
 const ESTIMATE_KEPT_MS = 10_000;
 const ESTIMATES = 1_000;
 
@@ -32,7 +32,7 @@ async function estimate(db: DataSource, from: string, parameters: unknown[]): Pr
   return found;
 }
 
-/** @param from what stands behind FROM, with its conditions */
+/** @param from text after FROM, including the conditions */
 export async function countUpTo(db: DataSource, from: string, parameters: unknown[]): Promise<Count> {
   const bound = COUNT_EXACT_MAX + 1;
   const counted = `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${bound}) AS counted`;

@@ -1,4 +1,4 @@
-/** The kinds of credential, as their rows name them. */
+/** Kinds of credentials as stored in their rows. */
 
 export const CREDENTIAL_KINDS = ["editor", "admin", "api", "task", "viewer", "live"] as const;
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];

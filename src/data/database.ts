@@ -1,4 +1,4 @@
-/** The pool of connections to PostgreSQL: opens it, and brings the schema up to date. Knows the rows, not what they mean. */
+/** Opens the connection pool to PostgreSQL and migrates the schema. */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
@@ -97,7 +97,7 @@ import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 import { checkSchema, declareSchema, type Query } from "./schema-guard.js";
 
-/** Tables that are read and written as objects. All others are used only in SQL. */
+/** Tables that are used as entities. All others are used only in SQL. */
 export const ROWS = [ActionRow, AppRow];
 
 export const MIGRATIONS = [
@@ -176,27 +176,27 @@ export const MIGRATIONS = [
   GrantsOfMakers1766300000100,
 ];
 
-/** Any number that no other program on the database takes: it guards the schema's change. */
+/** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_ASKED_MS = 100;
 /**
- * A statement that waits for a table lock blocks all statements behind it. So a migration gives up before PostgreSQL looks for a deadlock
- * (`deadlock_timeout`, a second), and is started again.
+ * A statement that waits for a table lock blocks all statements behind it. Therefore a migration gives up before PostgreSQL checks for a
+ * deadlock (`deadlock_timeout`, one second), and is tried again.
  */
 const TABLE_LOCK_WAIT = "500ms";
 const TABLE_LOCK_AGAIN_MS = 500;
 const TABLE_LOCK_TRIES = 300;
-/** Not outside transactions: indexes are built there, and block no other statement. */
+/** Only inside transactions. Outside of them indexes are built, which block no other statement. */
 const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
 
-/** Connections of a process's pool, and further ones for prepared statements. */
+/** Connections in the pool of a process, and further ones for prepared statements. */
 export const POOL_CONNECTIONS = 10;
 export const STATEMENT_CONNECTIONS = 6;
 const STATEMENT_SHARE = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
-/** A pool, and beside it connections for statements that are planned once. */
+/** A pool, and connections for statements that are prepared once. */
 class Database extends DataSource {
   readonly statements: pg.Pool;
 
@@ -230,10 +230,10 @@ export function dataSource(
   return new Database(options, sessionUrl, poolSize);
 }
 
-/** Anything that takes SQL: the pool, or one transaction. */
+/** Executes SQL: the pool or one transaction. */
 export type Executor = Pick<EntityManager, "query">;
 
-/** The rows of one statement. TypeORM answers UPDATE and DELETE with [rows, count]; here it is rows for all. */
+/** Rows of one statement. TypeORM returns [rows, count] for UPDATE and DELETE; this function always returns rows. */
 export async function rows<T>(executor: Executor, sql: string, parameters: unknown[] = []): Promise<T[]> {
   const answer: T[] | [T[], number] = await executor.query(sql, parameters);
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
@@ -241,7 +241,7 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
 
 const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** How the pool's connections are used: at work, idle, and how many callers wait for one. */
+/** Use of the pool: active and idle connections, and callers that wait for one. */
 export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [poolOf(db), db.statements] : [poolOf(db)];
   const sum = (of: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + of(pool), 0);
@@ -258,85 +258,85 @@ export async function preparedRows<T>(executor: Executor, name: string, text: st
   return namedRows(executor.statements, name, text, values);
 }
 
-/** A name of its own for each text, for statements of few shapes that are put together. */
+/** A unique name for each text, for generated statements of few shapes. */
 export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
-/** TypeORM wraps what the driver throws; a prepared statement's error comes as it is. */
+/** The error of the driver. TypeORM wraps it; prepared statements throw it directly. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
-/** What TypeORM says of a transaction whose connection was lost between two of its statements. */
+/** TypeORM's message about a transaction whose connection was lost between two statements. */
 const TAKEN_AWAY = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
-/** Whether the database could not be asked, or gave up for the time it took. What was asked may have been done all the same. */
+/** True if the database was not available or cancelled the statement for its time limit. The statement may still have been executed. */
 export function isDatabaseAway(error: unknown): boolean {
   return TAKEN_AWAY.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
 }
 
-/** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */
+/** True if the database refused a duplicate, by the unique index `constraint` if it is passed. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
   const { code, constraint: violated } = driverErrorOf(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
-/** The unique index that refused a duplicate; null for every other error. */
+/** Name of the unique index that refused a duplicate; null for other errors. */
 export function duplicatedIndex(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23505" ? (constraint ?? "") : null;
 }
 
-/** Whether what a row refers to is not there, or not any longer. */
+/** True if a referenced row does not exist. */
 export function isMissing(error: unknown): boolean {
   return driverErrorOf(error).code === "23503";
 }
 
-/** Whether two transactions waited for each other, and this one was ended. */
+/** True if the transaction was ended because of a deadlock. */
 export function isDeadlock(error: unknown): boolean {
   return driverErrorOf(error).code === "40P01";
 }
 
-/** Whether the database understood and refuses the values themselves (SQLSTATE classes 22 and 54), so that asking again is in vain. */
+/** True if the database refused the values themselves (SQLSTATE classes 22 and 54), so that a retry is useless. */
 export function isRefusedData(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
 }
 
-/** True if a value holds the character U+0000, which PostgreSQL has in no text. */
+/** True if a value contains the character U+0000, which PostgreSQL cannot store in a text. */
 export function isUnstorableText(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return code === "22021" || code === "22P05";
 }
 
-/** True if the database refused a connection because it has no more. */
+/** True if the database refused a connection because all are in use. */
 export function isFull(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }
 
-/** Whether a statement did not get its locks in the time that it gave them. */
+/** True if a statement did not get its locks in time. */
 export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
 }
 
-/** Whether a statement was given up for the time it took. */
+/** True if a statement was cancelled for its time limit. */
 export function isTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "57014";
 }
 
 /**
  * Opens a pool of `poolSize` connections to a database whose schema is current.
- * @param sessionUrl where `url` is a pooler's, the database itself: for statements that a session keeps
+ * @param sessionUrl the database itself if `url` is a pooler's, for statements that need a session
  */
 export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {
   const extra = sessionUrl === url ? BOUNDED_POOL : POOLED_POOL;
   return dataSource(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
-/** Lets `work` change the schema: one process does at a time, the others wait for it. */
+/** Runs `work` with the lock of the schema: one process at a time, the others wait. */
 export async function withSchemaLock<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
   const source = await dataSource(url, 1, PATIENT_POOL).initialize();
   const runner = source.createQueryRunner();
   try {
-    // Asked again and again: who waits within a statement is waited for by the indexes that are built beside it.
+    // Polled: a concurrent index build would wait for a session that waits inside a statement.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await rows<{ taken: boolean }>(runner, lock, [MIGRATION_LOCK]))[0]!.taken) await delay(LOCK_ASKED_MS);
     return await work((sql) => rows(runner, sql));
@@ -346,7 +346,7 @@ export async function withSchemaLock<T>(url: string, work: (query: Query) => Pro
   }
 }
 
-/** Does `work` again where it did not get a table in time. */
+/** Repeats `work` if it did not get a table lock in time. */
 async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
   for (let left = TABLE_LOCK_TRIES; ; left -= 1) {
     try {
@@ -359,7 +359,7 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Makes those of the migrations that are not made yet. For who has the schema's lock. */
+/** Executes the pending migrations. For callers with the schema's lock. */
 export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
   const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
   source.subscribers.push(BRIEF_TABLE_LOCKS);

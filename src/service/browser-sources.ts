@@ -1,4 +1,4 @@
-/** Which browsers runs get by the configuration, and who may use their ways out. Starts none. */
+/** Selects the browsers of the runs by the configuration, and the clients of their egress proxies. Starts no browser. */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
@@ -32,13 +32,13 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
         "Chromium runs as the user that owns this service's data: its sandbox alone stands between; see SECURITY.md",
       );
     }
-    // Loopback belongs to everybody on the machine.
+    // Every process on the machine can use loopback.
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     remoteBrowser({ endpoint, egressHost: host, sandbox, log }),
   );
-  // A lane that a network can reach serves the browsers alone.
+  // A lane that other machines can reach serves only the browsers.
   const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
   return { sources, egressOptions: { ...egressOptions, host, serves } };
 }

@@ -1,6 +1,6 @@
 /**
- * The database's clock: how far this machine's is off, and a clock that corrects for it. Everything that falls due follows the
- * database's time, so that processes on several machines agree.
+ * The database's clock: how far this machine's clock differs from it, and a clock that corrects the difference. Due times follow the
+ * database's clock, so that processes on several machines agree.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -12,7 +12,7 @@ export const SKEW_WARNED_MS = 2_000;
 const MEASURE_EVERY_MS = 10_000;
 
 export interface DatabaseClock {
-  /** Milliseconds by which the database's clock is ahead of this machine's; 0 as long as the difference cannot be told from the delay. */
+  /** Milliseconds by which the database's clock is ahead of this machine's; 0 if the difference is smaller than the network delay. */
   skewMs(): number;
   /** Compares both clocks. Resolves to the Unix time in milliseconds of the next call, by this machine's clock. */
   measure(): Promise<number>;
@@ -49,7 +49,7 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
   };
 }
 
-/** `clock` by the database's time. */
+/** Returns `clock` corrected to the database's time. */
 export function correctedClock(clock: Clock, skewMs: () => number): Clock {
   return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
 }

@@ -1,4 +1,4 @@
-/** Opens the database at the start of a process, and waits for one that does not answer yet. */
+/** Opens the database at the start of a process, and waits until it answers. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -14,7 +14,7 @@ const FIRST_WAIT_MS = 500;
 const WAIT_MAX_MS = 10_000;
 const LOG_EVERY_MS = 60_000;
 
-/** What an operator reads of an error of the database. It holds no address: that has a password. */
+/** Text for the operator about an error of the database, without the URL, which contains a password. */
 export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
   if (isFull(error)) return tooFewConnections(connectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
@@ -47,7 +47,7 @@ export async function untilReachable<T>(
   }
 }
 
-/** Warns if this process may run out of connections. Those that it has opened itself are few. */
+/** Warns if the server may have too few connections for this process, which has opened few of them so far. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<ConnectionFacts>(db, CONNECTION_FACTS);
   const { most, open } = facts!;

@@ -1,4 +1,4 @@
-/** How much room the database has, by the configuration: of the disk under DATA_DIR, or of what DATABASE_MAX_MB allows. Refuses nobody. */
+/** Measures the free space of the database: on the disk of DATA_DIR, or up to DATABASE_MAX_MB. Refuses nothing by itself. */
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -10,11 +10,11 @@ import { createDiskRoom, type DiskRoom, ENDLESS_ROOM } from "../engine/disk-room
 
 const MB = 2 ** 20;
 
-/** A disk is asked in microseconds, a database has all its files counted. */
+/** A disk answers in microseconds; the size of a database requires a look at all its files. */
 const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;
 
-/** Free bytes on the disk of that folder, or of the nearest one above it that exists. */
+/** Free bytes on the disk of the folder, or of its nearest existing parent. */
 export async function freeUnder(folder: string): Promise<number> {
   let path = folder;
   while (!existsSync(path)) path = dirname(path);
@@ -22,7 +22,7 @@ export async function freeUnder(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Logs when the disk of DATA_DIR runs full, where it is not the database's: it holds apps' files and the keys. */
+/** Logs when the disk of DATA_DIR is nearly full if the database is elsewhere: it has the media files and the keys. */
 export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskRoom {
   if (databaseUrl === null || diskFreeMinMb === 0) return ENDLESS_ROOM;
   const minimumBytes = diskFreeMinMb * MB;

@@ -1,12 +1,12 @@
-/** Text for a person at a terminal once the service is up: where to click, and how to sign in at first. Its link is valid once. */
+/** Text for the person at the terminal when the service has started: addresses, and how to sign in first. The link is valid once. */
 import { addressesOf } from "../api/first-page.js";
 
-/** Browsers open no address that stands for all, and passkeys need a name instead of an IP address. */
+/** Browsers cannot open a wildcard address, and passkeys require a host name. */
 const clickable = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
- * @param greeted.firstCredentials the file that this start made; null at every other
+ * @param greeted.firstCredentials the file if this start created it, otherwise null
  * @param greeted.setupLink null once an administrator has an account
  */
 export function greeting(greeted: {

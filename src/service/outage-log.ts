@@ -8,13 +8,13 @@ import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
 const LINE_EVERY_MS = 60_000;
-/** After the database answers, connections that were lost may still fail for a moment. An outage ends after this long without a failure. */
+/** When the database answers again, lost connections may still fail for a moment. An outage ends after this time without a failure. */
 const QUIET_MS = 2_000;
 
 export interface OutageLog {
-  /** The process's log. Lines whose `err` names a problem of the database are counted instead of written. */
+  /** The log of the process. Lines whose `err` is a problem of the database are counted instead of written. */
   log: Logger;
-  /** The database has answered. Ends an outage once nothing fails any more. */
+  /** Call it when the database has answered. Ends an outage if nothing fails any more. */
   reached(): void;
 }
 
@@ -23,13 +23,13 @@ interface Outage {
   since: number;
   lastFailure: number;
   lastLine: number;
-  /** Lines that were not written. */
+  /** Number of lines that were not written. */
   lines: number;
 }
 
-/** Returns the problem of the database that an error comes from; null for every other error. */
+/** Returns the problem of the database that caused an error; null for other errors. */
 export function databaseProblem(error: unknown): string | null {
-  // A slow statement is a fault of its own, which its line names.
+  // A slow statement is a separate fault with its own line.
   if (!isDatabaseAway(error) || isTimeout(error)) return null;
   if (isFull(error)) return "the database has no connection left";
   return isDiskFull() ? "the database's disk is full" : "the database is away";

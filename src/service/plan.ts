@@ -1,4 +1,4 @@
-/** What a start of the service works with, and what its parts hand to each other. Starts nothing. */
+/** Types of the start: its inputs, and what the parts of the service pass to each other. Starts nothing. */
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -8,47 +8,47 @@ import type { Notifications } from "../engine/notifications.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Releases } from "./releases.js";
 
-/** The time by which schedules fire. Unix time in milliseconds; `msUntil` is real time. */
+/** Clock of the schedules: Unix time in milliseconds. `msUntil` is real time. */
 export interface Clock {
   now(): number;
   msUntil(time: number): number;
 }
 
-/** What a start works with: the settings, where to leave what must be given back, and when to give up. */
+/** Inputs of a start: the configuration, the list of what to release at the stop, and the signals that end it. */
 export interface Plan {
   config: Config;
   clock: Clock;
   log: Logger;
-  /** Called whenever the database has answered a heartbeat. */
+  /** Call it when the database has answered a heartbeat. */
   onDatabaseReached: () => void;
   measures: Measures;
   releases: Releases;
   parts: Parts;
   server: Server;
   door: FrontDoor;
-  /** Aborts when the service is wanted no more, also while it starts. */
+  /** Aborts when the service is to stop, also during the start. */
   unwanted: AbortSignal;
-  /** Aborts when the grace of a stop is over. */
+  /** Aborts when the grace period of a stop is over. */
   impatience: AbortSignal;
-  /** Tells that the service cannot go on. */
+  /** Reports that the service can no longer work. */
   fail: (reason: Error) => void;
 }
 
 export interface Opened {
-  /** The database itself, past any pooler: for what needs a session of its own. */
+  /** The database without the pooler, for what needs a session. */
   url: string;
   db: DataSource;
   notifications: Notifications;
 }
 
-/** What a runner tells of its work. */
+/** State of a runner. */
 export interface Work {
   places: () => { total: number; free: number; waiting: number };
-  /** Whether it takes what it has a place for. */
+  /** False if runs wait although it has free slots. */
   taking: () => boolean;
 }
 
-/** Every part that must be up, and is not yet. */
+/** Names of required parts that are not ready yet. */
 export function partsOf({ roles }: Config): Parts {
   const down = () => false;
   return {

@@ -1,4 +1,4 @@
-/** Checks of the configuration that need the machine: at the start, before any part is made. Read it when a start is refused by a variable. */
+/** Checks of the configuration against the machine, at the start. Read it when a start is refused because of a variable. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
@@ -7,11 +7,11 @@ import type { Config } from "../config.js";
 import { isLocalAddress } from "../engine/local-address.js";
 import { StartError } from "../errors.js";
 
-/** True if the process writes into its data folder: the database, the key of the settings, or the files of apps. */
+/** True if the process writes to its data folder: the embedded database, the settings key, or media files. */
 const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
   databaseUrl === null || settingsKeys === null || roles.has("api") || roles.has("scheduler");
 
-/** Node's own recursive `mkdir` reports ENOENT on a read-only file system, and never returns under /proc. */
+/** Creates a folder with its parents. Node's recursive `mkdir` reports ENOENT on a read-only file system, and never returns under /proc. */
 async function makeFolder(path: string): Promise<void> {
   if (existsSync(path)) return;
   await makeFolder(dirname(path));

@@ -1,4 +1,4 @@
-/** What a process has acquired and must give back, the newest first. Knows names, not what they stand for. */
+/** Resources that a process has acquired and releases at the stop, the newest first. */
 import type { Logger } from "pino";
 
 export class Releases {
@@ -6,7 +6,7 @@ export class Releases {
 
   constructor(private readonly log: Logger) {}
 
-  /** What fails as it is given back is logged by its name, and keeps nothing else from being given back. */
+  /** A failed release is logged with its name; the others are still released. */
   add(name: string, release: () => unknown): void {
     this.stack.defer(async () => {
       this.log.debug({ part: name }, "stopping");
@@ -18,7 +18,7 @@ export class Releases {
     });
   }
 
-  /** Gives everything back, one after the other. */
+  /** Releases everything, one after the other. */
   all(): Promise<void> {
     return this.stack.disposeAsync();
   }

@@ -1,4 +1,4 @@
-/** How the parts that serve are made, started and given back. The order, which is also that of the stop, is service.ts's. */
+/** Creates, starts and releases each part of the service. Their order is in service.ts. */
 
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
@@ -36,19 +36,19 @@ import { createDiskProbe } from "./disk-probe.js";
 import { dataDirWatch, diskRoom, freeUnder } from "./disk-room.js";
 import type { Clock, Opened, Plan, Work } from "./plan.js";
 
-/** Answers to requests that an aborted grace ended are still written within this long. */
+/** When the grace period was cut short, responses to the aborted requests are still written within this time. */
 const LAST_ANSWERS_MS = 1_000;
 
 /**
- * Contexts and documents that are made at once, each for another app. One keeps a core busy: what serves pages that are there already
- * has the others, however many runs of how many apps ask for new ones.
+ * Browser contexts and documents of different apps that are created at the same time. Each keeps one core busy. The other cores stay free
+ * for existing pages, however many apps need new ones.
  */
 const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** A run that waits longer while this process has a place for it says that something here is out of order. */
+/** If a run waits longer although this process has a free slot, the process is not working correctly. */
 const WAIT_LIMIT_MS = 10_000;
 
-/** Each part's start; each throws when the service is wanted no more. */
+/** Starts the parts. Each method throws if the service is to stop meanwhile. */
 export class Starting {
   private readonly turns = createTurns();
   private readonly answers = createAnswers(undefined, this.turns);
@@ -80,7 +80,7 @@ export class Starting {
     return { url, db, notifications };
   }
 
-  /** The clock by which everything falls due: the database's. */
+  /** Clock of all due times: the database's. */
   async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -95,7 +95,7 @@ export class Starting {
     return { clock: correctedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
-  /** Where spans go; the last of them when all else has stopped. */
+  /** Sends traces; the last ones after everything else has stopped. */
   async tracing(): Promise<Tracing> {
     const { config, log, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -104,7 +104,7 @@ export class Starting {
     return tracing;
   }
 
-  /** The watch over the room for the database. */
+  /** Watches the free space of the database. */
   async room(db: DataSource): Promise<DiskRoom> {
     const { config, log, releases } = this.plan;
     const room = diskRoom(config, db, log);
@@ -116,7 +116,7 @@ export class Starting {
     return room;
   }
 
-  /** `apiUrl`: the service's own address, which runs may reach although it is private. */
+  /** @param apiUrl address of this service, which runs may reach although it is private */
   async browsers(apiUrl: string): Promise<Browsers | null> {
     const { config, log, measures, releases, parts, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -140,14 +140,14 @@ export class Starting {
     return browsers;
   }
 
-  /** This process's lease, without which it may hold no run. */
+  /** Lease of this process. Without it, the process may not execute runs. */
   async instance({ lease }: Operations): Promise<void> {
     this.plan.unwanted.throwIfAborted();
     await lease.start();
     this.plan.releases.add("instance", () => lease.stop());
   }
 
-  /** The store of the app's files. */
+  /** Store of media files. */
   async media({ media }: Operations): Promise<void> {
     const { config, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -155,7 +155,7 @@ export class Starting {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API, and answers how its door is opened: last, and shut first. */
+  /** Builds the API. Returns the function that starts listening: it runs last, and listening ends first. */
   async api(operations: Operations, tracing: Tracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
@@ -193,7 +193,7 @@ export class Starting {
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // After the runs have ended, whose requests it still passes.
+    // After all runs have ended: it forwards their requests.
     releases.add("door", () => door.open(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -206,11 +206,11 @@ export class Starting {
     };
   }
 
-  /** Claims queued runs: at each notice that a run was queued, and each second, since a notice can be lost. */
+  /** Claims queued runs: at each notice of a queued run, and once a second, because notices can be lost. */
   async work({ notifications }: Opened, { runs, dispatcher, debouncer }: Operations): Promise<Work> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
-    // What an aborted run leaves to say still reaches its caller.
+    // The outcome of an aborted run still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
     let longestWaitMs = 0;
     const look = async () => {
@@ -236,7 +236,7 @@ export class Starting {
     return { places: () => dispatcher.usage(), taking };
   }
 
-  /** The numbers of the whole service and of this process, told by every process. */
+  /** Metrics of the whole service and of this process; every process reports them. */
   metrics(
     { db }: Opened,
     { vitals }: Operations,

@@ -1,4 +1,4 @@
-/** What a process does by the clock and by notices: the schedule, messages, notifications, alerts, upkeep. Each is given back by the plan. */
+/** Periodic work of a process: schedules, messages, notifications, alerts, retention. The plan stops each. */
 import { runInBackground } from "../background.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
@@ -9,14 +9,14 @@ import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { Plan } from "./plan.js";
 
-/** How often each process looks whether alerts are to be looked at. */
+/** How often each process checks whether alerts are due for evaluation. */
 const ALERTS_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
 const stopped = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
-/** Claims the ticks of schedules as they fall due. */
+/** Claims the ticks of schedules when they are due. */
 export async function startScheduler(
   plan: Plan,
   notifications: Notifications,
@@ -33,8 +33,8 @@ export async function startScheduler(
 }
 
 /**
- * Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. Where none lives the others do it for
- * them, or nobody would read that none lives.
+ * Sends the messages in the outbox. Schedulers do this, because it needs no browser. If no scheduler is alive, the other processes send:
+ * otherwise the alert that no scheduler is alive would not be sent.
  */
 export async function startMessages(
   plan: Plan,
@@ -55,7 +55,7 @@ export async function startMessages(
   releases.add("messages", () => ticker.stop().then(() => sender.drain(impatience)));
 }
 
-/** Watches what alerts are about, and sends them; in every process, whatever else is dead. */
+/** Evaluates and sends alerts, in every process, so that they work whichever process fails. */
 export async function startAlerts(
   plan: Plan,
   notifications: Notifications,
@@ -73,7 +73,7 @@ export async function startAlerts(
   releases.add("alerts", () => stopped(tickers).then(() => delivery.drain(impatience)));
 }
 
-/** Publishes what is scheduled, and pushes to devices what is published. */
+/** Publishes scheduled notifications, and sends published ones to devices. */
 export async function startNotifications(plan: Plan, notices: Notifications, { notify }: Operations): Promise<void> {
   const { config, clock, log, releases, impatience } = plan;
   if (!config.roles.has("scheduler")) return;
@@ -88,7 +88,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   releases.add("notifications", () => stopped(tickers).then(() => push.drain(impatience)));
 }
 
-/** Drops what is too old, and what is too much, from time to time. */
+/** Periodically removes data that is too old or above its limit. */
 export function startCleaner(
   plan: Plan,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
