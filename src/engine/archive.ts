@@ -1,6 +1,6 @@
 /**
- * One file of many parts, in order: packed, compressed, and sealed where a secret is given. It is there whole or not at all, and is read
- * to the end or refused. Streams: of a file of any size a few megabytes are in memory. Knows no table and no app.
+ * Writes and reads one file of many parts in order: packed, compressed, and encrypted if a secret is passed. The file exists completely or
+ * not at all, and is read to the end or refused. Data is streamed: a few megabytes are in memory, whatever the size of the file.
  */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -14,7 +14,7 @@ import { HEADER_BYTES, MAGIC, type Secret, seal, unseal } from "./archive/sealin
 import { type Part, record, replay } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-/** Half the time of zlib's own choice for a few hundredths more bytes. */
+/** Half the time of zlib's default for a few percent more bytes. */
 const LEVEL = 4;
 const READ_BYTES = 256 * 1024;
 
@@ -28,18 +28,18 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Writes the file at `path`, for its owner alone; `secret` null: unsealed.
- * @throws ArchiveError where there is a file already; what `parts` throws: then no file is left
+ * Writes the file at `path`, readable only by its owner; without encryption if `secret` is null.
+ * @throws ArchiveError if the file exists, and errors of `parts`: then no file is left
  */
 export async function writeArchive(path: string, parts: AsyncIterable<Part>, secret: Secret | null): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const packed = (source: AsyncIterable<Buffer>) => (secret ? seal(source, secret) : source);
   try {
-    // Opened before anything can fail: a stream that opens it by itself may do so after its removal.
+    // Opened first: a stream that opens the file itself may do so after the file was removed.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(record(parts)), createGzip({ level: LEVEL }), packed, out);
-    // A link refuses to replace what is there.
+    // Unlike a rename, a link does not replace an existing file.
     await link(draft, path);
     await syncFolder(path);
   } catch (error) {
@@ -67,7 +67,7 @@ async function headOf(path: string): Promise<Buffer> {
   }
 }
 
-/** The compressed bytes. */
+/** Returns the compressed bytes. */
 async function packedOf(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
   const head = await headOf(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
@@ -78,7 +78,7 @@ async function packedOf(path: string, secret: Secret | null): Promise<AsyncItera
   return from(0);
 }
 
-/** zlib's words are nobody's. */
+/** Replaces zlib's errors, whose messages mean nothing to an operator. */
 async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
@@ -89,12 +89,12 @@ async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * The parts of the file, in order. What has come is sure to be what was written only once the last one came.
+ * Yields the parts of the file in order. They are verified only when the last one has been yielded.
  * @throws ArchiveError what is wrong with the file or the secret
  */
 export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<Part> {
   const source = Readable.from(await packedOf(path, secret), { objectMode: false });
-  // Its errors come with the last of the streams.
+  // Its errors arrive through the last stream.
   const plain = pipe(source, createGunzip(), () => undefined);
   yield* replay(unpacked(plain));
 }

@@ -1,11 +1,11 @@
 /**
- * Work that costs nearly the same for one item as for many: what comes while it is under way is gathered, and done together next. Who
- * comes alone waits for nobody. Knows not what is done.
+ * Groups work that costs nearly the same for one item as for many. Items that arrive while it runs are collected and processed together
+ * next. A single item does not wait.
  */
 import { runInBackground } from "../background.js";
 
 export interface Batches<Item, Result> {
-  /** Does the item, with others where others came. @throws what its work throws */
+  /** Processes the item, together with others that have arrived. @throws errors of the work */
   add(item: Item): Promise<Result>;
 }
 
@@ -16,13 +16,13 @@ interface Waiting<Item, Result> {
 }
 
 export function createBatches<Item, Result>(options: {
-  /** Does all of them, or none; answers in their order. */
+  /** Processes all items or none. Returns results in their order. */
   work: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** Items that are done together at most. */
+  /** Largest number of items that are processed together. */
   most: number;
-  /** How often `work` is under way at once. */
+  /** Number of concurrent calls of `work`. */
   atOnce: number;
-  /** Whether one item may be to blame for the failure, so that nothing was done: then each is tried by itself. */
+  /** True if one item may have caused the failure and nothing was done. Then each item is tried separately. */
   isOfOne: (error: unknown) => boolean;
 }): Batches<Item, Result> {
   const { work, most, atOnce, isOfOne } = options;
@@ -59,7 +59,7 @@ export function createBatches<Item, Result>(options: {
     add(item) {
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
-        // Not at once: what else this turn of the event loop brings goes along.
+        // Deferred, so that other items of this turn of the event loop are included.
         if (called || underWay >= atOnce) return;
         called = true;
         setImmediate(begin);

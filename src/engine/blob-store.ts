@@ -1,13 +1,13 @@
 /**
- * Where bytes lie that are too large for the database: in a folder, or in a bucket that speaks S3. Keeps blobs under random keys and
- * says nothing of what they are. Knows no app, no name and no right.
+ * Stores bytes that are too large for the database: in a folder or in an S3 bucket, under random keys. Names, apps and rights are the
+ * caller's.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";
 
 /**
- * Opens the store. `space` keeps apart what several databases put into one folder or bucket: a sweep sees its own alone.
- * @param folder absolute; used where `bucket` is null
+ * Opens the store. `space` separates the blobs of several databases in one folder or bucket: a sweep sees only its own.
+ * @param folder absolute path; used if `bucket` is null
  */
 export async function openBlobStore(options: {
   folder: string;
@@ -16,7 +16,7 @@ export async function openBlobStore(options: {
 }): Promise<BlobStore> {
   const { folder, bucket, space } = options;
   if (bucket === null) return createFolderStore(folder, space);
-  // Loaded where it is used: the client takes as long to load as all else together.
+  // Loaded only if needed: the S3 client takes as long to load as the rest of the service.
   const { createBucketStore } = await import("./blob-store/bucket.js");
   return createBucketStore(bucket, space);
 }

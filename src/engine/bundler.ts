@@ -1,6 +1,6 @@
 /**
- * Makes one script for browsers out of strangers' packages, in a process of its own for each, which is thrown away: in the strictest room
- * that there is (bundler/room.ts), bounded in time, memory and result. Nothing of a package is run there. Knows no registry and no app.
+ * Builds one browser script out of untrusted packages. Each build has its own process in the strictest sandbox of the machine
+ * (bundler/room.ts), with limits for time, memory and result. Code of packages is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -18,40 +18,40 @@ import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
-/** How long the process may take, and what it and the bundler that it starts may hold together. */
+/** Limits of a build process: its time, and its memory together with the bundler that it starts. */
 interface Bounds {
   ms: number;
   bytes: number;
 }
 const BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** Who had less of a processor by the end of that time was kept from it by others. */
+/** A process that had less processor time than this share when its time ended was slowed down by others. */
 const KEPT_FROM_IT = 1 / 2;
 const LOOK_EVERY_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** The script, twice over where all of it is escaped, its declarations, and what is told beside it. */
+/** The script, whose size doubles if all of it is escaped, its declarations and the other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** Whatever starts at all answers it. */
+/** A job that every working process answers. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
   subpath: "",
 };
 
-/** What the process is asked; the archives follow in that order. */
+/** Request to the process. The archives follow in the same order. */
 export interface BundleJob {
-  /** Set to build an action's own files instead of packages. */
+  /** Builds the source files of an action instead of packages. */
   source?: SourceJob;
   packages: (Placed & { bytes: number })[];
   maxBytes: number;
-  /** "" or the path of a module in the first package, with its slash. */
+  /** Empty, or the path of a module in the first package with its leading slash. */
   subpath: string;
 }
 
-/** What it answers. */
+/** Response of the process. */
 export type Answer = { script: Script } | { built: SourceScript } | { fault: string; reason?: string };
 
 export interface PackageArchive extends Placed {
-  /** Gzipped tar, as the registry has it. */
+  /** The gzipped tar file of the registry. */
   archive: Buffer;
 }
 
@@ -74,13 +74,13 @@ const takesMore = (than: string) => new PackageFault(`bundling it takes more tha
 
 export function createBundler(options: {
   log: Logger;
-  /** false: where the machine has no namespaces, packages are bundled without. */
+  /** False: packages are bundled without namespaces if the machine has none. */
   sandbox: boolean;
-  /** For tests: another script than the one that reads packages, and another command that takes its network away. */
+  /** For tests: another script in the process, and another command that removes its network. */
   script?: string;
   apart?: readonly string[];
   bounds?: Bounds;
-  /** Of a process and its children, in seconds. */
+  /** Processor time of a process and its children, in seconds. */
   processorTime?: (pid: number) => Promise<number>;
 }) {
   const { log, sandbox, script = CHILD, apart = APART, bounds = BOUNDS, processorTime = processorTimeOf } = options;
@@ -89,7 +89,7 @@ export function createBundler(options: {
 
   function kill(child: ChildProcess): void {
     try {
-      // With the bundler that it has started.
+      // The whole group: also the bundler that it has started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
       // All of it has ended.
@@ -104,8 +104,8 @@ export function createBundler(options: {
   }
 
   /**
-   * Ends the process where it and its children take more time or memory than they may; where nothing tells, the kernel's limits are all.
-   * @param refuse is told why
+   * Ends the process if it and its children exceed their time or memory. Without figures only the kernel's limits apply.
+   * @param refuse receives the reason
    */
   function watch(child: ChildProcess, { ms, bytes }: Bounds, refuse: (why: Error) => void): () => void {
     const { pid } = child;
@@ -129,7 +129,7 @@ export function createBundler(options: {
     };
   }
 
-  /** @throws PackageFault or BundlerBusyError where the process ends without an answer */
+  /** @throws PackageFault or BundlerBusyError if the process ends without a response */
   async function ask(job: BundleJob, archives: Buffer[], child: ChildProcess, most: Bounds): Promise<Answer> {
     let refusal: Error = takesMore(`${inSeconds(most.ms)} or ${inMegabytes(most.bytes)}`);
     const closed = once(child, "close").catch(() => undefined);
@@ -140,7 +140,7 @@ export function createBundler(options: {
       const header = Buffer.from(JSON.stringify(job));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(header.length);
-      // A process that ends before it has read all says why, or says nothing.
+      // If the process ends before it has read everything, its response has the reason.
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readAll(child.stdio[3] as Readable).catch(() => "");
       await sent;
@@ -164,7 +164,7 @@ export function createBundler(options: {
     }
   }
 
-  /** The strictest room that this machine has: the first from which there is an answer. */
+  /** Finds the strictest sandbox that works on this machine. */
   async function find(): Promise<Room> {
     for (const room of roomsOf(apart, !sandbox)) {
       if (!(await answers(room))) continue;
@@ -176,7 +176,7 @@ export function createBundler(options: {
     throw refusal;
   }
 
-  /** Looked for once; again where there was none, for an operator may have made one. @throws UncontainedError, BundlerBusyError */
+  /** Finds it once, and again if there was none: an operator may have enabled one. @throws UncontainedError, BundlerBusyError */
   function room(): Promise<Room> {
     known ??= find().catch((error: unknown) => {
       known = null;
@@ -189,8 +189,8 @@ export function createBundler(options: {
     room,
 
     /**
-     * @param packages the first is the one that is wanted; folders as in `node_modules`
-     * @param subpath of the module of it that is loaded, "" for its main one
+     * @param packages the wanted package first; folders as in `node_modules`
+     * @param subpath path of the module in it, empty for its main module
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
     async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<Script> {
@@ -218,7 +218,7 @@ export function createBundler(options: {
       throw new PackageFault("fault" in answer ? answer.fault : "it cannot be built");
     },
 
-    /** Ends what runs. */
+    /** Ends all build processes. */
     stop(): void {
       for (const child of running) kill(child);
     },

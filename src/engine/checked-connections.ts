@@ -1,6 +1,6 @@
 /**
- * Connections from the service itself to hosts that somebody else names: the name is resolved once, every address it has is checked, and
- * a checked one is connected to. Requests over them tell what was certainly not sent from what the other side may have had. Knows no app.
+ * Connections of the service to hosts that apps name. The name is resolved once, all its addresses are checked, and a checked one is
+ * used. Errors distinguish requests that were certainly not sent from those that may have been received.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -11,12 +11,12 @@ const CONNECT_LIMIT_MS = 10_000;
 const ANSWER_LIMIT_MS = 20_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 
-/** Nothing was sent. `forbidden`: it never will be, whatever becomes of the host. */
+/** Nothing was sent. `forbidden`: the address is not allowed, so a retry is useless. */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
     readonly forbidden: boolean,
-    /** Of the system error behind it. */
+    /** Code of the system error. */
     readonly code?: string,
   ) {
     super(message);
@@ -33,17 +33,17 @@ export interface WebRequest {
 export interface WebAnswer {
   status: number;
   headers: IncomingMessage["headers"];
-  /** The first 64 KB of it. */
+  /** First 64 KB of the body. */
   body: string;
 }
 
-/** What is fetched whole; `headers` go to the first host alone, redirects are followed there and elsewhere. */
+/** A complete download. `headers` are sent only to the first host; redirects to any host are followed. */
 export interface DownloadRequest {
   headers?: Record<string, string>;
   maxBytes: number;
   limitMs: number;
   signal?: AbortSignal | undefined;
-  /** Judges each address that is asked, the first too. @throws for one that must not be */
+  /** Checks each URL, including the first. @throws for a URL that is not allowed */
   judge?: (url: URL) => void;
 }
 
@@ -53,34 +53,34 @@ export interface Download {
   body: Buffer;
 }
 
-/** More came than may. */
+/** The response exceeds its size limit. */
 export class TooLargeError extends Error {}
 
-/** One address led to the next more often than is followed. */
+/** There were more redirects than allowed. */
 export class RedirectsError extends Error {}
 
 export interface CheckedConnections {
   /** @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
   /**
-   * Sends one request; a redirect is an answer like any other.
+   * Sends one request. Redirects are not followed.
    * @throws NotConnectedError before a byte of the request was sent; any other error after that
    */
   request(url: URL, what: WebRequest): Promise<WebAnswer>;
-  /** @throws NotConnectedError, TooLargeError, RedirectsError; any other error where the answer did not come whole, or in time */
+  /** @throws NotConnectedError, TooLargeError, RedirectsError; another error if the response was incomplete or late */
   download(url: URL, what: DownloadRequest): Promise<Download>;
 }
 
 export interface CheckedOptions {
-  /** Whether an address may be connected to. */
+  /** True if connections to the address are allowed. */
   mayReach: (address: string) => boolean;
-  /** Hosts that may be whatever their address is, as `host:port`. */
+  /** Hosts that are allowed with any address, as `host:port`. */
   trusted?: ReadonlySet<string>;
-  /** The local address of every connection; null leaves it to the system. */
+  /** Local address of each connection; null: the system's choice. */
   localAddress?: string | null;
-  /** Whether a port may be; default any. */
+  /** True if the port is allowed; default: all ports. */
   mayUsePort?: (port: number) => boolean;
-  /** All addresses of a name; of hosts that are trusted, as the machine sees them. */
+  /** Returns all addresses of a name; trusted hosts are resolved by the machine. */
   resolve: (hostname: string) => Promise<LookupAddress[]>;
   connectLimitMs?: number;
   answerLimitMs?: number;
@@ -101,7 +101,7 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
   }
 }
 
-/** Answers any name with the addresses that were checked, so that what is connected to is what was looked at. */
+/** Resolves every name to the checked addresses, so that the connection uses one of them. */
 function pinned(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
@@ -109,7 +109,7 @@ function pinned(addresses: LookupAddress[]): LookupFunction {
   };
 }
 
-/** A socket that is connected, and secured where `servername` is given. */
+/** Resolves when the socket is connected, or its TLS handshake is finished. */
 function opened(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
@@ -126,14 +126,14 @@ function opened(socket: Socket, event: "connect" | "secureConnect", limitMs: num
     socket.once(event, () => {
       clearTimeout(timer);
       socket.off("close", closed).off("error", fail);
-      // Whoever uses it listens for more than this.
+      // The user of the socket adds its own listeners.
       socket.on("error", () => undefined);
       resolve(socket);
     });
   });
 }
 
-/** A switch to another protocol, which nobody asked for: an answer without a body, of which nothing else tells, nor of its end. */
+/** Handles an unrequested switch of protocols: a response without a body, for which there are no other events. */
 function onSwitch(
   request: ReturnType<typeof httpRequest>,
   answer: (head: Pick<WebAnswer, "status" | "headers">) => void,
@@ -153,7 +153,7 @@ function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
         body += chunk;
         if (body.length > ANSWER_MAX_BYTES) response.destroy();
       });
-      // What was heard by then is the answer: its status is known.
+      // The status is known, so the part that has arrived is the response.
       response
         .on("error", () => undefined)
         .once("close", () => {
@@ -169,7 +169,7 @@ function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
 
 const REDIRECTS_MAX = 3;
 
-/** The whole body. */
+/** Reads the whole body. */
 function wholeOf(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     onSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
@@ -217,7 +217,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     return isSecure ? secured(plain, url.hostname) : plain;
   }
 
-  /** One answer of one host. */
+  /** One response of one host. */
   async function get(url: URL, headers: Record<string, string>, maxBytes: number, signal: AbortSignal) {
     const socket = await openTo(url);
     const path = `${url.pathname}${url.search}`;
@@ -236,7 +236,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     connect,
     async download(first, { headers = {}, maxBytes, limitMs, signal, judge }) {
       const limit = AbortSignal.any([AbortSignal.timeout(limitMs), ...(signal ? [signal] : [])]);
-      // Looking a name up cannot be ended: then nobody waits for it.
+      // A DNS lookup cannot be aborted: its result is ignored.
       const over = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );

@@ -1,10 +1,10 @@
-/** Where a Chromium is on this machine. Starts none, installs none; runs on any Node, because the set-up asks too. */
+/** Finds the Chromium of this machine. Runs on any Node version, because the set-up uses it too. */
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
 export interface ChromiumPlaces {
-  /** Folders of programs, the first one wins. */
+  /** Folders with programs, in order of preference. */
   programs: string[];
   /** Puppeteer's caches: `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`. */
   caches: string[];
@@ -13,7 +13,7 @@ export interface ChromiumPlaces {
 /** Puppeteer's cache for all accounts: the browser runs unprivileged, and root's home is closed to it. */
 export const PUBLIC_BROWSER_CACHE = "/var/cache/svc-app-actions/puppeteer";
 
-/** In this order: the headless shell starts four times as fast as the whole browser. */
+/** In order of preference: the headless shell starts four times as fast as the complete browser. */
 const PROGRAMS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable"];
 const CACHED = ["chrome-headless-shell", "chrome"];
 const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];
@@ -44,7 +44,7 @@ function entriesOf(folder: string): string[] {
   }
 }
 
-/** `linux-156.0.7012.3` before `linux-99.0.1.2`: by number, not by letter. */
+/** Orders versions by number: `linux-156.0.7012.3` before `linux-99.0.1.2`. */
 function newestFirst(a: string, b: string): number {
   return b.localeCompare(a, "en", { numeric: true });
 }
@@ -62,7 +62,7 @@ function inCache(cache: string): string[] {
 }
 
 /**
- * The Chromium to use, or null. `explicit` (CHROME_PATH) is taken or nothing is: a wrong one never falls back in silence.
+ * Returns the path of Chromium, or null. If `explicit` (CHROME_PATH) is set, no other place is searched.
  */
 export function findChromium(explicit: string | null, places: ChromiumPlaces = usualPlaces()): string | null {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;

@@ -1,4 +1,4 @@
-/** AES-256-GCM for values at rest: seals under a data key, wraps data keys under a master key. Knows no settings and no storage. */
+/** AES-256-GCM for stored values: encrypts values with a data key, and data keys with a master key. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -12,7 +12,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const FINGERPRINT_BYTES = 8;
 
-/** Layout of what is sealed: initialization vector, authentication tag, ciphertext. */
+/** Layout: initialization vector, authentication tag, ciphertext. */
 function encrypt(key: Buffer | KeyObject, plain: Buffer, associated: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associated));
@@ -29,10 +29,10 @@ function decrypt(key: Buffer | KeyObject, sealed: Buffer, associated: string): B
 
 export const newMasterKey = (): Buffer => randomBytes(32);
 
-/** Data keys are key objects: a Buffer would be made into one for every value, which costs more than to open the value. */
+/** Data keys are key objects: converting a Buffer for each value would cost more than the decryption. */
 export const newDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
-/** Names a master key without giving it away. */
+/** Identifies a master key without revealing it. */
 export function fingerprint(masterKey: Buffer): string {
   return createHash("sha256")
     .update("svc settings key")
@@ -41,15 +41,15 @@ export function fingerprint(masterKey: Buffer): string {
     .slice(0, 2 * FINGERPRINT_BYTES);
 }
 
-/** Seals `text`; opening it needs the same key and the same `associated` text. */
+/** Encrypts `text`. Decryption requires the same key and the same `associated` text. */
 export const seal = (dataKey: KeyObject, text: string, associated: string): Buffer =>
   encrypt(dataKey, Buffer.from(text), associated);
 
-/** @throws when the key or `associated` is not the one that sealed it, or the bytes were changed */
+/** @throws if the key or `associated` differs from the encryption, or the bytes were changed */
 export const open = (dataKey: KeyObject, sealed: Buffer, associated: string): string =>
   decrypt(dataKey, sealed, associated).toString();
 
-/** A data key under a master key, which the result names by its fingerprint. */
+/** Encrypts a data key with a master key. The result contains the fingerprint of the master key. */
 export const wrap = (masterKey: Buffer, dataKey: KeyObject, associated: string): Buffer =>
   Buffer.concat([Buffer.from(fingerprint(masterKey), "hex"), encrypt(masterKey, dataKey.export(), associated)]);
 

@@ -1,28 +1,28 @@
-/** How much room the database has left, looked at from time to time. Knows neither what is measured nor who is refused. */
+/** Periodically measures free space and rates it. */
 
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 
-/** `low`: only what must be written may be; `spent`: the rest is for ending what runs. */
+/** `low`: only necessary writes are allowed; `spent`: the rest is reserved for the outcomes of running actions. */
 export type RoomLevel = "enough" | "low" | "spent";
 
 export interface DiskRoom {
-  /** As of the last look. */
+  /** Level at the last measurement. */
   level(): RoomLevel;
-  /** Looks once, and from then on every so often. */
+  /** Measures once, and periodically from then on. */
   start(): Promise<void>;
   stop(): void;
 }
 
-/** Where nobody set a bound. */
+/** For a database without a configured limit. */
 export const ENDLESS_ROOM: DiskRoom = { level: () => "enough", start: async () => undefined, stop: () => undefined };
 
 export function createDiskRoom(options: {
-  /** The owner of the disk, for the log. */
+  /** Name of the disk in the log. */
   what: string;
-  /** Bytes that are left. */
+  /** Returns the free bytes. */
   free: () => Promise<number>;
-  /** Below this many bytes it is low, below half of them spent. */
+  /** Below this number of bytes the level is low, below half of it spent. */
   minimumBytes: number;
   everyMs: number;
   log: Logger;
@@ -45,7 +45,7 @@ export function createDiskRoom(options: {
         log.warn({ room: now, freeMb: Math.floor(bytes / 2 ** 20) }, `the free space of ${what} has changed`);
       level = now;
     } catch (error) {
-      // What was seen last goes on to hold.
+      // The last level stays in effect.
       log.warn({ err: error }, `the free space of ${what} could not be measured`);
     }
     if (!stopped) timer = setTimeout(() => runInBackground(look()), everyMs).unref();

@@ -1,6 +1,6 @@
 /**
- * The way out of a browser: a forward proxy, on loopback unless told otherwise, that resolves a name once, checks every address that it has, and
- * connects to a checked one. Knows no app and no run: who asks is a lane, and what it contacts is told to a callback.
+ * Egress proxy of a browser: a forward proxy, by default on loopback, that resolves a name once, checks all its addresses and connects
+ * to a checked one. Each client has its own lane (port); contacted hosts are reported to a callback.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -13,54 +13,54 @@ import { peerUid } from "./egress-proxy/socket-owner.js";
 const LOOPBACK = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Everything outside it is unassigned, or an IPv4 address in one of its disguises. */
+/** Addresses outside it are unassigned, or embed an IPv4 address. */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
 export interface EgressOptions {
-  /** true reaches any address and any port: tests and local development only. */
+  /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
   /**
-   * What may be reached although it is private: `host:port` as the page names it, and the address behind that name.
-   * Asked anew for every connection, since the service learns its own port late.
+   * Private endpoints that are allowed: `host:port` as in the page's URL, and its address. Called for each connection, because the
+   * service learns its own port late.
    */
   endpoints?: () => ReadonlyMap<string, string>;
-  /** The local address of every outgoing connection; null leaves it to the system. */
+  /** Local address of each outgoing connection; null: the system's choice. */
   localAddress?: string | null;
   ports?: readonly number[];
-  /** The IP address at which lanes listen; default 127.0.0.1. */
+  /** IP address on which lanes listen; default 127.0.0.1. */
   host?: string;
-  /** Whether a lane serves who comes from that IP address, asked for each connection; default yes, for loopback. */
+  /** True if lanes serve clients from this IP address, called for each connection; default: yes, for loopback. */
   serves?: (peer: string) => boolean;
-  /** Whether a lane serves a process of this machine that runs under that uid; default any. Where no uid is told, it serves. */
+  /** True if lanes serve local processes with this uid; default: all. Clients whose uid is unknown are served. */
   servesUid?: (uid: number) => boolean;
-  /** How long a host may take to accept a connection; default 10 s. */
+  /** Time limit for a host to accept a connection; default 10 s. */
   connectTimeoutMs?: number;
-  /** All addresses of a name; default as the machine sees it. */
+  /** Returns all addresses of a name; default: the machine's resolver. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 
-/** Whom a lane tells and asks. Hosts are `host:port`. */
+/** Callbacks of a lane. Hosts are `host:port`. */
 export interface EgressClient {
-  /** Each host contacted, once. */
+  /** Called once for each contacted host. */
   onHost(host: string): void;
-  /** A host to which there is no connection, and why in words. */
+  /** Called for a host that was refused, with the reason in words. */
   onRefused?(host: string, reason: string): void;
-  /** A host to which a connection was made. */
+  /** Called for a host to which a connection was made. */
   onReached?(host: string): void;
-  /** Asked before anything is looked up; default yes. */
+  /** Called before the name is resolved; default: yes. */
   mayConnect?(host: string): Promise<boolean>;
 }
 
 export interface EgressLane {
-  /** `http://host:port`, this lane's alone. */
+  /** `http://host:port` of this lane. */
   readonly proxyServer: string;
-  /** Opens the lane for a client; before the first and between two of them it is shut. */
+  /** Opens the lane for a client. Otherwise it is closed. */
   begin(client: EgressClient): void;
-  /** Shuts the lane: ends every connection, and refuses every later one, before this returns. */
+  /** Closes the lane: when this returns, all connections have ended and new ones are refused. */
   end(): void;
-  /** Whether anything was asked of the lane since `begin`. */
+  /** True if the lane has received a request since `begin`. */
   used(): boolean;
-  /** Whether any of it was asked after `end`. */
+  /** True if the lane has received a request after `end`. */
   usedLate(): boolean;
   close(): void;
 }
@@ -71,8 +71,8 @@ export interface EgressProxy {
 }
 
 /**
- * Whether an address belongs to a host of the public internet: neither private, loopback, link-local, shared, multicast
- * or reserved, nor one of the IPv6 forms that carry an IPv4 address, nor this machine's own.
+ * True for addresses of hosts on the public internet: not private, loopback, link-local, shared, multicast or reserved, not an IPv6
+ * form that embeds an IPv4 address, and not an address of this machine.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0 || address.includes("%")) return false;
@@ -103,7 +103,7 @@ async function addressesOf(hostname: string, options: EgressOptions): Promise<Lo
   }
 }
 
-/** Where to connect to. @throws RequestError 403 or 502, before any connection is made */
+/** Returns the address to connect to. @throws RequestError 403 or 502, before any connection is made */
 async function destinationOf(hostname: string, port: number, options: EgressOptions): Promise<Destination> {
   const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
   if (endpoint !== undefined) {
@@ -122,7 +122,7 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
 }
 
 const ended = () => new RequestError("the run has ended", 403);
-/** One for all runs: each made anew costs the most of a run's end. */
+/** Shared by all runs: creating one would be most of the cost of a run's end. */
 const ENDED = ended();
 
 class Lane implements EgressLane {
@@ -132,7 +132,7 @@ class Lane implements EgressLane {
   private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
-  /** Ends what the lane has connected to, or is about to. */
+  /** Aborts the lane's current and pending connections. */
   private outgoing = new AbortController();
   private readonly server: Server;
 
@@ -143,7 +143,7 @@ class Lane implements EgressLane {
     const { host = LOOPBACK, serves } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
-    // Before the proxy's own listener, so that nothing is read of what a stranger sends.
+    // Before the listener of the proxy, so that no byte of an unauthorized client is read.
     this.server.server.prependListener("connection", (socket: Socket) => {
       const peer = socket.remoteAddress ?? "";
       if (serves?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
@@ -159,7 +159,7 @@ class Lane implements EgressLane {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** Asked once for each connection. @throws RequestError for a process that is no browser of ours */
+  /** Called once for each connection. @throws RequestError for a process that is not one of the service's browsers */
   private async knows(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;
@@ -189,7 +189,7 @@ class Lane implements EgressLane {
     }
   }
 
-  /** A connection that the run may have. @throws RequestError */
+  /** Opens a connection that the run is allowed to have. @throws RequestError */
   private async reach(client: EgressClient, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await client.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);

@@ -1,4 +1,4 @@
-/** A PostgreSQL server of our own under a data folder. Knows folders, ports and passwords; no table, no migration. */
+/** Starts and stops the embedded PostgreSQL server in the data folder. */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,21 +19,21 @@ import { type Postmaster, readPidFile, startPostmaster, stopOrphan } from "./emb
 const DATABASE = "svc";
 
 export interface EmbeddedPostgres {
-  /** postgres:// with its password; the same as in the file `database-url` of the data folder (mode 0600). */
+  /** postgres:// URL with the password, as in the file `database-url` of the data folder (mode 0600). */
   url: string;
-  /** The same by the server's socket, where the path of that is no longer than one may be. */
+  /** The same through the server's Unix socket, if its path is not too long. */
   socketUrl: string;
-  /** Resolves when the server ends without having been asked to: what it served is to be started anew. */
+  /** Resolves if the server ends unexpectedly. The service is to be restarted then. */
   failed: Promise<void>;
-  /** Rolls open transactions back and waits for every process to end. May be called twice. */
+  /** Rolls back open transactions and waits until all processes have ended. Can be called twice. */
   stop(): Promise<void>;
 }
 
 export interface EmbeddedPostgresOptions {
-  /** Absolute path; made when missing. The cluster is its folder `postgres`. */
+  /** Absolute path; created if it is missing. The cluster is in its folder `postgres`. */
   dataDir: string;
   log: Logger;
-  /** Server settings on top; `fsync: "off"` also makes the first start cheaper. For tests. */
+  /** Additional server settings, for tests. `fsync: "off"` also makes the first start cheaper. */
   settings?: Record<string, string>;
 }
 
@@ -41,7 +41,7 @@ const clusterOf = (dataDir: string) => join(dataDir, "postgres");
 const lockOf = (dataDir: string) => join(dataDir, "service.lock");
 const urlFileOf = (dataDir: string) => join(dataDir, "database-url");
 
-/** In bytes, on every system. A socket saves each statement a twentieth of what both sides do for it over TCP. */
+/** In bytes, on all systems. A Unix socket saves 5 % of the work of client and server per statement compared to TCP. */
 const SOCKET_PATH_MAX = 103;
 
 function socketUrlOf(url: string, { port, socketPath }: Postmaster): string {
@@ -65,7 +65,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
   return url;
 }
 
-/** The password that opens the cluster: the saved one, or a new one where there is no cluster or no file. */
+/** Returns the password of the cluster: the saved one, or a new one if there is no cluster or no file. */
 async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = savedUrl(dataDir)?.password;
   const exists = clusterExists(context.clusterDir);
@@ -90,8 +90,9 @@ async function ensureDatabase(url: string): Promise<void> {
 }
 
 /**
- * Starts PostgreSQL on `dataDir/postgres`, on a socket there and on a free port of 127.0.0.1, after stopping one that a killed service left.
- * @throws EmbeddedPostgresError one line: the folder is another process's, the platform has no PostgreSQL, or its own reason
+ * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. A server that a killed service left is stopped
+ * first.
+ * @throws EmbeddedPostgresError in one line: another process uses the folder, the platform has no PostgreSQL, or the server's reason
  */
 export async function startEmbeddedPostgres({
   dataDir,
@@ -121,7 +122,7 @@ export async function startEmbeddedPostgres({
   }
 }
 
-/** The URL of the server that a living service runs on `dataDir`; null when there is none, or it is not ready yet. */
+/** Returns the URL of the server that a running service has started in `dataDir`; null if there is none or it is not ready. */
 export async function attachEmbeddedPostgres(dataDir: string): Promise<string | null> {
   if (lockHolder(lockOf(dataDir)) === null) return null;
   const url = savedUrl(dataDir);

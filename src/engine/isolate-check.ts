@@ -1,28 +1,28 @@
-/** Compiles source in an isolate of its own, under a memory and time limit. Never runs it; knows not what it is for. */
+/** Compiles source in a new isolate with limits for memory and time, without running it. */
 import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
 import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS } from "../limits.js";
 
 export interface IsolateCheck {
-  /** @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the limit that was passed */
+  /** @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit */
   check(source: string): Promise<void>;
 }
 
 export interface IsolateLimits {
-  /** Isolates at once. */
+  /** Number of concurrent isolates. */
   concurrency: number;
-  /** At least 8, or V8 does not start. */
+  /** At least 8, otherwise V8 does not start. */
   memoryMb: number;
   timeoutMs: number;
 }
 
-/** V8's own place, at the end of its message. */
+/** Position at the end of V8's message. */
 const PLACE = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
 /**
- * At most `concurrency` isolates at once, each fresh: making one costs a millisecond, and nothing of one action's source
- * is ever near another's.
+ * Uses at most `concurrency` isolates at the same time. Each is new, which costs a millisecond, so that sources of different actions
+ * never share one.
  */
 export function createIsolateCheck({
   concurrency = 2,
@@ -46,7 +46,7 @@ export function createIsolateCheck({
   async function check(source: string): Promise<void> {
     await acquire();
     const compiled = compile(source, memoryMb);
-    // A compilation cannot be interrupted, only abandoned: its place stays taken until V8 is through with it.
+    // A compilation cannot be interrupted, only abandoned: its slot stays taken until V8 has finished.
     const ended = compiled.catch(() => {}).finally(release);
     await within(timeoutMs, ended);
     await compiled;
@@ -55,7 +55,7 @@ export function createIsolateCheck({
   return { check };
 }
 
-/** @throws ActionError CODE_VALIDATION_FAILED when `ended` takes longer than that */
+/** @throws ActionError CODE_VALIDATION_FAILED if `ended` takes longer */
 async function within(timeoutMs: number, ended: Promise<void>): Promise<void> {
   const deadline = Promise.withResolvers<never>();
   const timer = setTimeout(
@@ -84,7 +84,7 @@ function refusal(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
   const [, line, column] = PLACE.exec(message) ?? [];
   const reason = message.replace(PLACE, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
-  // Line 0 is V8's way to say that its own stack ended, not the author's line.
+  // V8 reports line 0 if its own stack overflowed.
   if (line === undefined || line === "0") return failed(`code does not compile: ${reason}`);
   return failed(`code, line ${line}, column ${column}: ${reason}`);
 }

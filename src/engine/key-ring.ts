@@ -1,4 +1,4 @@
-/** The master keys of this process, from the environment or from a file that is made when it is missing. Knows not what they wrap. */
+/** Master keys of this process, from the environment or from a file that is created if it is missing. */
 
 import { randomBytes } from "node:crypto";
 import {
@@ -21,15 +21,15 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
-  /** Where the keys come from, for people. */
+  /** Source of the keys, in words. */
   source: string;
-  /** The key that wraps what is new. Makes the file with a key if it is missing. */
+  /** Returns the key for new data keys. Creates the file with a key if it is missing. */
   current(): Buffer;
-  /** The key for which `fits` holds; the file is read again before that is given up, so that a rotation needs no restart. */
+  /** Returns the key for which `fits` is true. If none is, the file is read again, so that a rotation needs no restart. */
   find(fits: (key: Buffer) => boolean): Buffer | null;
 }
 
-/** One key a line, in base64, the current one first. */
+/** Reads one key per line, in base64, the current one first. */
 export function readKeyFile(path: string): Buffer[] {
   const keys = readFileSync(path, "utf8")
     .split("\n")
@@ -47,7 +47,7 @@ function syncFolder(path: string): void {
   closeSync(folder);
 }
 
-/** A file beside `path` that is on the disk whole: what is wrapped under its keys may not outlive them. */
+/** Writes the keys to a temporary file beside `path` and flushes it to disk: data encrypted with them must not outlive them. */
 function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
@@ -56,7 +56,7 @@ function writeDraft(path: string, keys: readonly Buffer[]): string {
   return draft;
 }
 
-/** Replaces the file as a whole: a reader sees the old keys or the new ones. It stays its owner's when root replaces it. */
+/** Replaces the file atomically: a reader sees the old or the new keys. The owner of the file stays the same if root replaces it. */
 export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
   const draft = writeDraft(path, keys);
   const owner = statSync(path, { throwIfNoEntry: false });
@@ -72,7 +72,7 @@ function readOrMake(path: string): Buffer[] {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
-  // A link refuses to replace: of two processes that find no file, one makes it and the other reads it, whole.
+  // A link does not replace a file: of two processes that find none, one creates it and the other reads it.
   try {
     linkSync(draft, path);
     syncFolder(path);
@@ -84,7 +84,7 @@ function readOrMake(path: string): Buffer[] {
   return readKeyFile(path);
 }
 
-/** `keys` from the environment, or else those of the file at `path`. Keys that were known stay known to this process. */
+/** Uses `keys` of the environment, otherwise those of the file at `path`. The process remembers all keys that it has read. */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
   let known: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {

@@ -1,13 +1,13 @@
-/** The process's log, and what a line of it may say of an error. Refuses what errors carry along: statements' parameters, rows, bodies. */
+/** Log of the process. Lines about errors contain no values that errors carry, such as parameters, rows and bodies. */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
-/** What a database's error may tell of itself. */
+/** Fields of a database error that are logged. */
 const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
-/** JSON.parse quotes the text that it does not understand. */
+/** Errors of JSON.parse quote the text, so their message is replaced. */
 const withoutText = (error: Error): string => (error instanceof SyntaxError ? "a text did not parse" : error.message);
 
-/** Kind, message, stack, and names: never an error's other properties, in which values travel. */
+/** Type, message, stack and names of an error. Other properties may contain values. */
 function loggable(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
@@ -45,7 +45,7 @@ export function createLog(
 
 const VOICES = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
-/** Puts what libraries write to the console into the log, as warnings: standard error is for people, who can do nothing with a stack. */
+/** Logs the console output of libraries as warnings instead of writing it to standard error, which is for people. */
 export function hearConsole(log: Logger, target: Pick<Console, (typeof VOICES)[number]> = console): void {
   for (const voice of VOICES) {
     target[voice] = (...parts: unknown[]) => {

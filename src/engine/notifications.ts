@@ -1,6 +1,6 @@
 /**
- * Notices between the processes on one database, by LISTEN and NOTIFY: short texts, ids alone.
- * Knows no meaning of a notice; what was missed while the connection was down is the listener's to read again.
+ * Notices between the processes on one database, by LISTEN and NOTIFY: short texts, usually IDs. After a lost connection, listeners read
+ * again what they may have missed.
  */
 
 import pg from "pg";
@@ -10,23 +10,23 @@ import { createClient } from "../postgres.js";
 
 const CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
-/** A channel that nobody follows any more is heard for so long: the next who does need not wait for it. */
+/** The process keeps listening to a channel for this time after its last follower, so that the next one does not have to wait. */
 const LINGER_MS = 30_000;
 
 export type NoticeListener = (payload: string) => void;
 
 export interface Notifications {
   start(): Promise<void>;
-  /** Calls `listener` for each notice on `channel`, one of `channels`; the returned function ends that. */
+  /** Calls `listener` for each notice on `channel`, which is one of `channels`. Returns a function that ends it. */
   listen(channel: string, listener: NoticeListener): () => void;
   /**
-   * The same of one of `followed`, to which the process listens only while somebody follows it. `onGap` is called whenever notices may have
-   * been missed since the call: when they begin to come, unless they came before, and after the connection came back.
+   * The same for one of `followed`, to which the process listens only while it has followers. `onGap` is called whenever notices may have
+   * been missed: when listening starts, unless it had started before, and after a lost connection.
    */
   follow(channel: string, listener: NoticeListener, onGap: () => void): () => void;
-  /** Calls `listener` after the connection came back: notices may have been missed. */
+  /** Calls `listener` after a lost connection: notices may have been missed. */
   onGap(listener: () => void): () => void;
-  /** false while notices may be missed. */
+  /** False while notices may be missed. */
   healthy(): boolean;
   stop(): Promise<void>;
 }
@@ -36,10 +36,10 @@ interface Follower {
   onGap: () => void;
 }
 
-/** A channel that is followed. */
+/** A channel with followers. */
 interface Followed {
   followers: Set<Follower>;
-  /** The connection that listens to it, or was asked to. */
+  /** The connection that listens to it, or is about to. */
   askedOf: pg.Client | null;
   leaving: NodeJS.Timeout | undefined;
 }
@@ -59,7 +59,7 @@ export function createNotifications(options: {
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
-  /** What was asked last of the connection: one thing after the other. */
+  /** Last command on the connection: commands run one after the other. */
   let asking: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -90,7 +90,7 @@ export function createNotifications(options: {
     return asking;
   }
 
-  /** Has the channel heard; what was missed until then is its followers' to read. Without a connection the next one does it. */
+  /** Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next one does it. */
   async function hear(channel: string, one: Followed): Promise<void> {
     const asked = client;
     if (!asked || one.askedOf === asked) return;
@@ -127,7 +127,7 @@ export function createNotifications(options: {
     }
   }
 
-  // A dead peer is noticed by nothing but a question that goes unanswered.
+  // A dead peer is only noticed by a query without a response.
   async function check(): Promise<void> {
     const asked = client;
     if (!asked) return;

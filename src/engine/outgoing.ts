@@ -4,7 +4,7 @@
  * Use: create one `OutgoingSender` per process with `open`, which connects to checked addresses only (`checked-connections.ts`). Create one
  * `RunBudget` per run. Then `sender.send(request, scope)` resolves for every HTTP status with the decoded body, and rejects with an
  * `OutgoingError`. `scope` says who sends: `pool` separates the connections of apps, `mayUse` lists origins, `authorize` adds a credential
- * to each hop. The module knows no app, action or setting.
+ * to each hop.
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";

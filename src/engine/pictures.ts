@@ -1,6 +1,6 @@
 /**
- * Looks at strangers' pictures in a process of its own for each, which is thrown away: a decoder's fault ends that process and is a
- * refusal here. Bounded in time, memory, pixels and bytes; nothing of the service is in its reach. Knows no app and no store.
+ * Decodes untrusted pictures, each in a new process: a fault in a decoder only ends that process, and the picture is refused. The process
+ * has limits for time, memory, pixels and bytes, and no access to the service.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,18 +12,18 @@ import type { Logger } from "pino";
 
 const CHILD = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
-/** What a picture may take: pixels when decoded, time, and what its process may hold. */
+/** Limits of a picture: decoded pixels, time, and memory of its process. */
 export const PICTURE_MAX_PIXELS = 50_000_000;
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const SPENT = "it asks for more time, memory or pixels than it may";
-/** Runs come first. */
+/** Niceness: runs have priority. */
 const PRIORITY = 10;
-/** An account of nobody, for a service that is root; other numbers than its browsers have. */
+/** An unprivileged uid, if the service is root. The browsers have other uids. */
 const NOBODY = 64_050;
-/** A shell sets the limits, for Node cannot: no core, no written file, so much processor time, memory and descriptors. */
+/** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
@@ -31,46 +31,46 @@ export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type PictureFormat = (typeof PICTURE_FORMATS)[number];
 
 export interface Resizing {
-  /** null: as wide as it is. */
+  /** null: the original width. */
   width: number | null;
   format: PictureFormat;
   /** 1 to 100. */
   quality: number;
 }
 
-/** What the process is asked. */
+/** Request to the process. */
 export interface Job {
   contentType: string;
   maxPixels: number;
-  /** The longer edge of a thumbnail. */
+  /** `edge`: the longer edge of the thumbnail in pixels. */
   thumbnail?: { edge: number; quality: number };
   resize?: Resizing;
 }
 
-/** What opens each part of the process's answer; so many bytes of it follow. */
+/** Header of each part of the response; its bytes follow. */
 export interface FrameHeader {
   bytes?: number;
-  /** Of a picture that was decoded, as it is shown. */
+  /** Size of a decoded picture in its displayed orientation. */
   size?: [width: number, height: number];
-  /** Why there is nothing. */
+  /** Why there is no picture. */
   fault?: string;
 }
 
-/** The file cannot be read as the picture that it says it is. */
+/** The file is not a valid picture of its type. */
 export class PictureFault extends Error {
   override readonly name = "PictureFault";
 }
 
 export interface Inspection {
-  /** As it is shown, upright; null where it cannot be decoded within the bounds. */
+  /** Size in its displayed orientation; null if it cannot be decoded within the limits. */
   size: [width: number, height: number] | null;
-  /** WebP; null with `size`. */
+  /** WebP; null if `size` is null. */
   thumbnail: Buffer | null;
 }
 
 export type Pictures = ReturnType<typeof createPictures>;
 
-/** Parts of a stream, one after the other. */
+/** Reads the parts of a stream one after the other. */
 class Frames {
   private rest: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
@@ -79,7 +79,7 @@ class Frames {
     this.chunks = stream[Symbol.asyncIterator]();
   }
 
-  /** The next bytes as they come. @throws PictureFault where the process ended before */
+  /** Yields the next bytes when they arrive. @throws PictureFault if the process ended before */
   async *stream(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       const chunk = this.rest.length > 0 ? this.rest : ((await this.chunks.next()).value as Buffer | undefined);
@@ -91,7 +91,7 @@ class Frames {
     }
   }
 
-  /** The next bytes at once. @throws PictureFault where they are more than may be */
+  /** Returns the next bytes together. @throws PictureFault if they exceed the limit */
   async whole(bytes: number, maxBytes: number): Promise<Buffer> {
     if (bytes > maxBytes) throw new PictureFault("it came to more bytes than it may");
     const chunks: Buffer[] = [];
@@ -105,7 +105,7 @@ class Frames {
   }
 }
 
-/** A picture that the process did not decode, and what became of the process. */
+/** Returns null for a picture that was not decoded; rethrows other errors. */
 const undecoded = (error: unknown): null => {
   if (error instanceof PictureFault) return null;
   throw error;
@@ -126,21 +126,21 @@ export function createPictures({ log }: { log: Logger }) {
     try {
       if (child.pid !== undefined) setPriority(child.pid, PRIORITY);
     } catch {
-      // It has ended already, or this process may not: it works at the same weight.
+      // The process has ended, or this process may not change priorities: then both have the same.
     }
     return child;
   }
 
-  /** Sends the picture in, and hands `take` what comes out. @throws PictureFault */
+  /** Sends the picture to the process and passes the response to `take`. @throws PictureFault */
   async function ask<T>(source: Readable, job: Job, take: (frames: Frames) => Promise<T>): Promise<T> {
     const child = start(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
     const closed = once(child, "close").catch(() => undefined);
-    // At once: what nobody reads yet when a process ends is thrown away.
+    // Read at once: unread output is lost when a process ends.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     try {
-      // A process that ends before it has read all says why, or says nothing.
+      // If the process ends before it has read everything, its response has the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
       const taken = await take(new Frames(answer));
       await sent;
@@ -153,7 +153,7 @@ export function createPictures({ log }: { log: Logger }) {
     }
   }
 
-  /** Once: whether an account of nobody can read what the process is made of. */
+  /** Checks once whether the unprivileged account can read the program of the process. */
   async function probe(): Promise<void> {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
@@ -170,8 +170,8 @@ export function createPictures({ log }: { log: Logger }) {
 
   return {
     /**
-     * Measures the picture and makes its thumbnail; `keep` is given the file without what is private in it, and takes all of it.
-     * @throws PictureFault for what cannot be read as `contentType` at all
+     * Measures the picture and makes its thumbnail. `keep` receives the file without private metadata, and reads all of it.
+     * @throws PictureFault if the file is not a `contentType`
      */
     async inspect<T>(
       source: Readable,
@@ -191,7 +191,7 @@ export function createPictures({ log }: { log: Logger }) {
       });
     },
 
-    /** The picture in another width, format or quality; never wider than it is. @throws PictureFault */
+    /** Returns the picture in another width, format or quality; never wider than the original. @throws PictureFault */
     async resize(source: Readable, contentType: string, resizing: Resizing, maxBytes: number): Promise<Buffer> {
       await ready();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
@@ -202,7 +202,7 @@ export function createPictures({ log }: { log: Logger }) {
       });
     },
 
-    /** Ends what runs. */
+    /** Ends all picture processes. */
     stop(): void {
       for (const child of running) child.kill("SIGKILL");
     },

@@ -1,19 +1,19 @@
 /**
- * Addresses of names that somebody else gives, asked of the name servers. The system's own look-up takes a thread for as long as a name's
- * servers are silent, and has two for the whole process: a few such names would keep everybody's. Reads no hosts file and no search list.
+ * Resolves host names of apps by querying the name servers directly. The system's resolver occupies a thread until the servers answer, and
+ * the process has few threads: a few names with silent servers would block all lookups. Ignores the hosts file and search domains.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 
-/** All addresses of a name. @throws with the `code` of node:dns */
+/** Returns all addresses of a name. @throws an error with the `code` of node:dns */
 export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
 
 const LIMIT_MS = 10_000;
 const TRY_MS = 2_500;
-/** What the system says of its name servers is read again after this long. */
+/** The system's list of name servers is read again after this time. */
 const RENEWED_MS = 30_000;
 
-/** RFC 6761: known without asking, and by no name server. */
+/** RFC 6761: resolved without a query, because name servers do not have it. */
 const LOCALHOST = /(?:^|\.)localhost\.?$/i;
 const LOOPBACK = { address: "127.0.0.1", family: 4 };
 
@@ -39,7 +39,7 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
     const limit = Promise.withResolvers<never>();
     const timer = setTimeout(() => limit.reject(late()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
-    // Which of the families this machine can use is found out by connecting.
+    // Connecting shows which address families this machine can use.
     const found = await Promise.allSettled([within(asked.resolve4(hostname)), within(asked.resolve6(hostname))]);
     clearTimeout(timer);
     const addresses = found.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
@@ -48,10 +48,10 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
   };
 }
 
-/** As the machine sees names, those of its own network too. */
+/** The system's resolver, which also knows names of the local network. */
 export const systemLookup: Lookup = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
 const publicLookup = createPublicLookup();
 
-/** For names that apps give: where they may mean hosts of a private network, these are often known to the machine alone. */
+/** Resolver for names of apps. If private networks are allowed, only the system's resolver may know their hosts. */
 export const lookupFor = (allowPrivateNetwork: boolean): Lookup => (allowPrivateNetwork ? systemLookup : publicLookup);

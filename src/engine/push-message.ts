@@ -1,4 +1,4 @@
-/** A Web Push message as it travels: encrypted for one device (RFC 8291), signed as this app's (RFC 8292). Sends nothing. */
+/** Builds a Web Push request: encrypted for one device (RFC 8291), signed with the app's key (RFC 8292). Sends nothing. */
 import webPush from "web-push";
 
 export interface VapidKeys {
@@ -13,14 +13,14 @@ export interface PushRequest {
   body: Buffer;
 }
 
-/** How long a push service keeps a message for a device that is off, in seconds. */
+/** Seconds for which a push service stores a message for a device that is offline. */
 const KEPT_SECONDS = 24 * 60 * 60;
 
 export const newVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
 /**
- * @param topic what a later message takes the place of, while the push service still keeps it (RFC 8030, 5.4)
- * @param subject `mailto:` or `https:`, whom a push service may turn to
+ * @param topic a later message with the same topic replaces this one while the push service stores it (RFC 8030, 5.4)
+ * @param subject contact for the push service, `mailto:` or `https:`
  */
 export function pushRequest(
   target: { endpoint: string; p256dh: string; auth: string },

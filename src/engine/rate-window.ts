@@ -1,19 +1,19 @@
-/** Counts accepted calls in a sliding window kept in the database, exact over any span and any number of processes. Knows no limits' meaning. */
+/** Counts accepted calls in a sliding window in the database: exact over any span and any number of processes. */
 import type { DataSource } from "typeorm";
 
 export interface RateAnswer {
   accepted: boolean;
   remaining: number;
-  /** When the oldest call that counts leaves the window: a full window accepts the next call then. */
+  /** When the oldest counted call leaves the window. A full window accepts the next call then. */
   freesAt: Date;
 }
 
 /*
  * The row lock serialises callers of one app and class: a conflicting insert waits for it, and only then evaluates WHERE and
- * SET, so that the clock is read under the lock and the hits are in order. Should the machine's clock step back, `greatest`
- * keeps them so. The window holds the newest `limit` hits, and a call is accepted when the oldest of them has left it.
- * A refused call writes nothing. Hits are rounded up to the millisecond, the precision of dates outside: whoever comes back
- * at the moment that he was told is let in, and no span is ever over its limit.
+ * SET, so that the clock is read under the lock and the hits are in order, also if the clock steps back (`greatest`). The
+ * window has the newest `limit` hits, and a call is accepted when the oldest of them has left it. A refused call writes
+ * nothing. Hits are rounded up to the millisecond, the precision of dates in JavaScript: a caller that retries at the
+ * announced moment is accepted, and no span ever exceeds its limit.
  */
 const NOW = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const TAKE = `
@@ -33,9 +33,9 @@ const COUNT = `
    WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
 
 export interface RateWindow {
-  /** Counts one call of `limit` per window for (appId, rateClass), or refuses it. A class has one window. */
+  /** Counts one call against the limit of (appId, rateClass), or refuses it. Each class has one window. */
   take(appId: number, rateClass: string, { limit, windowMs }: { limit: number; windowMs: number }): Promise<RateAnswer>;
-  /** Calls that count at this moment, at most the limit that they were taken with. */
+  /** Returns the number of calls that count at this moment, at most their limit. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Receives a stream into a file of its own: how many bytes, their SHA-256, how they begin. What breaks off leaves no file. Many at
- * once take turns, so that whoever else this process works for does not wait for them. Knows not what is received.
+ * Receives a stream into a new file, with its size, its SHA-256 and its first bytes. An interrupted stream leaves no file. Many concurrent
+ * streams take turns, so that other work of the process does not wait for them.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
@@ -8,18 +8,18 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { collectYoungGarbage } from "../young-garbage.js";
 
-/** As many first bytes as recognizers of types look at. */
+/** Number of first bytes that the detection of media types reads. */
 const HEAD_BYTES = 4_100;
-/** What all of them together are read at: a tenth of a core. */
+/** Reading speed of all streams together: a tenth of a core. */
 const BYTES_PER_MS = 32 * 1024;
-/** After so many bytes of all of them their buffers are collected. */
+/** After this number of bytes of all streams, garbage collection frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
-/** Written so far apart that the disk has no large debt to pay at the end, while others wait for it. */
+/** Data is flushed to disk in steps of this size. A large flush at the end would delay others. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * What one source may be read before the next has its turn, and how long it may keep a turn waiting in all. Bytes that wait for long become
- * old garbage, which only a full collection finds: hundreds of sources that are all read a little cost one after the other.
+ * Bytes that are read of one source before the next has its turn, and how long a source may pause during its turn. Buffers that wait for
+ * long enter the old generation, which only a full garbage collection frees; that is the cost of reading hundreds of sources a little each.
  */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;
@@ -33,17 +33,17 @@ export interface Received {
   bytes: number;
   /** SHA-256 in hexadecimal. */
   checksum: string;
-  /** The first bytes, 4,100 at the most. */
+  /** The first bytes, at most 4,100. */
   head: Buffer;
 }
 
-/** Few places, and who waits for them in turn. */
+/** A few slots that are given in turn. */
 export interface Turns {
-  /** @returns what leaves the place, once */
+  /** @returns a function that frees the slot */
   enter(key: number | string): Promise<() => void>;
 }
 
-/** Whether it settles before that time. */
+/** True if the promise settles within that time. */
 function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), limitMs);
@@ -57,13 +57,13 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
 
 export type Reception = ReturnType<typeof createReception>;
 
-/** @param folder absolute; made where it is missing @param turns in which sources are read */
+/** @param folder absolute path; created if it is missing @param turns slots for reading sources */
 export function createReception(folder: string, turns: Turns) {
   let freeAt = 0;
   let uncollected = 0;
   let flushed: Promise<void> = Promise.resolve();
 
-  /** One file at a time: who else writes to the disk, a database say, waits for one and not for hundreds. */
+  /** Flushes one file at a time: the database, which writes to the same disk, then waits for one and not for hundreds. */
   function flush(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);
     flushed = done.catch(() => undefined);
@@ -77,16 +77,16 @@ export function createReception(folder: string, turns: Turns) {
     collectYoungGarbage();
   }
 
-  /** Waits until it is these bytes' turn. */
+  /** Waits until the reading speed allows these bytes. */
   async function turn(bytes: number): Promise<void> {
     const now = performance.now();
     freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
     const wait = freeAt - now;
-    // Timers count whole milliseconds: what is less is waited for later, together.
+    // Timers have whole milliseconds: shorter waits are added up.
     if (wait >= 2) await delay(wait);
   }
 
-  /** The source, read while it has a place; one that is slow to send leaves its place until more has come. */
+  /** Reads the source while it has a slot. A slow source frees its slot until more data arrives. */
   async function* inTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
     let leave = await turns.enter(key);
@@ -143,13 +143,13 @@ export function createReception(folder: string, turns: Turns) {
   }
 
   return {
-    /** Makes the folder. */
+    /** Creates the folder. */
     start: () => mkdir(folder, { recursive: true, mode: 0o700 }),
 
     /**
-     * Writes the source to a new file that the caller takes away. `name` must be a name that nothing else has.
-     * @param key whose it is: keys take turns
-     * @throws TooManyBytes, and what the source or the disk throws; then there is no file
+     * Writes the source to a new file, which the caller moves or removes. `name` must be unique.
+     * @param key owner of the stream: owners take turns
+     * @throws TooManyBytes, and errors of the source and the disk; then there is no file
      */
     async receive(
       name: string,
@@ -166,7 +166,7 @@ export function createReception(folder: string, turns: Turns) {
 
     discard: (name: string) => rm(join(folder, name), { force: true }),
 
-    /** Removes what was not written to for so long that nobody writes it any longer. */
+    /** Removes files that have not been written to for this time. */
     async sweep(olderThanMs: number): Promise<number> {
       let removed = 0;
       for (const name of await readdir(folder).catch(() => [])) {

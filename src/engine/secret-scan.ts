@@ -1,6 +1,6 @@
 /**
- * Scans for secrets, each made once for a set of secrets: at once where that is quick, in a thread of its own where it would hold up
- * everything else. Knows names and values, not what a setting is.
+ * Scans texts for sets of secrets. The scan of a set is prepared once. Short scans run at once, long ones in another thread, where they do
+ * not block the process.
  */
 import { createKeptScans } from "./secret-scan/kept-scans.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
@@ -9,13 +9,13 @@ import { createThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
 
-/** Measured: a scan of so much takes 4 ms at most, its making 6 ms; handing it over takes about 0.2 ms. */
+/** Measured: a scan of this length takes at most 4 ms, its preparation 6 ms; the transfer to a thread takes about 0.2 ms. */
 const INLINE_TEXT_CHARACTERS = 24 * 1024;
 const INLINE_SECRET_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS = 100;
 const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
 
-/** As createSecretScan's, of one set of secrets. */
+/** Scans for one set of secrets, as in createSecretScan. */
 export interface Scan {
   find(texts: readonly ScannedText[]): Promise<string | null>;
   findInUrl(url: string): Promise<string | null>;
@@ -26,13 +26,13 @@ export interface Scan {
 
 export interface SecretScans {
   /**
-   * @param asker whose turn it is where several ask
-   * @param key the same for the same secrets alone
+   * @param asker owner of the scan: owners take turns
+   * @param key equal only for equal sets of secrets
    */
   of(asker: string, key: string, secrets: readonly Secret[]): Scan;
 }
 
-/** Where there are none, nothing is found. */
+/** The scan without secrets, which finds nothing. */
 const NO_SECRETS: Scan = {
   find: async () => null,
   findInUrl: async () => null,

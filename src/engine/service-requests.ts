@@ -1,15 +1,15 @@
 /**
- * Requests to the service's own API that are sent in the place of a page's, over connections that are kept: each with what the page's
- * `fetch` could say and nothing more, its answer with what that page could read. Knows no page and no run.
+ * Sends requests of pages to the service's own API over keep-alive connections, instead of the browser. A request contains only what the
+ * page's `fetch` could send, and the response only what the page could read.
  */
 import { Agent, type IncomingMessage, type RequestOptions, request as send } from "node:http";
 
-/** What the API lets pages of other origins send (src/api/cors.ts), but for what is asked of files. */
+/** Methods that the API allows for pages of other origins (src/api/cors.ts), without those for files. */
 const METHODS = ["GET", "POST", "PUT", "DELETE"];
 const HEADERS = ["auth-token", "content-type", "idempotency-key", "idempotency-retry", "if-match", "traceparent"];
-/** Where a browser would follow elsewhere. */
+/** Statuses with a redirect that a browser would follow. */
 const REDIRECTS = [301, 302, 303, 307, 308];
-/** No line ends: what HTTP lets a header hold, as `fetch` does. */
+/** Values that HTTP and `fetch` allow in a header: no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_CHARACTERS = 256 * 1024;
 
@@ -20,7 +20,7 @@ interface Sent {
   body: string | null;
 }
 
-/** @throws Error for what a page of another origin could not send */
+/** @throws Error for headers that a page of another origin could not send */
 function headersOf({ headers }: Sent, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADERS.includes(name.toLowerCase())) throw new Error("the request has a header that pages may not send");
@@ -29,7 +29,7 @@ function headersOf({ headers }: Sent, origin: string): Record<string, string> {
   return { accept: "*/*", ...headers, origin };
 }
 
-/** The headers that a page of that origin may read. @throws Error where it may read nothing */
+/** Returns the headers that a page of that origin may read. @throws Error if it may not read the response */
 function readable(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
@@ -64,8 +64,8 @@ async function* parts(response: IncomingMessage): AsyncGenerator<string> {
 export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
 /**
- * @param apiUrl the API's address: an origin and maybe a path
- * @returns null where it is not reached by http: what certificates a browser trusts is the browser's to say
+ * @param apiUrl address of the API: an origin, perhaps with a path
+ * @returns null for an https address: which certificates are trusted is decided by the browser
  */
 export function createServiceRequests(apiUrl: string) {
   const { protocol, origin: apiOrigin, pathname } = new URL(apiUrl);
@@ -73,10 +73,10 @@ export function createServiceRequests(apiUrl: string) {
   let path = pathname;
   while (path.endsWith("/")) path = path.slice(0, -1);
   const base = `${apiOrigin}${path}/`;
-  // Kept connections keep no process: the service that is asked shuts them when it ends.
+  // Idle connections do not keep the process alive: the API closes them when it stops.
   const agent = new Agent({ keepAlive: true });
 
-  /** Once more, as browsers do, where a kept connection had been shut meanwhile. */
+  /** Repeats the request, as browsers do, if an idle connection was closed meanwhile. */
   function respond(sent: Sent, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);
@@ -91,7 +91,7 @@ export function createServiceRequests(apiUrl: string) {
 
   return {
     base,
-    /** `origin`: of the page in whose place it is sent. @throws Error saying why there is no answer, or none that the page may read */
+    /** @param origin origin of the page @throws Error with the reason if there is no response, or none that the page may read */
     async send(sent: Sent, origin: string, signal: AbortSignal) {
       if (!METHODS.includes(sent.method)) throw new Error(`pages may not ask by ${sent.method.slice(0, 20)}`);
       const { href } = new URL(sent.url);

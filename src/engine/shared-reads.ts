@@ -1,9 +1,9 @@
 /**
- * One answer for all who ask the same in one turn of the event loop. It is asked for behind the last of them, so that each gets what
- * was true after it came. Knows not what is read.
+ * Shares one read among all equal reads of one turn of the event loop. It starts after the last of them, so that each gets a state that is
+ * not older than its call.
  */
 
-/** `read` as it is called by many at once; they must not change what they are given. */
+/** Returns a shared version of `read`. Callers must not change the result. */
 export function sharedReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const asked = new Map<Key, Promise<Result>>();
 

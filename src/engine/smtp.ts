@@ -1,7 +1,6 @@
 /**
- * Hands messages to SMTP servers over a few kept connections for each, and says of every try what is certain: taken, refused, or
- * unsure. nodemailer speaks the protocol; its own pool sends a message again when a connection is lost, so that is not used.
- * Knows no outbox.
+ * Sends messages to SMTP servers over a few keep-alive connections each, and reports the outcome of each attempt: accepted, refused or
+ * unknown. nodemailer implements the protocol. Its pool is not used, because it sends a message again when a connection is lost.
  */
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
@@ -14,13 +13,13 @@ export type { Delivery, RefusedRecipient } from "./smtp/outcome.js";
 export interface SmtpServer {
   host: string;
   port: number;
-  /** TLS from the first byte; else STARTTLS where the server offers it. */
+  /** True: TLS from the first byte. False: STARTTLS if the server offers it. */
   secure: boolean;
   user: string | null;
   password: string | null;
-  /** Whose it is: nobody else gets a connection that was opened for it. */
+  /** Owner: connections are not shared between owners. */
   owner: string;
-  /** Opens the way to it; a rejection says that nothing was sent, and by `forbidden` whether it never will be. */
+  /** Opens a connection. A rejection means that nothing was sent; `forbidden` means that a retry is useless. */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -28,17 +27,17 @@ export interface Handover {
   from: string;
   to: readonly string[];
   content: Buffer;
-  /** Asked after the server has taken the envelope, before the first byte of the content: false sends nothing. */
+  /** Called when the server has accepted the envelope, before the first byte of the content. False sends nothing. */
   mayBegin: () => Promise<boolean>;
-  /** Gives the try up. */
+  /** Aborts the attempt. */
   signal: AbortSignal;
 }
 
 export interface SmtpTimes {
   greetingMs: number;
-  /** Of silence. */
+  /** Time limit without a response. */
   answerMs: number;
-  /** A whole try. */
+  /** Time limit of an attempt. */
   tryMs: number;
 }
 
@@ -50,7 +49,7 @@ export interface Smtp {
   stop(): void;
 }
 
-/** The content, asked for by nodemailer when the server waits for it. */
+/** Yields the content when nodemailer requests it, which is when the server waits for it. */
 async function* guarded({ content, mayBegin }: Handover, begun: { value: boolean }): AsyncGenerator<Buffer> {
   if (!(await mayBegin())) throw new FencedError();
   begun.value = true;
@@ -59,7 +58,7 @@ async function* guarded({ content, mayBegin }: Handover, begun: { value: boolean
 
 class FencedError extends Error {}
 
-/** True for a host of this machine, where TLS adds nothing. Only an address counts: `127.example.com` is a name that may lead anywhere. */
+/** True for an address of this machine, where TLS adds nothing. Only an address counts: `127.example.com` can be any host. */
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
@@ -70,7 +69,7 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
     port,
     secure,
     connection: await server.connect(host, port),
-    // A password in the open is worse than no mail.
+    // A password must not be sent without encryption, even if no mail can be sent then.
     requireTLS: !secure && user !== null && !isLoopback(host),
     ignoreTLS: !secure && isLoopback(host),
     greetingTimeout: times.greetingMs,
@@ -78,7 +77,7 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
     maxResponseSize: 64 * 1024,
     logger: false,
   });
-  // Each wait below hears of the end itself.
+  // Each wait below handles the end of the connection.
   connection.on("error", () => undefined);
   try {
     await heard(connection, (done) => connection.connect(done));
@@ -90,7 +89,7 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
   }
 }
 
-/** What `ask` calls back with, or the connection's end. */
+/** Resolves with the callback of `ask`, or rejects when the connection ends. */
 function heard<T>(
   connection: SMTPConnection,
   ask: (done: (error?: Error | null, value?: T) => void) => void,
@@ -120,7 +119,7 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
     return outcomeOfSuccess(info);
   }
 
-  /** The connection is given up with the try, so that nothing of it comes through later. */
+  /** Closes the connection if the attempt is aborted, so that nothing of it is sent later. */
   async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const end = () => reject(new Error("the server did not answer in time"));
@@ -141,11 +140,11 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
       session = await pool.take(server, signal);
       return await within(signal, attempt(session, handover, begun));
     } catch (error) {
-      // An envelope may be open there: the next message is not to meet it.
+      // An envelope may be open on the connection: the next message must not use it.
       if (session) session.broken = true;
       if (error instanceof FencedError) return { kind: "fenced" };
       const delivery = outcomeOfError(error as Error, begun.value);
-      // A connection that the server had given up meanwhile says nothing of the message.
+      // A connection that the server had closed meanwhile says nothing about the message.
       const isStale = session?.reused && !begun.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {

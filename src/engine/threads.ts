@@ -1,13 +1,13 @@
-/** Calls a pure function beside the event loop, within bounds of time and memory. Knows not what the function does. */
+/** Calls a pure function in another thread, with limits for time and memory. */
 
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
 
-/** What the function answered, or which limit it passed. */
+/** The result of the function, or the limit that it exceeded. */
 export type Called<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
 export interface ThreadsOptions {
-  /** The module, and its function of one argument; argument and answer are structured clones. */
+  /** Module with a function of one argument. Argument and result are structured clones. */
   module: URL;
   name: string;
   memoryMb: number;
@@ -15,11 +15,11 @@ export interface ThreadsOptions {
 }
 
 export interface Threads<I, O> {
-  /** As many at once as are asked for. Rejects with what the function threw. */
+  /** Calls the function; calls run concurrently. Rejects with the error of the function. */
   call(input: I): Promise<Called<O>>;
 }
 
-/** A thread that has had nothing to do for so long ends. */
+/** An idle thread ends after this time. */
 const IDLE_MS = 10_000;
 const ENTRY = new URL("./threads/entry.js", import.meta.url);
 
@@ -31,15 +31,15 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
     const worker = new Worker(ENTRY, {
       workerData: { module: module.href, name },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
-      // Nothing of the process is the thread's to see.
+      // The thread cannot see the environment of the process.
       env: {},
     });
     worker.unref();
-    // What happens to one that nobody calls is nobody's trouble.
+    // Errors of an idle thread affect no call.
     return worker.on("error", () => {});
   }
 
-  /** One that ended while it was idle is not called again. */
+  /** Takes an idle thread, or starts one. Threads that ended while idle are skipped. */
   function take(): Worker {
     for (const [worker, timer] of idle) {
       clearTimeout(timer);

@@ -1,26 +1,26 @@
-/** Calls one piece of work whenever it is due, sleeping in between. Knows no action and no table: the work says when it is due next. */
+/** Calls work whenever it is due and sleeps in between. The work returns when it is due next. */
 import type { Logger } from "pino";
 
-/** Longest sleep: a lost notice, a stepped clock or a database that was away costs this much at the most. */
+/** Longest sleep. A lost notice, a change of the clock or an outage of the database delays the work by at most this time. */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
-/** Work that has not come through for so long is no longer done. */
+/** Without a successful call for this time, the ticker counts as unhealthy. */
 const STALE_MS = 10_000;
 
 export interface Ticker {
-  /** Resolves when the first look is done. */
+  /** Resolves after the first call of the work. */
   start(): Promise<void>;
-  /** Looks at once: something may be due earlier than was known. */
+  /** Calls the work at once: something may be due earlier than expected. */
   wake(): void;
-  /** Whether the work came through lately. */
+  /** True if the work has succeeded recently. */
   healthy(): boolean;
-  /** Resolves when the work at hand is done; none follows. */
+  /** Stops the ticker. Resolves when the current call has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * `work` does what is due and answers with the Unix time in milliseconds at which more is, null when nothing is in sight.
- * `msUntil` turns such a time into a wait.
+ * `work` does what is due and returns the Unix time in milliseconds at which it is due again, or null. `msUntil` converts such a time into
+ * a delay.
  */
 export function createTicker(options: {
   work: () => Promise<number | null>;

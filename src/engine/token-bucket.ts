@@ -1,24 +1,24 @@
-/** Bounds how often, or how much, one key may do something, in this process alone and in memory. Knows no key's meaning. */
+/** Rate limits by key, in memory and for this process only. */
 
 const KEYS_MAX = 50_000;
-/** All that are sought in vain while there are so many share one bucket. */
+/** New keys share this bucket while KEYS_MAX others are stored. */
 const OTHERS = Symbol("others");
 
 export interface TokenBucket {
-  /** Counts a call of `cost` for `key`. Answers 0 when it is let through, else the seconds after which a repeat would be. */
+  /** Counts a call of `cost` for `key`. Returns 0 if it is allowed, otherwise the seconds after which a retry would be. */
   take(key: string, cost?: number): number;
-  /** Counts what has happened already: those that follow wait until it is made up for, one whole window at the most. */
+  /** Counts something that has already happened: further calls wait until it is compensated, at most one window. */
   charge(key: string, cost: number): void;
 }
 
-/** `limit` at once, and as many again over each `windowMs`, spread evenly. `keysMax`: how many keys are told apart. */
+/** Allows `limit` calls at once, and as many again evenly over each `windowMs`. `keysMax`: number of keys with a bucket of their own. */
 export function createTokenBucket(options: { limit: number; windowMs: number; keysMax?: number }): TokenBucket {
   const { limit, windowMs, keysMax = KEYS_MAX } = options;
   const buckets = new Map<string | typeof OTHERS, { left: number; at: number }>();
   const perMs = limit / windowMs;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** Full ones say nothing that an absent one does not. */
+  /** Removes full buckets, which are equivalent to absent ones. */
   function sweep(now: number): void {
     sweptAt = now;
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
