@@ -1,6 +1,6 @@
 /**
- * Asks Linux about one TCP connection by its two ends, as `ss` does (sock_diag(7)): some microseconds, where /proc/net/tcp takes
- * milliseconds, whatever it lists, for the kernel walks all the places that connections could be in. Knows no lane.
+ * Queries Linux about one TCP connection by its two ends, as `ss` does (sock_diag(7)). This takes microseconds; reading /proc/net/tcp takes
+ * milliseconds, because the kernel walks its whole table of connections.
  */
 import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
@@ -11,7 +11,7 @@ export interface End {
   port: number;
 }
 
-/** The uid under which the end `own` of its connection to `other` is held; null where the kernel knows none, or does not say. */
+/** Returns the uid that owns the end `own` of its connection to `other`; null if the kernel does not know it. */
 export type AskKernel = (own: End, other: End) => number | null;
 
 const AF_NETLINK = 16;
@@ -24,11 +24,11 @@ const FAMILY = { ipv4: 2, ipv6: 10 } as const;
 const IPPROTO_TCP = 6;
 const ANY = 0xff_ff_ff_ff;
 
-/** Offsets in what is sent: nlmsghdr, then inet_diag_req_v2. */
+/** Offsets in the request: nlmsghdr, then inet_diag_req_v2. */
 const REQUEST = { bytes: 72, type: 4, flags: 6, number: 8, family: 16, protocol: 17, states: 20, ends: 24, cookie: 64 };
-/** And in what comes: nlmsghdr, then inet_diag_msg. */
+/** Offsets in the response: nlmsghdr, then inet_diag_msg. */
 const ANSWER = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
-/** Both hold the two ports and the two addresses, each with room for IPv6. */
+/** Both contain two ports and two addresses, each with space for IPv6. */
 const ENDS = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 
@@ -56,7 +56,7 @@ function requestOf(number: number, family: number, ends: Buffer): Buffer {
   return request;
 }
 
-/** null where this is no Linux, where there is no such socket to be had, or no way to the C library. */
+/** Returns null if this is not Linux, or the socket or the C library is not available. */
 export async function openKernelSockets(): Promise<AskKernel | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
   const { default: koffi } = await import("koffi");
@@ -73,11 +73,11 @@ export async function openKernelSockets(): Promise<AskKernel | null> {
     number = (number + 1) % ANY;
     const { family, ends } = endsOf(own, other);
     if (send(socket, requestOf(number, family, ends), REQUEST.bytes, 0) !== REQUEST.bytes) return null;
-    // The kernel has answered before the sending returns; nothing is waited for.
-    const came: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
-    if (came < ANSWER.bytes || answer.readUInt16LE(ANSWER.type) !== SOCK_DIAG_BY_FAMILY) return null;
+    // The kernel responds before `send` returns, so there is no wait.
+    const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
+    if (received < ANSWER.bytes || answer.readUInt16LE(ANSWER.type) !== SOCK_DIAG_BY_FAMILY) return null;
     if (answer.readUInt32LE(ANSWER.number) !== number) return null;
-    // Where the connection is gone, whoever listens at its port is told of instead.
+    // If the connection is gone, the kernel returns the listener of its port instead.
     const told = answer.subarray(ANSWER.ends, ANSWER.ends + ENDS.bytes);
     return told.equals(ends) ? answer.readUInt32LE(ANSWER.uid) : null;
   };

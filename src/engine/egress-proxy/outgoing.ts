@@ -1,6 +1,6 @@
 /**
- * Makes the connection to a host before anybody is told that it is there, in bounded time, and says in words why it could not.
- * Knows no lane: which addresses may be reached is decided before.
+ * Connects to a host within a time limit before the client gets a response, and reports failures in words. The addresses were checked
+ * before.
  */
 import type { LookupAddress } from "node:dns";
 import { Agent, type Server } from "node:http";
@@ -10,14 +10,14 @@ import { RequestError } from "proxy-chain";
 export interface Destination {
   hostname: string;
   port: number;
-  /** Checked; nothing else is connected to. */
+  /** Checked addresses; only these are used. */
   addresses: LookupAddress[];
   localAddress: string | null;
 }
 
 const BAD_GATEWAY = 502;
 
-/** Answers any name with the addresses that were checked, so that what is connected to is what was looked at. */
+/** Resolves every name to the checked addresses, so that the connection uses one of them. */
 function pinned(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_hostname, { all }, callback) => {
@@ -27,7 +27,7 @@ function pinned(addresses: LookupAddress[]): LookupFunction {
 }
 
 function reasonOf(error: NodeJS.ErrnoException, timeoutMs: number): string {
-  // Several addresses failed, each in its way: the first is told.
+  // If several addresses failed, the first failure is reported.
   const { code = "" } = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error;
   switch (code) {
     case "ECONNREFUSED":
@@ -41,7 +41,7 @@ function reasonOf(error: NodeJS.ErrnoException, timeoutMs: number): string {
   }
 }
 
-/** @throws RequestError that says why there is no connection */
+/** @throws RequestError with the reason why there is no connection */
 export function connectWithin(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
   const { hostname, port, addresses, localAddress } = destination;
   return new Promise((resolve, reject) => {
@@ -62,14 +62,14 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
     socket.once("connect", () => {
       clearTimeout(timer);
       socket.removeAllListeners("error").removeAllListeners("close");
-      // Whoever uses it listens for more than this.
+      // The user of the socket adds its own listeners.
       socket.on("error", () => {});
       resolve(socket);
     });
   });
 }
 
-/** For a request that is sent on: the agent that has this one connection. `onSilence`: it ended before a byte had come. */
+/** Agent with this one connection, for a forwarded request. `onSilence` is called if the connection ends before the first byte. */
 export function agentOver(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;
@@ -79,7 +79,7 @@ export function agentOver(socket: Socket, onSilence: () => void): Agent {
   return agent;
 }
 
-/** For a tunnel: the server that takes the near end of it. It is never asked for more than that. */
+/** Server that accepts the client's end of a tunnel, and nothing else. */
 export function tunnelTo(socket: Socket): Server {
   const server = createServer((near: Socket) => {
     near.pipe(socket).pipe(near);

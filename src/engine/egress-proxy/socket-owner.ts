@@ -1,4 +1,4 @@
-/** Under which user another process of this machine holds its end of a connection over loopback. Linux alone tells; knows no proxy. */
+/** Finds the user of the local process at the other end of a loopback connection. Only Linux reports it. */
 import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -7,16 +7,16 @@ import { type AskKernel, type End, openKernelSockets } from "./kernel-sockets.js
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 
-/** No user's uid: nobody holds that end any more. */
+/** Not a uid: the other end no longer exists. */
 export const NOBODY = -1;
 
-/** As the kernel writes it: each word of the address in the machine's byte order, then the port. */
+/** Formats an end as the kernel does: each word of the address in the machine's byte order, then the port. */
 function written({ address, port }: End): string {
   const bytes = Buffer.from(ipaddr.process(address).toByteArray()).swap32();
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** The slow way, which is always there where /proc is. */
+/** Reads the tables in /proc: slow, but available wherever /proc is. */
 export async function uidByTable(own: End, other: End): Promise<number | null> {
   const pair = ` ${written(own)} ${written(other)} `;
   const table = await readFile(TABLES[ipaddr.process(own.address).kind()], "latin1").catch(() => null);
@@ -27,7 +27,7 @@ export async function uidByTable(own: End, other: End): Promise<number | null> {
 
 let asking: Promise<AskKernel | null> | null = null;
 
-/** The uid of the peer's process; NOBODY where it has given up its end; null on a system that tells none. */
+/** Returns the uid of the peer's process; NOBODY if it has closed its end; null if the system does not report it. */
 export async function peerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
 ): Promise<number | null> {

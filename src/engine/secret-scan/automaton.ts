@@ -1,6 +1,6 @@
 /**
- * Finds any of many byte strings in a text by one pass over it (Aho and Corasick, 1975), whatever the strings and the text are.
- * Knows bytes alone. Nodes of the trie are numbered in the order in which sorted patterns add them: the first child of `n` is `n + 1`.
+ * Finds any of many byte strings in a text in one linear pass (Aho and Corasick, 1975). Nodes of the trie are numbered in the order in
+ * which the sorted patterns add them: the first child of `n` is `n + 1`.
  */
 import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
 import { EVERYWHERE, type Spans } from "./spans.js";
@@ -12,9 +12,9 @@ export interface Hit {
   end: number;
 }
 
-/** Where no more than so many bytes are left of a pattern, another beginning is looked for: that is quicker than to go on. */
+/** If at most this number of bytes of a pattern is matched, the search for the next beginning is faster than following links. */
 const LEFT_BYTES = 3;
-/** How far from its last byte a text that was cut is looked at: a cut within an escape leaves up to five bytes of it. */
+/** Distance from the end of a truncated text that is searched: a cut within an escape leaves up to five bytes of it. */
 const CUT_SLACK = 6;
 
 const HASH = 0x9e3779b1;
@@ -22,7 +22,7 @@ const HASH = 0x9e3779b1;
 interface Ordered {
   pattern: Uint8Array;
   index: number;
-  /** How many bytes it begins with as the one before does. */
+  /** Number of first bytes that are equal to those of the previous pattern. */
   shared: number;
 }
 
@@ -40,25 +40,25 @@ function inOrder(patterns: readonly Uint8Array[]): Ordered[] {
 }
 
 export class Automaton {
-  /** The label of a node's first child, -1 where there is none. */
+  /** Label of the first child of each node, -1 if there is none. */
   private readonly first: Int16Array;
   private readonly fail: Int32Array;
   private readonly depth: Int32Array;
-  /** The node of the longest pattern that ends where this node does; 0 for none. */
+  /** Node of the longest pattern that ends at this node; 0 for none. */
   private readonly report: Int32Array;
   private readonly patternAt = new Map<number, number>();
-  /** Children that are not the first, by `node * 256 + label`, in open addressing. */
+  /** Children other than the first, by `node * 256 + label`, with open addressing. */
   private readonly others: Int32Array;
   private readonly otherNodes: Int32Array;
   private readonly branches: Uint8Array;
   private readonly root = new Int32Array(256);
   private readonly beginnings: Beginnings;
-  /** Bytes of the longest pattern. */
+  /** Length of the longest pattern in bytes. */
   readonly longest: number;
-  /** Steps of all passes so far, for whoever doubts that they are linear. */
+  /** Steps of all passes so far, for tests that passes are linear. */
   steps = 0;
 
-  /** @param patterns of PATTERN_MIN_BYTES or more; of equal ones the first counts */
+  /** @param patterns each of at least PATTERN_MIN_BYTES; of equal ones the first counts */
   constructor(patterns: readonly Uint8Array[]) {
     const sorted = inOrder(patterns);
     const total = sorted.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
@@ -80,7 +80,7 @@ export class Automaton {
     this.longest = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
-  /** Bytes that it holds, about. */
+  /** Approximate memory in bytes. */
   get bytes(): number {
     return this.first.length * 15 + this.beginnings.bytes;
   }
@@ -124,7 +124,7 @@ export class Automaton {
     return 0;
   }
 
-  /** Failure links, nodes by rising depth. */
+  /** Sets the failure links, in the order of depth. */
   private link(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
     for (const node of order) {
       const parent = parents[node]!;
@@ -133,7 +133,7 @@ export class Automaton {
     }
   }
 
-  /** Lets no link lead to a node with the same only child: what no child of the one is, is none of the other's (Knuth and others, 1977). */
+  /** Skips links to nodes with the same only child: a byte that fails at one node fails at the other too (Knuth and others, 1977). */
   private shorten(order: Int32Array): void {
     const { first, branches, fail } = this;
     for (const node of order) {
@@ -158,7 +158,7 @@ export class Automaton {
     return order;
   }
 
-  /** The node of the longest end of what was read that begins a pattern, when `byte` is read at `node`. */
+  /** Returns the next node for `byte`: the longest suffix of the read bytes that is a prefix of a pattern. */
   private next(from: number, byte: number): number {
     const { first, branches, fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
@@ -171,8 +171,8 @@ export class Automaton {
   }
 
   /**
-   * Reads from a place where a pattern may begin until nothing of one is left. Tells every place where a pattern ends, with the longest
-   * that does. Answers where what is left begins; -1 once `tell` has answered true.
+   * Reads from a place where a pattern may begin until no prefix of a pattern is matched. Calls `tell` for each place where patterns end,
+   * with the longest of them. Returns where the remaining match begins; -1 if `tell` returned true.
    */
   private pass(bytes: Uint8Array, from: number, tell: (hit: Hit) => boolean): number {
     const { first, report, depth } = this;
@@ -184,7 +184,7 @@ export class Automaton {
       else {
         const before = node;
         node = this.next(node, byte);
-        // A node that is no child of the one before: something was given up.
+        // The node is not a child of the previous one: the matched prefix became shorter.
         if (depth[node]! <= LEFT_BYTES && depth[node]! <= depth[before]!) break;
       }
       const found = report[node]!;
@@ -196,9 +196,9 @@ export class Automaton {
   }
 
   /**
-   * Tells occurrences, by their ends from left to right, at each end the longest, until `tell` answers true.
-   * @param words the same bytes by four, whole words alone
-   * @param spans an occurrence that holds no byte of them need not be told
+   * Calls `tell` for occurrences, ordered by their ends, with the longest at each end, until it returns true.
+   * @param words the same bytes as 32-bit words, only complete ones
+   * @param spans occurrences without a byte in them may be left out
    */
   scan(bytes: Uint8Array, words: Int32Array, tell: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
     let from = 0;
@@ -209,7 +209,7 @@ export class Automaton {
     return false;
   }
 
-  /** Tells those that begin in `[from, to)`. Answers up to where it has read; -1 once `tell` has answered true. */
+  /** Reports occurrences that begin in `[from, to)`. Returns how far it has read; -1 if `tell` returned true. */
   private scanSpan(
     bytes: Uint8Array,
     words: Int32Array,
@@ -222,13 +222,13 @@ export class Automaton {
     let at = from;
     while (at !== -1 && at < end) {
       const begun = this.beginnings.next(bytes, words, at, end);
-      // What has been looked at is looked at no more: the next span may be near.
+      // Bytes are read only once, although the next span may be near.
       at = begun === -1 ? end : this.pass(bytes, begun, tell);
     }
     return at;
   }
 
-  /** A pattern of which the end of `bytes` holds the first PATTERN_MIN_BYTES or more, cut off: from where; null for none. */
+  /** Finds a pattern whose first PATTERN_MIN_BYTES or more are at the truncated end of `bytes`; null for none. */
   begunAtEnd(bytes: Uint8Array): Hit | null {
     let node = 0;
     let longest: Hit | null = null;
@@ -243,7 +243,7 @@ export class Automaton {
     return longest;
   }
 
-  /** A pattern that goes through the node. */
+  /** Returns a pattern that contains the node. */
   private patternBelow(node: number): number {
     let below = node;
     while (!this.patternAt.has(below)) below += 1;

@@ -1,15 +1,15 @@
 /**
- * Where in a text any of many byte strings may begin: it looks at one word in four bytes, and at the rest only where that word stands
- * near some string's beginning. Never misses one; what it names by chance is for the asker to refuse.
+ * Finds places where any of many byte strings may begin. It reads one 32-bit word at each multiple of four, and other bytes only if that
+ * word occurs near the beginning of a string. It misses none; false candidates are rejected by the caller.
  */
 
-/** A pattern of so many bytes holds one word that lies at a multiple of four, wherever it stands. */
+/** A pattern of this length contains a complete word at a multiple of four, wherever it starts. */
 export const PATTERN_MIN_BYTES = 8;
 const WORD = 4;
 
 const HASH = 0x9e3779b1;
 const OTHER_HASH = 0x85ebca6b;
-/** Slots for one entry, so that few others are met by chance. */
+/** Slots per entry, so that there are few false candidates. */
 const SLOTS_PER_WORD = 16;
 const WORD_BITS_MIN = 14;
 const WORD_BITS_MAX = 20;
@@ -23,14 +23,14 @@ const wordAt = (bytes: Uint8Array, at: number): number =>
   bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 
 export class Beginnings {
-  /** By a word's hash: bit `n` is set where a pattern holds such a word `n` bytes after its beginning. */
+  /** By the hash of a word: bit `n` is set if a pattern has such a word `n` bytes after its start. */
   private readonly words: Uint8Array;
   private readonly wordShift: number;
-  /** By the hash of the first eight bytes of a pattern, a bit. */
+  /** One bit by the hash of the first eight bytes of each pattern. */
   private readonly eights: Int32Array;
   private readonly eightShift: number;
 
-  /** @param patterns of PATTERN_MIN_BYTES or more */
+  /** @param patterns each of at least PATTERN_MIN_BYTES */
   constructor(patterns: readonly Uint8Array[]) {
     const wordBits = bitsFor(patterns.length * WORD, WORD_BITS_MIN, WORD_BITS_MAX);
     const eightBits = bitsFor(patterns.length, EIGHT_BITS_MIN, EIGHT_BITS_MAX);
@@ -47,7 +47,7 @@ export class Beginnings {
     }
   }
 
-  /** Bytes that it holds. */
+  /** Memory in bytes. */
   get bytes(): number {
     return this.words.length + this.eights.byteLength;
   }
@@ -59,15 +59,15 @@ export class Beginnings {
   }
 
   /**
-   * The first place in `[from, to)` at which a pattern may begin; -1 for none.
-   * @param words the same bytes by four, whole words alone
-   * @param to at most so far that PATTERN_MIN_BYTES follow each place
+   * Returns the first place in `[from, to)` where a pattern may begin; -1 for none.
+   * @param words the same bytes as 32-bit words, only complete ones
+   * @param to at least PATTERN_MIN_BYTES must follow each place
    */
   next(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
     const { words: known, wordShift, eights } = this;
     const end = Math.min(words.length, (to + WORD + 2) >> 2);
     for (let word = (from + WORD - 1) >> 2; word < end; word += 1) {
-      // Where nothing begins, as nearly everywhere, four are looked at together.
+      // Nearly everywhere nothing begins, so four words are checked together.
       while (
         word + 4 <= end &&
         (known[Math.imul(words[word]!, HASH) >>> wordShift]! |
@@ -88,7 +88,7 @@ export class Beginnings {
         const bit = this.eightBit(wordAt(bytes, at), wordAt(bytes, at + WORD));
         if ((eights[bit >>> 5]! & (1 << (bit & 31))) !== 0) return at;
       }
-      // What stands around a word that is only repeated has just been refused.
+      // In a run of equal words, the same surroundings have just been rejected.
       if (words[word - 1] === words[word] && word * WORD - WORD >= from) {
         while (word + 2 < end && words[word + 1] === words[word] && words[word + 2] === words[word]) word += 1;
       }

@@ -1,6 +1,6 @@
 /**
- * What a text may have written in base64, base64url or hex, wherever that begins: the digits' bytes from each one on that may be the
- * first. Knows no secret.
+ * Decodes runs of base64, base64url and hex digits in a text. Because the encoded value may begin at any digit, a run is decoded from each
+ * digit that can be the first.
  */
 import { unescapedLayer } from "./escapes.js";
 import { type Layer, withoutLineBreaks } from "./layers.js";
@@ -8,13 +8,13 @@ import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.
 import { addSpan, EVERYWHERE, type Spans } from "./spans.js";
 import { pairsOf } from "./words.js";
 
-/** So many bytes for each of an occurrence may be line breaks, and what escapes have more than their meaning. */
+/** Bytes per byte of an occurrence that line breaks and escapes may add. */
 const LEFT_OUT_BYTES = 6;
 
-/** No pattern holds it. Five at least part two texts in one buffer: more than may stand behind what a cut has left. */
+/** A byte that no pattern contains. At least five of them separate two texts in one buffer: more than may follow a truncated text. */
 const SEPARATOR = 0xff;
 
-/** A layer, and each two bytes of it that follow one another as one number: from even places on, and from odd ones. */
+/** A layer, and its pairs of adjacent bytes as numbers: from even places, and from odd ones. */
 interface Digits {
   layer: Layer;
   even: Uint16Array;
@@ -26,11 +26,11 @@ function digitsOf(layer: Layer): Digits {
   return { layer, even: pairsOf(bytes), odd: pairsOf(bytes.subarray(1)) };
 }
 
-/** The runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */
+/** Adds the runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */
 function addRuns(runs: number[], { layer: { bytes }, even }: Digits, kind: Numerals, begin: number, end: number): void {
   const { values, shortest, bit } = kind;
   for (let from = begin; from + shortest <= end; ) {
-    // A run that begins here holds the next digits up to the shortest: the last that is none says where the next may begin.
+    // A run that begins here consists of digits up to the shortest length: the last other byte says where the next run may begin.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
     if (at >= from) {
@@ -48,12 +48,12 @@ function addRuns(runs: number[], { layer: { bytes }, even }: Digits, kind: Numer
   }
 }
 
-/** Of runs that begin so many digits apart, what is decoded from one shift on lies the same. */
+/** Runs whose starts differ by a multiple of this number of digits decode to equally aligned bytes. */
 const ALIGNED = 4;
 
 /**
- * What of the runs is no farther than `reach` from a place of the spans, or from the end of all: a text that was cut ends there.
- * Each begins a multiple of ALIGNED after the run that it is of.
+ * Returns the parts of the runs within `reach` of the spans, or of the end, where a truncated text ends. Each part begins at a multiple of
+ * ALIGNED in its run.
  */
 function runsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === EVERYWHERE) return runs;
@@ -72,13 +72,13 @@ function runsNear(runs: readonly number[], spans: Spans, reach: number): readonl
   return near;
 }
 
-/** Writes the same bytes from so many bits on, but for the last word: quicker than to decode other digits. */
+/** Writes the same bytes shifted by a number of bits, without the last word: faster than decoding again. */
 function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
   if (bits === 0) {
     moved.set(words);
     return;
   }
-  // Bytes lie in a word from its low end: each is the rest of one byte and the beginning of the next.
+  // Bytes are in little-endian order: each consists of the rest of one byte and the beginning of the next.
   const skipped = bits & ~7;
   const within = bits & 7;
   const low = 0x01010101 * ((1 << within) - 1);
@@ -94,9 +94,9 @@ function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
 
 /** Runs of digits of one kind. */
 class Runs {
-  /** Each run decoded from its first digit on; what is left of its last byte is 0. */
+  /** Each run decoded from its first digit; the remaining bits of its last byte are 0. */
   private readonly words: Int32Array;
-  /** What the last shift made of them: new memory for each costs more than the work itself. */
+  /** Result of the last shift. New memory for each shift would cost more than the shift. */
   private readonly shifted: Int32Array<ArrayBuffer>;
 
   constructor(
@@ -116,7 +116,7 @@ class Runs {
     }
   }
 
-  /** Each run decoded from its `shift`th digit on, parted by separators. Holds until the next shift is asked for. */
+  /** Each run decoded from its digit number `shift`, with separators in between. Valid until the next call. */
   decoded(shift: number): Pick<Layer, "bytes" | "at"> {
     const { runs } = this;
     const { layer } = this.digits;
@@ -135,16 +135,16 @@ class Runs {
       if (places !== null) this.notePlaces(from, to, places.subarray(begun, next));
       begun = next;
     }
-    // One separator at the end, so that a text that was cut ends near it.
+    // One separator at the end, so that a truncated text ends near it.
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
   }
 
-  /** How many bytes digits make, with separators after them: whole words. */
+  /** Bytes of decoded digits with the following separators, rounded up to words. */
   private room(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /** Writes bytes from `begun` on. */
+  /** Writes bytes from `begun`. */
   private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, begun: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
@@ -164,7 +164,7 @@ class Runs {
     if (count > 0) bytes[end] = held << (8 - count);
   }
 
-  /** For each byte the place of the digit in which it begins. */
+  /** Stores for each byte the place of the digit in which it begins. */
   private notePlaces(from: number, to: number, at: Int32Array): void {
     const { bitsPerDigit } = this.numerals;
     for (let byte = 0; byte < at.length; byte += 1) {
@@ -175,16 +175,16 @@ class Runs {
 }
 
 /**
- * The bytes of all runs of digits, and the same without their escapes; of what the spans do not touch only as much as an occurrence that
- * touches them may hold. Each layer holds until the next is asked for.
- * @param longest bytes of the longest occurrence
+ * Yields the decoded runs of digits, and the same without escapes. Outside of the spans only as much is decoded as an occurrence that
+ * overlaps them may have. Each layer is valid until the next one.
+ * @param longest length of the longest occurrence in bytes
  */
 export function* decodedLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {
   if (spans.length === 0) return;
   const digits = digitsOf(layer);
   const base64: number[] = [];
   addRuns(base64, digits, BASE64_NUMERALS, 0, layer.bytes.length);
-  // The digits of hex are digits of base64.
+  // Hex digits are also base64 digits.
   const hex: number[] = [];
   for (let run = 0; run < base64.length; run += 2) addRuns(hex, digits, HEX_NUMERALS, base64[run]!, base64[run + 1]!);
   yield* decodedRuns(digits, base64, BASE64_NUMERALS, spans, longest);
@@ -211,7 +211,7 @@ function* decodedRuns(
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {
-      // An occurrence may be spread over more by what was left out of it.
+      // Removed bytes may have spread an occurrence over more digits.
       isSpread = true;
       runs = new Runs(digits, runsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;

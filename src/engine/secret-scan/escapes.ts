@@ -1,4 +1,4 @@
-/** One layer of JSON's and URLs' escapes taken off a text, whichever stand there, in one pass. Knows no secret. */
+/** Removes one layer of JSON and URL escapes from a text in one pass. */
 import { isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
 import { HEX } from "./numerals.js";
 import { addSpan, joinedSpans, type Spans } from "./spans.js";
@@ -8,21 +8,21 @@ const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** So near the next escape is looked for byte by byte, and so few bytes are copied: to ask for it costs as much. */
+/** Up to this distance, bytes are searched and copied one by one: a library call would cost as much. */
 const NEAR = 64;
-/** What an escape may write anew before itself, a high surrogate, and how much it writes from there. */
+/** Bytes before an escape that it may overwrite (a high surrogate), and the bytes that it writes from there. */
 const REWRITTEN = 3;
 const WRITTEN_MAX = 4;
-/** Beyond all texts. */
+/** Larger than every text. */
 const NOWHERE = 2 ** 30;
 
-/** What a backslash and the character make; 0 for none. */
+/** Meaning of a backslash and this character; 0 for none. */
 const ESCAPED = new Uint8Array(256);
 for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
   ESCAPED[name.charCodeAt(0)] = value;
 }
 
-/** The number that `count` hex digits from `from` on write; -1 where they are none. */
+/** Reads `count` hex digits from `from`; -1 if they are not. */
 function hexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
@@ -37,7 +37,7 @@ function hexAt(bytes: Uint8Array, from: number, count: number): number {
 const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
-/** The escape at that place: its bytes, shifted by LENGTH_SHIFT, and the byte or the code unit that it means; 0 where there is none. */
+/** Reads the escape at that place: its length, shifted by LENGTH_SHIFT, and the byte or code unit that it stands for; 0 for none. */
 function escapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
@@ -49,7 +49,7 @@ function escapeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
 }
 
-/** The same for an escape that gives a character by its number. */
+/** The same for an escape with the number of a character. */
 function codeAt(bytes: Uint8Array, index: number): number {
   const letter = bytes[index + 1];
   const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
@@ -60,16 +60,16 @@ function codeAt(bytes: Uint8Array, index: number): number {
 const BACKSLASHES = wordOf(BACKSLASH);
 const PERCENTS = wordOf(PERCENT);
 
-/** Bytes of the longest escape. */
+/** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;
 
 /** Finds the escapes of a text one after the other. */
 class Escapes {
   private readonly words: Int32Array;
-  /** The first span that the places asked for may lie in. */
+  /** First span that may contain the next places. */
   private span = 0;
 
-  /** @param spans each escape holds a byte of them */
+  /** @param spans only escapes with a byte in them are returned */
   constructor(
     private readonly bytes: Uint8Array,
     private readonly spans: Spans,
@@ -77,7 +77,7 @@ class Escapes {
     this.words = wordsOf(bytes);
   }
 
-  /** Where the first escape at `from` or after it begins; the text's length for none. `from` only grows. */
+  /** Returns the start of the first escape at or after `from`; the length of the text for none. `from` must not decrease. */
   next(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
@@ -88,7 +88,7 @@ class Escapes {
     return bytes.length;
   }
 
-  /** Where the bytes that begin at `from`, of which the first is no escape, may be one again. */
+  /** Returns the next place at which an escape is possible, if there is none at `from`. */
   endOfGap(from: number): number {
     const { bytes } = this;
     const near = Math.min(bytes.length, from + NEAR);
@@ -97,7 +97,7 @@ class Escapes {
     return to < near ? to : this.next(to);
   }
 
-  /** The first one in `[from, to)`; `to` or after it for none. */
+  /** Returns the first escape in `[from, to)`; `to` or later for none. */
   private nextWithin(from: number, to: number): number {
     const { bytes } = this;
     let at = from;
@@ -109,7 +109,7 @@ class Escapes {
     return at;
   }
 
-  /** The first word in `[from, to)` that holds what an escape may begin with; `to` where none does. */
+  /** Returns the first word in `[from, to)` that contains the first byte of an escape; `to` for none. */
   private wordWithMark(from: number, to: number): number {
     const { words } = this;
     let word = from;
@@ -120,16 +120,16 @@ class Escapes {
   }
 }
 
-/** Where spans of the text that is read come to lie in the one that is written. */
+/** Maps spans of the input to spans of the output. */
 class MovedSpans {
   readonly spans: number[] = [];
-  /** The next place that a span begins or ends at; beyond all texts once there is none. */
+  /** Next start or end of a span; NOWHERE after the last one. */
   next: number;
   constructor(private readonly before: Spans) {
     this.next = before[0] ?? NOWHERE;
   }
 
-  /** What was read from `from` to `to` has been written up to `length`: as it was, or as an escape's meaning. */
+  /** Records that the input from `from` to `to` was written up to `length`, unchanged or as the meaning of an escape. */
   upTo(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? NOWHERE) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
@@ -137,14 +137,14 @@ class MovedSpans {
   }
 }
 
-/** Writes the meaning of an escape that is more than a byte. */
+/** Writes the meaning of an escape that has more than one byte. */
 function writeUnit(out: Writer, unit: number, from: number, length: number): number {
   out.length = length;
   pushUnit(out, unit, from);
   return out.length;
 }
 
-/** Copies `[from, to)` to that place of the other, which may be the same and before it. */
+/** Copies `[from, to)` to a place of the other array, which may be an earlier one of the same array. */
 function copy<Units extends Uint8Array | Int32Array>(
   bytes: Units,
   from: number,
@@ -158,12 +158,12 @@ function copy<Units extends Uint8Array | Int32Array>(
 }
 
 /**
- * One layer of escapes taken off; null where there is none.
- * @param reused whether it may take the memory of the layer, which is no more then: what it writes is never longer than what it has read
+ * Removes one layer of escapes; returns null if there is none.
+ * @param reused true to overwrite the layer's memory, which is then invalid: the output is never longer than the input
  */
 export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   const { bytes, at } = layer;
-  // What has had its escapes taken off has others only where that made new ones.
+  // After a layer of escapes was removed, escapes can only be at places that this changed.
   const escapes = new Escapes(bytes, layer.fresh);
   const first = escapes.next(0);
   if (first === bytes.length) return null;
@@ -175,7 +175,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   if (places !== null) copy(at!, 0, first, places, 0);
   moved.upTo(0, first, first, true);
   let length = first;
-  /** Up to where of what is written `fresh` is known. */
+  /** End of the output for which `fresh` is complete. */
   let noted = 0;
   for (let index = first; index < bytes.length; ) {
     const meaning = escapeAt(bytes, index);

@@ -1,8 +1,8 @@
-/** The short strings and names of keys in JSON text, read where they lie. Knows that the text is JSON. */
+/** Reads short strings and names of keys in valid JSON text without parsing all of it. */
 
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-/** The index after the string that begins at `from`. */
+/** Returns the index after the string that begins at `from`. */
 function endOfString(text: string, from: number): number {
   for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;
@@ -18,7 +18,7 @@ function afterSpace(text: string, from: number): number {
   return at;
 }
 
-/** The strings in JSON text of at most `max` characters, decoded; without the names of keys. */
+/** Yields the decoded strings of at most `max` characters, without the names of keys. */
 export function* shortStrings(json: string, max: number): Generator<string> {
   for (let from = json.indexOf('"'); from !== -1; ) {
     const end = endOfString(json, from);
@@ -28,7 +28,7 @@ export function* shortStrings(json: string, max: number): Generator<string> {
   }
 }
 
-/** The names of keys of fewer than `min` characters, each with its quotes: `[from, to, from, to …]`, in order. */
+/** Returns the places of key names of fewer than `min` characters, with their quotes: `[from, to, from, to …]`. */
 export function shortKeys(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
@@ -40,7 +40,7 @@ export function shortKeys(json: string, min: number): number[] {
   return keys;
 }
 
-/** True if the characters from `first` to `last` lie within one of the spans. */
+/** True if the characters from `first` to `last` are within one of the spans. */
 export function isWithin(spans: readonly number[], first: number, last: number): boolean {
   let [low, high] = [0, spans.length / 2];
   while (low < high) {

@@ -1,4 +1,4 @@
-/** The scans of one thread that were used last, made once for each key, bounded by the bytes that they hold. */
+/** Cache of prepared scans of one thread, limited by their memory. The least recently used are dropped. */
 import { LRUCache } from "lru-cache";
 import { createSecretScan, type Secret, type SecretScan } from "./scan.js";
 

@@ -1,22 +1,22 @@
-/** A text as the bytes in which secrets are looked for: UTF-8 without line breaks. Knows no encoding beneath it, and no secret. */
+/** A text as bytes to search in: UTF-8 without line breaks. */
 import { EVERYWHERE, type Spans } from "./spans.js";
 
 export interface Layer {
   bytes: Uint8Array;
-  /** For each byte the index in the text of the character that it comes from, where that was asked for. */
+  /** For each byte the index of its character in the text, if requested. */
   at: Int32Array | null;
-  /** Where it says what the layer that it was made from does not say in the same bytes. */
+  /** Places whose bytes differ from those of the layer that it was made from. */
   fresh: Spans;
-  /** The same, beside the text itself. */
+  /** The same, compared to the text itself. */
   changed: Spans;
 }
 
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
 
-/** Bytes that are written one after the other. */
+/** Writes bytes one after the other. */
 export class Writer {
   length = 0;
-  /** Into that memory. */
+  /** @param bytes memory that is written to */
   constructor(
     readonly bytes: Uint8Array,
     readonly at: Int32Array | null,
@@ -31,14 +31,14 @@ export class Writer {
   }
 }
 
-/** The high surrogate that the writer ends with, as UTF-8 would write it by itself; 0 for none. */
+/** Returns the lone high surrogate at the end of the writer, in its UTF-8 form; 0 for none. */
 function highAtEnd({ bytes, length }: Writer): number {
   const second = bytes[length - 2] ?? 0;
   if (bytes[length - 3] !== 0xed || second < 0xa0 || second >= 0xb0) return 0;
   return 0xd000 | ((second & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
-/** Joins a low surrogate with the high one at the writer's end. */
+/** Joins a low surrogate with the high one at the end of the writer. */
 function joinSurrogates(out: Writer, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   out.length -= 3;
@@ -47,7 +47,7 @@ function joinSurrogates(out: Writer, high: number, low: number, from: number): v
   for (const shift of [12, 6, 0]) out.push(0x80 | ((point >> shift) & 63), begun);
 }
 
-/** A code unit in UTF-8, a lone surrogate by itself. It may write anew the last three bytes. */
+/** Writes a code unit in UTF-8, also a lone surrogate. It may overwrite the last three bytes. */
 export function pushUnit(out: Writer, unit: number, from: number): void {
   const high = (unit & 0xfc00) === 0xdc00 ? highAtEnd(out) : 0;
   if (high !== 0) joinSurrogates(out, high, unit, from);
@@ -62,18 +62,18 @@ export function pushUnit(out: Writer, unit: number, from: number): void {
   }
 }
 
-/** The index of the first such byte; the length for none. Node asks the C library, which reads many bytes at once. */
+/** Returns the index of the first such byte; the length for none. Node uses the C library, which reads many bytes at once. */
 function indexOfByte(bytes: Uint8Array, byte: number): number {
   const found = Buffer.prototype.indexOf.call(bytes, byte);
   return found === -1 ? bytes.length : found;
 }
 
-/** By a byte: 1 where it is no line break. */
+/** By byte: 1 unless it is a line break. */
 const KEPT = new Uint8Array(256).fill(1);
 KEPT[10] = 0;
 KEPT[13] = 0;
 
-/** Moves what is no line break to the front, from the first one on. Answers how many bytes are left. */
+/** Removes line breaks in place, from the first one. Returns the new length. */
 function dropLineBreaks(bytes: Uint8Array, first: number): number {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
@@ -84,7 +84,7 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
   return length;
 }
 
-/** The same for the places of the bytes, while those are as they were. */
+/** The same for the places of the bytes, before the bytes are changed. */
 function dropPlaces(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
@@ -93,7 +93,7 @@ function dropPlaces(at: Int32Array, bytes: Uint8Array, first: number): void {
   }
 }
 
-/** The same without line breaks, in the same memory. */
+/** Removes line breaks, in the same memory. */
 export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "at"> {
   const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
   if (first === bytes.length) return { bytes, at };
@@ -104,10 +104,10 @@ export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pic
 
 const UTF8 = new TextEncoder();
 
-/** The text's own bytes. */
+/** Returns the bytes of the text. */
 export function plainLayer(text: string, mapped: boolean): Layer {
   const first = { fresh: EVERYWHERE, changed: [] };
-  // A lone surrogate stays as it is: what follows may be the escape of its other half.
+  // A lone surrogate is kept: the next characters may be the escape of its other half.
   if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(UTF8.encode(text), null), ...first };
   const out = Writer.ofSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {

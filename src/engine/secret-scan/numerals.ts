@@ -1,4 +1,4 @@
-/** The digits of base64, base64url and hex, and the bytes that they make, many at once. Knows no text. */
+/** Digits of base64, base64url and hex, and their fast decoding. */
 
 export const HEX = new Int8Array(256).fill(-1);
 for (let value = 0; value < 16; value += 1) {
@@ -12,14 +12,14 @@ for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 BASE64["-".charCodeAt(0)] = 62;
 BASE64["_".charCodeAt(0)] = 63;
 
-/** By two bytes as they lie in memory: the bits that say of which numerals both are digits. */
+/** By two bytes in memory order: bits for the numeral systems in which both are digits. */
 export const PAIRS = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
-/** By two digits as they lie in memory: the bits that the first, or the second, two of four digits give to three bytes in memory. */
+/** By two digits in memory order: the bits that the first or second two of four digits contribute to three bytes in memory. */
 const FIRST_OF_FOUR = new Int32Array(2 ** 16);
 const LAST_OF_FOUR = new Int32Array(2 ** 16);
-/** By two hex digits as they lie in memory: their byte. */
+/** By two hex digits in memory order: their byte. */
 const HEX_PAIR = new Uint8Array(2 ** 16);
 for (let pair = 0; pair < 2 ** 16; pair += 1) {
   const bits = (BASE64[pair & 0xff]! << 6) | BASE64[pair >> 8]!;
@@ -32,15 +32,15 @@ for (let pair = 0; pair < 2 ** 16; pair += 1) {
 
 export interface Numerals {
   bitsPerDigit: number;
-  /** A digit's value by its byte, -1 for what is none. */
+  /** Value of a digit by its byte, -1 for other bytes. */
   values: Int8Array;
-  /** Of PAIRS. */
+  /** Bit in PAIRS. */
   bit: number;
-  /** So many digits make 8 bytes, wherever they begin. */
+  /** Number of digits that contain 8 complete bytes, wherever they begin. */
   shortest: number;
-  /** From as many digits on bytes may begin. */
+  /** Number of digits from which the first byte may begin. */
   shifts: number;
-  /** Writes words of the bytes that `digits` from a pair on make, as many as they fill. Answers how many digits those were. */
+  /** Decodes `digits` digits from a pair into complete words. Returns the number of decoded digits. */
   decodeWords(pairs: Uint16Array, from: number, digits: number, out: Int32Array, begun: number): number;
 }
 

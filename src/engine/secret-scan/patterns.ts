@@ -1,18 +1,18 @@
 /**
- * What of a secret value is looked for in the layers of a text (layers.ts): few patterns, since the layers undo the encodings.
- * The layers write no line breaks, so a value's own may be written any way.
+ * Patterns of a secret value that are searched in the layers of a text (layers.ts). They are few, because the layers undo encodings.
+ * Layers have no line breaks, so line breaks of a value do not matter.
  */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { unescapedLayer } from "./escapes.js";
 import { isLineBreak, type Layer, plainLayer } from "./layers.js";
 
-/** A longer value is in no host. */
+/** A host name has no longer values. */
 const HOST_MAX_CHARACTERS = 253;
-/** Deeper escapes in a value itself are not looked for once they are taken off. */
+/** Layers of escapes within a value itself that are considered. */
 const PEELED_TIMES = 2;
-/** What an address does not change, and JSON neither: such a value is found as it stands. */
+/** Values that neither URLs nor JSON change are found as they are. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
-/** What before it might take the beginning of a value for the rest of an escape, and its end for the beginning of one. */
+/** Beginnings of a value that a preceding character could turn into the rest of an escape, and ends that could begin one. */
 const TAKEN_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 const TAKEN_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
@@ -20,7 +20,7 @@ const LABELS = /[.-]/g;
 
 const bytesOf = (text: string): Uint8Array => plainLayer(text, true).bytes;
 
-/** The value and what it becomes when a layer that stood around it is taken off and takes one off the value as well. */
+/** Yields the value, and the value without layers of escapes: removing a layer around it also removes one from it. */
 function* peelings(text: string): Generator<Uint8Array> {
   let layer: Layer | null = plainLayer(text, true);
   for (let times = 0; layer !== null && times <= PEELED_TIMES; times += 1, layer = unescapedLayer(layer))
@@ -32,7 +32,7 @@ const unescapedUrl = (text: string): string =>
 const reversed = (text: string): string => Array.from(text).reverse().join("");
 const reversedUnits = (text: string): string => text.split("").reverse().join("");
 
-/** A form's space is a plus, an address's backslash a slash; lines may be joined by spaces; reversed by characters or code units. */
+/** Variants: plus for space (forms), slash for backslash (URLs), lines joined by spaces, reversed by characters or code units. */
 function writings(value: string): string[] {
   const forward = new Set([
     value,
@@ -43,24 +43,24 @@ function writings(value: string): string[] {
   return [...forward, reversed(value), reversedUnits(value)];
 }
 
-/** The layers write no line breaks, nor does a pattern. */
+/** Layers have no line breaks, so patterns have none either. */
 const withoutBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
-/** Hex digits that are reversed make the bytes in reverse, each with its digits exchanged. */
+/** Reversed hex digits decode to the reversed bytes with exchanged digits. */
 const ofReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
 
-/** At most two digits at each end hold bits of the text around: 8 bytes are left of such a value wherever it lies. */
+/** At most two digits at each end contain bits of the surrounding text. A value of this length leaves 8 bytes wherever it is. */
 const SHORT_BYTES = 11;
 
-/** The bytes that base64 makes if its digits are reversed. Digits that hold bits of the text around the value are left out. */
+/** Yields the decoded bytes of reversed base64. Digits with bits of the surrounding text are left out. */
 function* ofReversedBase64(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reversedUnits(digits), "base64");
-  // Of a short value too few digits are left: then all of them, as the value by itself has them.
+  // A short value would have too few digits left: then all digits of the value alone are used.
   if (bytes.length < SHORT_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
   for (const shift of [0, 1, 2]) yield decoded(innerDigits(bytes, shift, "base64"));
 }
 
-/** The value's hex and base64 reversed, as the layers decode them. */
+/** Reversed hex and base64 of the value, as the layers decode them. */
 function reversedDigits(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
   return [ofReversedHex(bytes), ...ofReversedBase64(bytes)]
@@ -76,9 +76,9 @@ function withoutTaken(text: string): string {
   return NEVER_ESCAPED.test(text) ? text : text.replace(TAKEN_AT_START, "").replace(TAKEN_AT_END, "");
 }
 
-/** @param value of PATTERN_MIN_BYTES or more beside line breaks */
+/** @param value at least PATTERN_MIN_BYTES without line breaks */
 export function patternsOf(value: string): Uint8Array[] {
-  // A key or an id: cheap, since there may be thousands.
+  // A key or an ID: few patterns, because there may be thousands of values.
   if (NEVER_ESCAPED.test(value)) {
     return unique([...[value, reversed(value)].map((text) => Buffer.from(text, "latin1")), ...reversedDigits(value)]);
   }
@@ -88,7 +88,7 @@ export function patternsOf(value: string): Uint8Array[] {
   return unique([...found, ...reversedDigits(value), ...reversedDigits(value.trim())]);
 }
 
-/** Base64 of the bytes that begin `shift` bytes after a multiple of three: the digits that are the same for all texts around them. */
+/** Base64 of bytes that begin `shift` bytes after a multiple of three: the digits that do not depend on the surrounding text. */
 function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
@@ -96,18 +96,18 @@ function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64u
   return padded.toString(encoding).slice(first, end);
 }
 
-/** The same for each of the three places that they may have in a longer text. */
+/** The same for each of the three possible positions in a longer text. */
 const base64Forms = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [innerDigits(bytes, shift, "base64"), innerDigits(bytes, shift, "base64url")]);
 
-/** What an address drops or turns around as it stands, and what JSON escapes by a backslash. */
+/** Characters that URLs drop or replace, and those that JSON escapes with a backslash. */
 const ALTERED = /[\s"\\]/;
 const DROPPED = new Set(Buffer.from(" +\t\r\n/\\"));
 
-/** What is left of a text whatever an address or a form made of its spaces, tabs and line breaks, and of its backslashes, which may be slashes. */
+/** The bytes without those that URLs and forms may drop or replace: spaces, tabs, line breaks, slashes and backslashes. */
 export const asInAddress = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED.has(byte));
 
-/** Of a value that an address alters: itself, and JSON of it, which is there for all that JSON makes of this in turn. */
+/** Patterns of a value that URLs alter: the value, and its JSON, which also covers repeated JSON encodings. */
 export function addressPatternsOf(value: string): Uint8Array[] {
   if (!ALTERED.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
@@ -118,7 +118,7 @@ export function addressPatternsOf(value: string): Uint8Array[] {
   return unique(found);
 }
 
-/** A host is lower case and can be decoded no more: there the encodings themselves are looked for, labels' dots and hyphens or not. */
+/** Host names are in lower case and cannot be decoded. Therefore the encoded forms are searched, with and without dots and hyphens. */
 export function hostPatternsOf(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
@@ -130,5 +130,5 @@ export function hostPatternsOf(value: string): Uint8Array[] {
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
 
-/** A host's texts: as it is, and put together again from its labels, none of which holds more than 63 characters. */
+/** Texts of a host name: as it is, and without the dots between labels, which have at most 63 characters each. */
 export const hostTexts = (host: string): string[] => [host, host.replaceAll(".", ""), host.replace(LABELS, "")];

@@ -1,6 +1,6 @@
 /**
- * Finds secret values in text, plain and in the encodings in which they usually travel. Knows names and values, not what a setting is.
- * What it cannot see: a value that was split, encrypted, compressed, or encoded in a way of the author's own.
+ * Finds secret values in text, plain and in common encodings. It does not find values that were split, encrypted, compressed or encoded in
+ * another way.
  */
 import { domainToUnicode } from "node:url";
 import { Automaton, type Hit } from "./automaton.js";
@@ -13,21 +13,21 @@ import { EVERYWHERE } from "./spans.js";
 import { wordsOf } from "./words.js";
 
 export interface Secret {
-  /** What may be said of it. */
+  /** Name for messages. */
   name: string;
   value: string;
-  /** true: it counts only where it is the whole of a string. */
+  /** True: it counts only as a complete string. */
   whole: boolean;
 }
 
-/** A text that may have been cut at its end: then a secret's first characters count there. */
+/** A text that may be truncated: then the first characters of a secret count at its end. */
 export interface ScannedText {
   text: string;
   cut?: boolean;
 }
 
 const WHOLE_MAX_CHARACTERS = 64;
-/** Shorter names of keys are words that any result may have. */
+/** Shorter names of keys are ordinary words and do not count. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
 
@@ -37,7 +37,7 @@ interface Interval {
   name: string;
 }
 
-/** As deep as escapes may be nested in one another. */
+/** Layers of nested escapes that are removed. */
 const ESCAPED_TIMES = 8;
 
 interface TextLayer {
@@ -45,7 +45,7 @@ interface TextLayer {
   isDecoded: boolean;
 }
 
-/** Each holds until the next is asked for, whose memory may be the same: to fill new memory would cost more than to read it. */
+/** Yields the layers of a text. Each is valid until the next one, which may use the same memory: filling new memory is slower than reading. */
 function* layersOf(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = plainLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
@@ -57,7 +57,7 @@ function* layersOf(text: string, mapped: boolean, longest: number): Generator<Te
     yield { layer, isDecoded: false };
   }
   for (const layer of decodedLayers(plain, EVERYWHERE, longest)) yield { layer, isDecoded: true };
-  // Also of the text itself: what stands before an encoded value may have taken its first digits for the rest of an escape.
+  // Also of the text itself: characters before an encoded value may form an escape with its first digits.
   for (const layer of decodedLayers(bare, bare.changed, longest)) yield { layer, isDecoded: true };
 }
 
@@ -74,7 +74,7 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: Hit): string => names[hit.pattern]!,
-    /** The occurrences in a layer that are in no layer before it, until `tell` answers true. */
+    /** Reports occurrences that are in no earlier layer, until `tell` returns true. */
     scan: ({ bytes, fresh }: Layer, tell: (hit: Hit) => boolean): boolean =>
       automaton.scan(bytes, wordsOf(bytes), tell, fresh),
   };
@@ -108,7 +108,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
       const tell = (hit: Hit): boolean => {
-        // A byte of base64 may end within a character, which goes as well.
+        // A byte may end within a base64 digit, which is masked as well.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
         found.push({ from: at[hit.start]!, to, name: finder.name(hit) });
         return false;
@@ -120,7 +120,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return found.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
-  /** `text` with every secret replaced by «name». */
+  /** Returns `text` with each secret replaced by «name». */
   function mask({ text, cut = false }: ScannedText): string {
     const name = whole.get(text);
     if (name !== undefined) return `«${name}»`;
@@ -137,7 +137,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     );
   }
 
-  /** The same for JSON text that holds one, perhaps only in short names of keys, which do not count. */
+  /** Finds a secret in JSON text outside of short names of keys, which do not count. */
   function findBesideKeys(json: string): string | null {
     const keys = shortKeys(json, KEY_MIN_CHARACTERS);
     let found: string | null = null;
@@ -153,7 +153,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  /** The name of a secret that JSON text holds, or null. */
+  /** Returns the name of a secret in JSON text, or null. */
   function findInJson(json: string): string | null {
     if (whole.size > 0) {
       for (const text of shortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
@@ -174,7 +174,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  /** What stands in an address in no encoding, or escaped by backslashes, is not as it was written there. */
+  /** Finds secrets that the URL altered because they were not encoded, or escaped with backslashes. */
   function findAltered(url: string): string | null {
     const escaped = findLong(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
@@ -209,7 +209,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     bytes: finder.automaton.bytes,
     steps: (): number => finder.automaton.steps,
 
-    /** The name of a secret that one of the texts holds, or null. A short value counts where it is the whole text. */
+    /** Returns the name of a secret in one of the texts, or null. A short value counts only as a whole text. */
     find(texts: readonly ScannedText[]): string | null {
       for (const { text, cut } of texts) {
         const name = whole.get(text) ?? findLong(text, cut);
@@ -219,8 +219,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     },
 
     /**
-     * The same for an address; in its host, where case is lost, whatever the case. A short value counts where it is the whole value of
-     * a parameter.
+     * The same for a URL. In the host name case is ignored. A short value counts only as the whole value of a parameter.
      */
     findInUrl(url: string): string | null {
       const parsed = URL.parse(url);
@@ -230,12 +229,12 @@ export function createSecretScan(secrets: readonly Secret[]) {
       return null;
     },
 
-    /** JSON text of an object with the secrets in it masked, keys too; itself where there are none. */
+    /** Returns JSON text of an object with all secrets masked, also in keys; unchanged if there are none. */
     maskJson(json: string): string {
       if (findInJson(json) === null) return json;
       const masked = JSON.stringify(maskedValue(JSON.parse(json)));
       const left = findInJson(masked);
-      // Of more than one value together, such as an array that was a setting's text.
+      // A secret across several values, such as an array that was the text of a setting.
       return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
     },
   };

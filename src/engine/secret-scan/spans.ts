@@ -1,20 +1,20 @@
-/** Places of a text that stand apart from the rest of it: `[from, to, from, to …]`, in order and apart. Knows numbers alone. */
+/** Ranges of a text: `[from, to, from, to …]`, ordered and disjoint. */
 
 export type Spans = readonly number[];
 
 export const EVERYWHERE: Spans = [0, Number.POSITIVE_INFINITY];
 
-/** What is nearer to each other than this is one span: it costs less to look at what lies between. */
+/** Spans that are nearer to each other are joined: reading the bytes in between costs less than a separate span. */
 const NEAR = 64;
 
-/** Adds a span that begins where the last one does or later. */
+/** Adds a span that does not begin before the last one. */
 export function addSpan(spans: number[], from: number, to: number): void {
   const last = spans.length - 1;
   if (last >= 0 && from <= spans[last]! + NEAR) spans[last] = Math.max(spans[last]!, to);
   else spans.push(from, to);
 }
 
-/** All places of either. */
+/** Union of both. */
 export function joinedSpans(one: Spans, other: Spans): Spans {
   if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one;
   const joined: number[] = [];

@@ -1,4 +1,4 @@
-/** What may be asked of a scan, as a message, and its answer: the same in whichever thread. */
+/** Scans as messages, so that every thread executes them in the same way. */
 import type { ScannedText, SecretScan } from "./scan.js";
 
 export type Task =
@@ -8,7 +8,7 @@ export type Task =
   | { kind: "maskJson"; text: string }
   | { kind: "json"; text: string };
 
-/** Characters of the texts in it. */
+/** Number of characters of the texts in a task. */
 export function sizeOfTask(task: Task): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }

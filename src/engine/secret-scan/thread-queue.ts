@@ -1,4 +1,4 @@
-/** Hands requests to the scanning thread one at a time, the askers in turn. Starts it when it is needed and ends it when it is not. */
+/** Passes requests to the scan thread one at a time, by turns of their owners. Starts the thread when needed and ends it when idle. */
 
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../../background.js";
@@ -14,12 +14,12 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The thread's memory goes back after so long without work. */
+/** The thread ends after this time without work, which frees its memory. */
 const IDLE_MS = 30_000;
 const THREAD = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
-  /** `asker`s wait for one another by turns, however much one of them asks. Rejects when the thread dies. */
+  /** Requests of different `asker`s take turns. Rejects if the thread ends. */
   ask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
 }
 
@@ -31,7 +31,7 @@ export function createThreadQueue(): ThreadQueue {
 
   function start(): Worker {
     const started = new Worker(THREAD);
-    // A thread that waits keeps no process alive.
+    // An idle thread does not keep the process alive.
     started.unref();
     started.on("message", (reply: Reply) => onReply(reply));
     started.on("error", (error) => onEnd(started, error as Error));
@@ -80,7 +80,7 @@ export function createThreadQueue(): ThreadQueue {
     }
     const [asker, queue] = turn;
     current = queue.shift()!;
-    // Behind all others from now on.
+    // The owner goes to the end of the line.
     queues.delete(asker);
     if (queue.length > 0) queues.set(asker, queue);
     send({ key: current.key, task: current.task });

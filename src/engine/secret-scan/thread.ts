@@ -1,11 +1,11 @@
-/** The thread for scans that would hold up the main one: answers one task after the other. Evaluated as a worker alone. */
+/** Thread for long scans: executes one task after the other. Entry point of a worker. */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { createKeptScans } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
 import { perform, type Task } from "./task.js";
 
-/** `secrets` stay away where the thread may have the scan already; it answers `missing` where it has not. */
+/** `secrets` are left out if the thread may have the scan in its cache; it responds with `missing` if not. */
 export interface Request {
   key: string;
   secrets?: readonly Secret[];
@@ -14,7 +14,7 @@ export interface Request {
 
 export type Reply = { answer: unknown } | { missing: true } | { error: string };
 
-/** Behind whatever answers requests. On Linux alone is the priority one thread's, elsewhere it is the whole process's. */
+/** Niceness below the main thread. Only on Linux does it apply to one thread; elsewhere it would apply to the whole process. */
 const PRIORITY = 10;
 if (process.platform === "linux") setPriority(PRIORITY);
 
