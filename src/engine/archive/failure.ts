@@ -1,7 +1,7 @@
-/** The one error of a file that is no archive, or not any more a whole one. */
+/** Error for a file that is not an archive, or is damaged. */
 import { StartError } from "../../errors.js";
 
-/** One line for people: what is wrong with the file, or with what was given to open it. */
+/** The message is one line for people: what is wrong with the file, the passphrase or the key. */
 export class ArchiveError extends StartError {
   override readonly name = "ArchiveError";
 }

@@ -1,6 +1,6 @@
 /**
- * A stream of bytes sealed by AES-256-GCM in chunks, each bound to its place and the last one marked, so that what is changed, cut off,
- * put in another order or added is refused. Knows not what it seals.
+ * Encrypts a stream of bytes with AES-256-GCM in chunks. Each chunk is bound to its position and the last one is marked, so that changed,
+ * truncated, reordered and appended files are refused.
  */
 import {
   createCipheriv,
@@ -14,10 +14,10 @@ import {
 import { promisify } from "node:util";
 import { ArchiveError, damaged } from "./failure.js";
 
-/** What opens a sealed archive: words that people remember, or 32 random bytes. */
+/** Secret of an encrypted archive: a passphrase or 32 random bytes. */
 export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
-/** Begins every sealed file; the digit is the format's. */
+/** First bytes of every encrypted file; the digit is the version of the format. */
 export const MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const CHECK_BYTES = 16;
@@ -30,7 +30,7 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** 128 MB and a third of a second for every guess. Of the format, not of the file: nobody's header asks for more. */
+/** Each guess costs 128 MB and a third of a second. The parameters belong to the format, so that a file cannot demand more. */
 const SCRYPT = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface Keys {
@@ -47,7 +47,7 @@ async function keysOf(secret: Secret, salt: Buffer): Promise<Keys> {
   return { chunks: both.subarray(0, 32), check: both.subarray(32) };
 }
 
-/** Never twice under one key: the salt is the file's own, the number the chunk's. */
+/** Unique per key: the salt belongs to the file, the number to the chunk. */
 function nonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);
@@ -58,7 +58,7 @@ function nonce(number: number, last: boolean): Buffer {
 const checkOf = ({ check }: Keys, head: Buffer): Buffer =>
   createHmac("sha256", check).update(head).digest().subarray(0, CHECK_BYTES);
 
-/** Pieces of exactly `size` bytes, the last one shorter or empty, with whether it is the last. */
+/** Yields pieces of exactly `size` bytes and whether a piece is the last one, which may be shorter or empty. */
 async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerator<{ piece: Buffer; last: boolean }> {
   let rest: Buffer[] = [];
   let held = 0;
@@ -68,7 +68,7 @@ async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerat
     if (held <= size) continue;
     const all = Buffer.concat(rest);
     let at = 0;
-    // One byte more than a piece must be there: else it may be the last.
+    // A piece is not the last one only if there is at least one more byte.
     for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
     rest = [all.subarray(at)];
     held = all.length - at;
@@ -76,7 +76,7 @@ async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerat
   yield { piece: Buffer.concat(rest), last: true };
 }
 
-/** What the file holds: the header, then the chunks. */
+/** Yields the content of the file: the header, then the chunks. */
 export async function* seal(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
@@ -103,8 +103,8 @@ async function opened(header: Buffer, secret: Secret | null): Promise<{ keys: Ke
 }
 
 /**
- * What was sealed; nothing of a chunk comes before its tag was found right.
- * @param sealed what follows the header
+ * Yields the decrypted bytes. Nothing of a chunk is yielded before its tag is verified.
+ * @param sealed the bytes after the header
  * @throws ArchiveError
  */
 export async function* unseal(

@@ -1,22 +1,22 @@
 /**
- * Parts one after the other as a tar file, closed by one that has the digest of all. Reading takes regular files of plain names in order
- * and refuses everything else that tar knows: no path, no link, no extension is ever looked at. Knows not what the parts are.
+ * Writes parts as a tar file that ends with a part with the digest of all others. Reading accepts only regular files with plain names in
+ * order, and refuses everything else in tar, such as links and extensions.
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
 import { damaged } from "./failure.js";
 
-/** A part to be written: whole, in memory. */
+/** A part, completely in memory. */
 export interface Part {
   name: string;
   content: Buffer;
 }
 
-/** No part is larger: whoever reads one holds it in memory. */
+/** Largest part: readers hold a part in memory. */
 export const PART_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK = 512;
 const END = "end.json";
-/** Words, digits and dots between slashes; never up. */
+/** Plain names between slashes, without `..`. */
 const NAME = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
 const NAME_MAX = 99;
 
@@ -44,7 +44,7 @@ function* blocksOf({ name, content }: Part): Generator<Buffer> {
   yield Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
 }
 
-/** The parts as a tar file. */
+/** Yields the parts as a tar file. */
 export async function* record(parts: AsyncIterable<Part>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   let count = 0;
@@ -58,7 +58,7 @@ export async function* record(parts: AsyncIterable<Part>): AsyncGenerator<Buffer
   yield Buffer.alloc(2 * BLOCK);
 }
 
-/** Takes so many bytes at a time of a stream. */
+/** Reads a stream in pieces of requested sizes. */
 class Bytes {
   private held: Buffer[] = [];
   private size = 0;
@@ -68,7 +68,7 @@ class Bytes {
     this.source = bytes[Symbol.asyncIterator]();
   }
 
-  /** Fewer only where the stream ends. */
+  /** Returns fewer bytes only at the end of the stream. */
   async take(count: number): Promise<Buffer> {
     while (this.size < count) {
       const { value, done } = await this.source.next();
@@ -88,7 +88,7 @@ class Bytes {
   }
 }
 
-/** The next part; null at the two empty blocks that end a tar file. */
+/** Returns the next part; null at the two empty blocks that end a tar file. */
 async function nextPart(bytes: Bytes): Promise<Part | null> {
   const block = await bytes.take(BLOCK);
   if (block.length < BLOCK) throw damaged("it ends before its end");
@@ -113,7 +113,7 @@ function isEnd({ name, content }: Part, count: number, sha256: string): boolean 
 }
 
 /**
- * The parts of a tar file that `record` made. What has come is sure to be what was written only once the last one came.
+ * Yields the parts of a tar file of `record`. They are verified only when the last one has been yielded.
  * @throws ArchiveError
  */
 export async function* replay(stream: AsyncIterable<Buffer>): AsyncGenerator<Part> {

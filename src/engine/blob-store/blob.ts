@@ -1,4 +1,4 @@
-/** What every store of blobs offers, and what a blob's key may be. Knows no store. */
+/** Interface of the blob stores, and valid keys of blobs. */
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 
@@ -15,27 +15,27 @@ export interface ByteRange {
 }
 
 export interface BlobStore {
-  /** Takes the file at `path` over, whole or not at all: what is there afterwards is on the disk, or acknowledged by the bucket. */
+  /** Stores the file at `path` and removes it there. Afterwards the blob is complete and on disk, or acknowledged by the bucket. */
   put(key: string, path: string): Promise<void>;
   /** @throws BlobMissing */
   read(key: string, range?: ByteRange): Promise<Readable>;
-  /** What is not there counts as removed. */
+  /** Removes the blob; does nothing if it does not exist. */
   remove(key: string): Promise<void>;
-  /** Every blob, in no order. */
+  /** Lists all blobs, in any order. */
   list(): AsyncIterable<BlobEntry>;
-  /** Writes and removes a blob. @throws what keeps it from doing so */
+  /** Checks the store by writing and removing a blob. @throws the error of the store */
   check(): Promise<void>;
-  /** The same in every process that uses this store, and in no process that uses another one. Made at the first call. */
+  /** Identifies the store across processes. Created at the first call. */
   identity(): Promise<string>;
   stop(): void;
 }
 
-/** A bucket and the folder in it; credentials come from the usual variables of AWS. */
+/** A bucket and a folder in it. Credentials come from the usual AWS variables. */
 export interface Bucket {
   bucket: string;
-  /** Without slashes at its ends; "" for none. */
+  /** Without slashes at both ends; empty for none. */
   prefix: string;
-  /** null: Amazon's own, by region. */
+  /** null: Amazon's endpoint of the region. */
   endpoint: string | null;
   region: string;
 }
@@ -44,20 +44,20 @@ export interface Bucket {
 export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
   `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 
-/** A blob's name: random, so that nobody who names things for people has a say in it. */
+/** Returns a random key, which does not depend on names of users. */
 export const newBlobKey = (): string => randomBytes(16).toString("hex");
 
 const KEY = /^[0-9a-f]{32}$/;
 
 export const isBlobKey = (name: string): boolean => KEY.test(name);
 
-/** Nothing else becomes part of a path. */
+/** Refuses other texts, because keys become parts of paths. */
 export function checkBlobKey(key: string): string {
   if (isBlobKey(key)) return key;
   throw new Error("a blob's key must be 32 hexadecimal digits");
 }
 
-/** The bytes are not in the store, whatever the database says. */
+/** The blob is not in the store although the database has it. */
 export class BlobMissing extends Error {
   override readonly name = "BlobMissing";
 }

@@ -1,4 +1,4 @@
-/** Blobs as objects of a bucket that speaks S3. Each is sent whole, with its length; knows nothing of what they hold. */
+/** Stores blobs as objects of an S3 bucket. Each is sent in one request with its length. */
 import { createReadStream } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
@@ -23,7 +23,7 @@ import {
 } from "./blob.js";
 
 const CONNECT_LIMIT_MS = 5_000;
-/** No byte either way for so long: the other side is gone. */
+/** A connection without a byte in either direction for this time counts as lost. */
 const SILENCE_LIMIT_MS = 30_000;
 
 function isAbsent(error: unknown): boolean {
@@ -34,7 +34,7 @@ function clientOf({ endpoint, region }: Bucket): S3Client {
   return new S3Client({
     region,
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
-    // Checksums in trailers are Amazon's own, and most others refuse them.
+    // Only Amazon supports checksums in trailers; most other servers refuse them.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: { connectionTimeout: CONNECT_LIMIT_MS, socketTimeout: SILENCE_LIMIT_MS },

@@ -1,4 +1,4 @@
-/** Blobs as files of a folder: each complete under its name, or not there. Knows nothing of what they hold. */
+/** Stores blobs as files in a folder. Each file is complete or does not exist. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { type BlobEntry, BlobMissing, type BlobStore, type ByteRange, checkBlobK
 
 const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
-/** A name is as safe as what it names once its folder is on the disk too. */
+/** Flushes a folder: a file name is durable only after its folder is on disk. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {
@@ -23,7 +23,7 @@ export const identityFile = (root: string, space: string): string => join(root, 
 /** @param root absolute */
 export function createFolderStore(root: string, space: string): BlobStore {
   const home = join(root, space);
-  /** 256 folders: none holds more names than a file system likes. */
+  /** Uses 256 folders, so that none has too many files. */
   const pathOf = (key: string) => join(home, checkBlobKey(key).slice(0, 2), key);
 
   async function put(key: string, path: string): Promise<void> {

@@ -1,9 +1,9 @@
-/** Under which account PostgreSQL runs: it refuses root. Knows nothing of servers. */
+/** Selects the account under which PostgreSQL runs: it refuses to run as root. */
 import { chownSync, lchownSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { EmbeddedPostgresError } from "./failure.js";
 
-/** What spawn takes; null where the process itself is unprivileged. */
+/** Account for `spawn`; null if the process itself is unprivileged. */
 export interface SystemAccount {
   uid: number;
   gid: number;
@@ -23,7 +23,7 @@ function readPasswd(): PasswdRow[] {
   });
 }
 
-/** The owner of an existing cluster wins; a number that is not in passwd is no account to PostgreSQL. */
+/** Prefers the owner of an existing cluster. PostgreSQL requires an account with an entry in passwd. */
 function choose(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
   return owner ?? PREFERRED.flatMap((name) => rows.filter((row) => row.name === name))[0];
@@ -42,12 +42,12 @@ export function accountFor(clusterDir: string): SystemAccount | null {
   return { uid: chosen.uid, gid: chosen.gid };
 }
 
-/** Hands a folder and all in it to the account, unless it is its own already: a restored backup may belong to anyone. */
+/** Changes the owner of a folder and its content, unless it is right already: a restored backup may have any owner. */
 export function giveTo(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     lchownSync(join(folder, entry), account.uid, account.gid);
   }
-  // The folder itself comes last: its owner says that all is done.
+  // The folder itself is last: its owner shows that the content is done.
   chownSync(folder, account.uid, account.gid);
 }

@@ -1,4 +1,4 @@
-/** Where the PostgreSQL programs are, complete with their links and within reach of the account. Starts no server. */
+/** Finds the PostgreSQL programs, creates their missing links and makes them accessible for the account. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -39,7 +39,7 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** npm packs no links, and install scripts are off: the libraries' links are made here. Others may be at it as well. */
+/** Creates the links of the libraries: npm packages contain none, and install scripts are off. Other processes may do the same. */
 export function makeLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
@@ -71,7 +71,7 @@ function openToAll(folder: string): void {
   }
 }
 
-/** Only root may have made what is started from here; a folder of anyone else could hold anything. */
+/** Refuses folders of other owners than root: their programs could be anything. */
 function assertOwnedByRoot(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (uid === 0 && (mode & 0o022) === 0) return;
@@ -80,7 +80,7 @@ function assertOwnedByRoot(folder: string): void {
   );
 }
 
-/** A copy that every account can reach, made once a version: a draft is filled, then takes its name in one step. */
+/** Creates a copy that every account can read, once per version: in a temporary folder that is then renamed. */
 function publicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
   const copy = join(PUBLIC_CACHE, version);
@@ -107,8 +107,8 @@ function publicCopy(folder: string): string {
 }
 
 /**
- * The programs, for `account` (null: this process's own).
- * @throws EmbeddedPostgresError where the platform has none
+ * Returns the programs for `account` (null: the account of this process).
+ * @throws EmbeddedPostgresError if the platform has none
  */
 export function findBinaries(account: SystemAccount | null): Binaries {
   const folder = packageFolder();

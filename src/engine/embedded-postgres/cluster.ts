@@ -1,4 +1,4 @@
-/** The files of a PostgreSQL cluster: making one, and giving its owner a new password. Starts no server that listens. */
+/** Creates the files of a PostgreSQL cluster, and resets the password of its owner. Starts no server that listens. */
 import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { EmbeddedPostgresError } from "./failure.js";
 
 export const SUPERUSER = "svc";
 
-/** What every program of the cluster is started with. */
+/** Common options of the programs of a cluster. */
 export interface ClusterContext {
   binaries: Binaries;
   account: SystemAccount | null;
@@ -18,14 +18,14 @@ export interface ClusterContext {
 }
 
 /**
- * How a program is told of its data folder. The account may be unable to walk the path to it (a checkout under /root),
- * but it starts inside the folder, and this link of the kernel leads there without a walk.
+ * Returns the data folder argument of a program. The account may not be allowed to open the parent folders (a checkout under /root),
+ * but the program starts inside the folder, and this link of the kernel leads there directly.
  */
 export function dataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
 
-/** No variable of ours reaches PostgreSQL: PGDATA, PGPORT and the like would steer it. */
+/** Hides the environment from PostgreSQL: variables such as PGDATA and PGPORT would change its behavior. */
 export function spawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
@@ -46,7 +46,7 @@ async function runToEnd(program: string, args: string[], options: SpawnOptions, 
   throw new EmbeddedPostgresError(`PostgreSQL could not prepare its data folder (exit code ${code}): ${reason}`);
 }
 
-/** Runs `action` with a descriptor that reads `content`: a file that the account may open, gone afterwards. */
+/** Runs `action` with a file descriptor for `content`: a temporary file that the account can open. */
 async function withInput(
   path: string,
   content: string,
@@ -64,7 +64,7 @@ async function withInput(
   }
 }
 
-/** Makes the cluster beside its place and moves it there when it is whole: a start cut short leaves no half of one. */
+/** Creates the cluster in a temporary folder and renames it when it is complete, so that an interrupted start leaves no partial one. */
 export async function createCluster(context: ClusterContext, password: string, sync: boolean): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const draft = `${clusterDir}.new`;
@@ -85,7 +85,7 @@ export async function createCluster(context: ClusterContext, password: string, s
   renameSync(draft, clusterDir);
 }
 
-/** For a cluster whose password file is lost. The password is of our making: hexadecimal, nothing to quote. */
+/** Sets a new password if the password file is lost. It is hexadecimal, so it needs no quoting. */
 export async function resetPassword(context: ClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", dataFolderArgument(clusterDir), "postgres"];

@@ -1,4 +1,4 @@
-/** The one error of the embedded PostgreSQL: its message is a whole line for an operator, and holds no secret. */
+/** Error of the embedded PostgreSQL. The message is one line for the operator, without secrets. */
 import { StartError } from "../../errors.js";
 
 export class EmbeddedPostgresError extends StartError {

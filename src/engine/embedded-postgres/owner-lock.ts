@@ -1,4 +1,4 @@
-/** Which living process owns a data folder, by a lock file. Knows nothing of PostgreSQL. */
+/** Lock file that records which process owns a data folder. */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { EmbeddedPostgresError } from "./failure.js";
 import { isAlive, startTicks } from "./processes.js";
@@ -37,7 +37,7 @@ function livingOwner(text: string | null): Owner | null {
   return same ? owner : null;
 }
 
-/** link() is atomic and carries the content with it: nobody ever reads a lock file that is half written. */
+/** Creates the lock file with its content atomically by link(): readers never see a partial file. */
 function tryCreate(path: string, text: string): boolean {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, text, { mode: 0o600 });
@@ -52,7 +52,7 @@ function tryCreate(path: string, text: string): boolean {
   }
 }
 
-/** Takes away the very lock that was judged stale; one that a faster process made meanwhile is put back. */
+/** Removes exactly the lock that was found stale. A lock that another process created meanwhile is restored. */
 function removeStale(path: string, judged: string | null): void {
   const aside = `${path}.${process.pid}.stale`;
   try {
@@ -65,12 +65,12 @@ function removeStale(path: string, judged: string | null): void {
   rmSync(aside, { force: true });
 }
 
-/** The process that holds the lock and lives, or null. */
+/** Returns the PID of the running process that holds the lock, or null. */
 export function lockHolder(path: string): number | null {
   return livingOwner(readText(path))?.pid ?? null;
 }
 
-/** @throws EmbeddedPostgresError that names the living owner's pid */
+/** @throws EmbeddedPostgresError with the PID of the running owner */
 export function acquireOwnerLock(path: string, folder: string): OwnerLock {
   const mine = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

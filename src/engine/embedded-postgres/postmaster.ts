@@ -1,4 +1,4 @@
-/** One running PostgreSQL server on a cluster: start, stop, and the one that a killed service left behind. */
+/** Starts and stops the PostgreSQL server of a cluster, including one that a killed service left. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
@@ -19,21 +19,21 @@ const IMMEDIATE_STOP_LIMIT_MS = 10_000;
 const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
-/** Passes by itself: the port was taken meanwhile, or the last backend of a killed server is still on its way out. */
+/** True for temporary faults: the port was taken meanwhile, or a process of a killed server has not ended yet. */
 const isPassing = (fault: string): boolean =>
   /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
   (fault.includes("lock file") && fault.includes("already exists"));
 
 export interface Postmaster {
   port: number;
-  /** Where its socket is. */
+  /** Path of its socket. */
   socketPath: string;
-  /** Resolves when the server ends without having been asked to. */
+  /** Resolves if the server ends unexpectedly. */
   failed: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** `postmaster.pid` of a cluster: who runs it and on which port; null where nobody left one. */
+/** Reads `postmaster.pid` of a cluster: PID and port; null if there is none. */
 export function readPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
   try {
     const lines = readFileSync(join(clusterDir, "postmaster.pid"), "utf8").split("\n");
@@ -43,7 +43,7 @@ export function readPidFile(clusterDir: string): { pid: number; port: number; re
   }
 }
 
-/** SIGINT rolls open transactions back and writes a checkpoint, SIGQUIT leaves recovery to the next start; neither loses a commit. */
+/** Stops the server. SIGINT rolls back transactions and writes a checkpoint; SIGQUIT leaves recovery to the next start. No commit is lost. */
 async function shutDown(pid: number): Promise<void> {
   for (const [signal, limit] of [
     ["SIGINT", FAST_STOP_LIMIT_MS],
@@ -65,7 +65,7 @@ export async function stopOrphan(clusterDir: string, log: Logger): Promise<void>
     await shutDown(left.pid);
     return;
   }
-  // The number belongs to somebody else by now; PostgreSQL would refuse to start for as long as that process lives.
+  // Another process has this PID now. PostgreSQL would refuse to start while it runs.
   rmSync(join(clusterDir, "postmaster.pid"), { force: true });
 }
 
@@ -80,7 +80,7 @@ async function freePort(): Promise<number> {
 
 const SOCKET = ".s.PGSQL.";
 
-/** A killed server leaves its socket, and each start has another port. */
+/** Removes sockets of killed servers: each start has another port. */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
     if (name.startsWith(SOCKET)) rmSync(join(clusterDir, name), { force: true });
@@ -92,7 +92,7 @@ function serverArguments(clusterDir: string, port: number, settings: Record<stri
     ...LOG_SETTINGS,
     listen_addresses: "127.0.0.1",
     port: String(port),
-    // The cluster's own folder, which is the server's alone.
+    // The folder of the cluster, which only the server can open.
     unix_socket_directories: ".",
     ...settings,
   };
@@ -105,12 +105,12 @@ function serverArguments(clusterDir: string, port: number, settings: Record<stri
 
 interface Launched {
   child: ChildProcess;
-  /** null once it accepts connections; otherwise why it does not. */
+  /** null if it accepts connections, otherwise the reason why not. */
   fault: string | null;
 }
 
 async function launch(context: ClusterContext, args: string[], log: Logger): Promise<Launched> {
-  // A session of its own: Ctrl-C reaches the service alone, which drains before it stops the database.
+  // A separate session: Ctrl-C reaches only the service, which stops the database last.
   const options = { ...spawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();

@@ -1,4 +1,4 @@
-/** What can be known of another process: whether it lives, since when, and in which folder. Knows no lock and no cluster. */
+/** Facts about other processes: whether they run, since when, and in which folder. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 const HAS_PROC = existsSync("/proc/self/stat");
 const POLL_MS = 20;
 
-/** Fields of /proc/<pid>/stat from the third on; the second, the command, may itself hold blanks and brackets. */
+/** Returns the fields of /proc/<pid>/stat from the third. The second one, the command, may contain spaces and brackets. */
 function statFields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -17,7 +17,7 @@ function statFields(pid: number): string[] | null {
   }
 }
 
-/** False for a zombie too: what nobody reaps holds nothing any more. */
+/** Also false for zombies, which hold no resources. */
 export function isAlive(pid: number): boolean {
   if (HAS_PROC) {
     const state = statFields(pid)?.[0];
@@ -31,12 +31,12 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Tells a process from a later one of the same number: clock ticks since boot, or null where there is no /proc. */
+/** Start time in clock ticks since boot, which distinguishes processes with the same PID; null without /proc. */
 export function startTicks(pid: number): string | null {
   return statFields(pid)?.[19] ?? null;
 }
 
-/** Whether `pid` is a PostgreSQL server whose data folder is `folder` (a real path): it works inside that folder. */
+/** True if `pid` is a PostgreSQL server with the data folder `folder` (a real path), by its working directory. */
 export function isPostmasterIn(pid: number, folder: string): boolean {
   if (!isAlive(pid)) return false;
   try {
@@ -49,7 +49,7 @@ export function isPostmasterIn(pid: number, folder: string): boolean {
   }
 }
 
-/** Resolves to whether the process ended within `limitMs`. Polls, because only a parent is told. */
+/** Resolves to true if the process ends within `limitMs`. Polls, because only the parent is notified. */
 export async function waitUntilGone(pid: number, limitMs: number): Promise<boolean> {
   for (let waited = 0; isAlive(pid); waited += POLL_MS) {
     if (waited >= limitMs) return false;

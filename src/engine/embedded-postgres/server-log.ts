@@ -1,4 +1,4 @@
-/** Turns PostgreSQL's log lines into ours. Refuses to pass on what may quote a statement or a value. */
+/** Converts PostgreSQL's log lines into lines of the service's log, without lines that may quote statements or values. */
 import type { Logger } from "pino";
 
 /** Settings of the server that these rules rely on: a prefix to parse, and no statements, parameters or details. */
@@ -20,9 +20,9 @@ const READY = "database system is ready to accept connections";
 const ABOUT_THE_SERVER = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 export interface ServerLog {
-  /** Takes one line of the server's standard error. */
+  /** Processes one line of the server's standard error. */
   line(text: string): void;
-  /** The last line that tells why the server did not start, or null. */
+  /** Returns the last line with a reason why the server did not start, or null. */
   lastFault(): string | null;
 }
 
@@ -30,7 +30,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
   let fault: string | null = null;
 
   function line(text: string): void {
-    // A tab continues the line before, which may have been withheld.
+    // A tab continues the previous line, which may have been suppressed.
     if (text === "" || text.startsWith("\t")) return;
     const [, backend, sqlState = "", severity = "", said = ""] = LINE.exec(text) ?? [];
     if (severity === "") {
@@ -42,7 +42,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     const about = fatal || ABOUT_THE_SERVER.test(sqlState);
     const message = about ? said : "withheld, it may quote data";
     if (fatal) fault = message;
-    // A refused statement is its sender's to report: the same ERROR here would only alarm.
+    // The sender of a refused statement reports the error; a second report here would be noise.
     const level =
       about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");

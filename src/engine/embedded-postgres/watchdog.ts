@@ -1,10 +1,10 @@
-/** A shell of a few lines that stops the server when this process is gone, however it went: killed, aborted, out of memory. Starts no server. */
+/** A short shell script that stops the server when this process ends in any way: killed, aborted or out of memory. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /*
- * The read ends when nobody holds the other end of the pipe any more, which the kernel sees to. Then as a service stops its server:
- * fast, and at once when that takes too long.
+ * The kernel ends `read` when this process no longer holds the other end of the pipe. The script then stops the server with a fast
+ * shutdown, and an immediate one if that takes too long.
  */
 const WATCH = `
   trap '' INT TERM HUP
@@ -14,13 +14,13 @@ const WATCH = `
   kill -QUIT "$1"`;
 
 export interface Watchdog {
-  /** Ends the watching. To be called once the server has ended: its number may be another's soon. */
+  /** Ends the watchdog. Call it when the server has ended: its PID may be reused soon. */
   dismiss(): Promise<void>;
 }
 
-/** Watches over the server of that pid. Where there is no shell, the next start stops what was left. */
+/** Starts the watchdog for the server with that PID. Without a shell, the next start stops a remaining server. */
 export function watchOver(pid: number): Watchdog {
-  // A session of its own: Ctrl-C ends the service, which may take a while, and not what watches it.
+  // A separate session: Ctrl-C must not end the watchdog before the service.
   const shell = spawn("/bin/sh", ["-c", WATCH, "svc-watchdog", String(pid)], {
     cwd: "/",
     env: { PATH: "/usr/bin:/bin" },

@@ -1,9 +1,9 @@
-/** What a try to hand a message to an SMTP server came to, read from replies and errors. Texts are the server's, bounded; nothing is masked here. */
+/** Outcome of an attempt to send a message to an SMTP server, from its replies and errors. Texts of the server are truncated, not masked. */
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** A recipient that the server refused; `permanent`: for good. */
+/** A refused recipient; `permanent`: a retry is useless. */
 export interface RefusedRecipient {
   address: string;
   permanent: boolean;
@@ -11,28 +11,28 @@ export interface RefusedRecipient {
 }
 
 export type Delivery =
-  /** The server took the message for `accepted`. */
+  /** The server accepted the message for `accepted`. */
   | { kind: "taken"; accepted: string[]; refused: RefusedRecipient[]; detail: string }
-  /** The server certainly has nothing of it. `code` is the reply's, null where none came. */
+  /** The server certainly has not accepted it. `code` is that of the reply, null without a reply. */
   | {
       kind: "refused";
-      /** Asking again would be in vain. */
+      /** True if a retry is useless. */
       permanent: boolean;
-      /** What is wrong is how the service meets the server: its address, TLS, credentials. */
+      /** True if the fault is in the settings of the server: address, TLS or credentials. */
       ours: boolean;
       code: number | null;
       refused: RefusedRecipient[];
       detail: string;
     }
-  /** The content was on its way, and no reply came. */
+  /** The content was being sent, and there was no reply. */
   | { kind: "unsure"; detail: string }
-  /** Somebody else holds the message by now; nothing was sent. */
+  /** Another process has taken over the message; nothing was sent. */
   | { kind: "fenced" };
 
-/** `forbidden`: of a way there that could not be opened, and whether it never will be. */
+/** `forbidden`: the connection is not allowed, so a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
-/** One line of what came. */
+/** One line of a reply. */
 export const detailOf = (text: string): string =>
   text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
 
@@ -52,10 +52,10 @@ export function outcomeOfSuccess(info: SMTPConnection.SentMessageInfo): Delivery
   return { kind: "taken", accepted: [...accepted], refused: refusedOf(rejectedErrors), detail: detailOf(response) };
 }
 
-/** Nodemailer's codes for what never left this side: the message itself is what the server would not have. */
+/** Nodemailer's codes for faults of the message itself, which was not sent. */
 const OWN_FAULTS = ["EENVELOPE", "EMESSAGE"];
 
-/** @param begun whether the content was on its way */
+/** @param begun true if the content was being sent */
 export function outcomeOfError(error: SmtpError, begun: boolean): Delivery {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
   const detail = detailOf(response ?? message);

@@ -1,4 +1,4 @@
-/** A few connections for each SMTP server, each used by one message at a time, kept for a while and then given up. Knows no message. */
+/** A few connections for each SMTP server, each used by one message at a time and closed when idle. */
 import { createHash } from "node:crypto";
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
@@ -8,9 +8,9 @@ const IDLE_MS = 5_000;
 
 export interface PooledSession {
   connection: SMTPConnection;
-  /** It has served before. */
+  /** True if it has been used before. */
   reused: boolean;
-  /** It is not to be used again. */
+  /** True if it must not be used again. */
   broken: boolean;
 }
 
@@ -26,7 +26,7 @@ interface Place {
   waiting: (() => void)[];
 }
 
-/** Equal for servers that one connection may serve: credentials and all. */
+/** Key of a server: equal only if all settings including the credentials are equal. */
 const keyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
@@ -49,7 +49,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     leave(kept.key);
   }
 
-  /** Waits for a place of the server's, or for the signal. @throws the signal's reason */
+  /** Waits for a free connection slot of the server. @throws the signal's reason */
   async function enter(key: string, signal: AbortSignal): Promise<Kept | null> {
     for (;;) {
       signal.throwIfAborted();
@@ -105,7 +105,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       place.waiting.shift()?.();
     },
 
-    /** Gives up what is idle, and the rest as it comes back. */
+    /** Closes idle connections, and the others when they are returned. */
     stop(): void {
       stopped = true;
       for (const { idle } of places.values()) for (const kept of [...idle]) end(kept);

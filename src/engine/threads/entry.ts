@@ -1,8 +1,8 @@
-/** What runs in a thread of `threads.ts`: one function of one module, called with what comes. Knows neither of the two. */
+/** Entry point of a thread of `threads.ts`: calls one function of one module with each message. */
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** Behind whatever answers requests. On Linux alone is the priority one thread's, elsewhere it is the whole process's. */
+/** Niceness below the main thread. Only on Linux does it apply to one thread; elsewhere it would apply to the whole process. */
 const PRIORITY = 19;
 
 const { module, name } = workerData as { module: string; name: string };
