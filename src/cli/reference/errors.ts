@@ -82,6 +82,23 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   OVERLOADED: ["Wait until `Retry-After`, then retry with the same `Idempotency-Key`.", "yes"],
 };
 
+/** Codes with which the service, or its library for graphql-transport-ws, closes a websocket. */
+const CLOSE_CODES = [
+  ["1001", "The process stops.", "Connect again; another process answers."],
+  [
+    "1013",
+    "The service or its database is at its limit, or an event could not be sent.",
+    "Connect again after a pause.",
+  ],
+  ["4400", "A message is not one of the protocol.", "Correct the client."],
+  ["4401", "An operation came before `connection_init` was acknowledged.", "Wait for `connection_ack`."],
+  ["4403", "The credential is not valid, has ended, or comes from another origin.", "Sign in, or use a valid token."],
+  ["4406", "The subprotocol is not `graphql-transport-ws`.", "Connect with that subprotocol."],
+  ["4408", "No `connection_init` within five seconds.", "Send it when the socket opens."],
+  ["4409", "The ID belongs to an operation in progress.", "Give each operation its own ID."],
+  ["4429", "A second `connection_init`.", "Send it once."],
+];
+
 export function errorsPage(): string {
   const rows = (Object.keys(STATUS) as Status[]).map((status) => {
     const [advice, retry] = ADVICE[status];
@@ -94,5 +111,9 @@ export function errorsPage(): string {
   return page("Errors", lead, "`src/errors.ts`", [
     table(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,
+    "## Codes of `request()`",
+    "A request of an action to another service rejects with a `code`: [requests](requests.md#errors).",
+    "## Close codes of websockets",
+    table(["code", "cause", "what to do"], CLOSE_CODES),
   ]);
 }
