@@ -1,3 +1,29 @@
+/** An action with a fault in its innermost function, and the place of that fault in the author's file. */
+export interface Faulty {
+  files: Record<string, string>;
+  place: string;
+}
+
+const TYPES_ABOVE =
+  "/** Only types: the built code has none of these lines. */\ninterface Above {\n  lines: number;\n}\n\n";
+const FAULT = '((): void => {\n  throw new Error("at fault");\n})() ? null : ';
+const BODIES = ["return ", "=> "];
+
+/** Puts a fault before the first value that a module returns, or else the action itself, below lines of types. */
+export function withFault({ files }: RealAction): Faulty {
+  const names = Object.keys(files).filter((name) => name.endsWith(".ts"));
+  const ordered = [...names.filter((name) => name !== "action.ts"), "action.ts"];
+  for (const name of ordered) {
+    const body = BODIES.map((word) => ({ at: files[name]!.indexOf(word), word })).find(({ at }) => at >= 0);
+    if (!body) continue;
+    const from = body.at + body.word.length;
+    const text = TYPES_ABOVE + files[name]!.slice(0, from) + FAULT + files[name]!.slice(from);
+    const before = text.slice(0, text.indexOf('new Error("at fault")')).split("\n");
+    return { files: { ...files, [name]: text }, place: `${name}:${before.length}:${before.at(-1)!.length + 1}` };
+  }
+  throw new Error("no file returns a value");
+}
+
 /** Actions in TypeScript as people write them, each with the result of its run with `{n: 3}`. */
 export interface RealAction {
   title: string;
@@ -156,6 +182,11 @@ export const REAL_ACTIONS: readonly RealAction[] = [
     'import { next } from "./counter";\nexport async function execute() { next(); return next(); }',
     2,
     { "counter.ts": "let n = 0;\nexport const next = (): number => ++n;" },
+  ),
+  one(
+    "a decorator as the standard has it",
+    "function named(method: any, { name }: ClassMethodDecoratorContext): any { return function (this: unknown, ...given: unknown[]) { return `${String(name)} ${method.apply(this, given)}`; }; }\nclass Shop { @named open(): string { return 'at 9'; } }\nexport async function execute() { return new Shop().open(); }",
+    "open at 9",
   ),
   {
     ...one(

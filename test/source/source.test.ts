@@ -1,7 +1,7 @@
 /** Actions whose code the service builds from their files: saved, run, published and restored. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { REAL_ACTIONS } from "./real-world.js";
+import { REAL_ACTIONS, withFault } from "./real-world.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
 
@@ -33,6 +33,23 @@ describe("source", () => {
       expect(body.action.source).to.deep.equal({ language: "typescript", files });
       const ran = await run(body.action.id);
       expect(ran.result, ran.error).to.deep.equal(result);
+    });
+  }
+
+  it("is of 30 real-world actions and more", () => expect(REAL_ACTIONS.length).to.be.at.least(30));
+
+  for (const action of REAL_ACTIONS) {
+    it(`names the author's file, line and column of a fault in: ${action.title}`, async () => {
+      const { files, place } = withFault(action);
+      const { http, body } = await save(files, { dependencies: action.dependencies ?? [] });
+      expect(http, body.error).to.equal(201);
+      const { id } = body.action;
+      expect((await run(id)).status).to.equal("EXECUTION_FAILED");
+      const { logs } = (await service.rest("POST", `${actions}/logs`, { body: { id, limit: 1 } })).body;
+      const [, first = ""] = logs[0].data.error.stack.split("\n");
+      expect(first, logs[0].data.error.stack)
+        .to.match(/^ {4}at /)
+        .and.to.include(place);
     });
   }
 
