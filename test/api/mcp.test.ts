@@ -154,8 +154,15 @@ describe("Agents", () => {
   it("leave each call in the audit log, with names and without values", async () => {
     await call(agent, "run_live", { action: "greet", payload: { password: "audit-canary" } });
     await call(agent, "no_such_tool", { action: "audit-canary" });
+    await call(await connect(service.tokens.api, "?readonly=true"), "run_live", { action: "audit-canary" });
+    await call(agent, "x".repeat(1_000));
     const { body } = await service.rest("GET", `/v1/apps/${service.appId}/audit`);
-    const [entry] = body.entries.filter(({ type }: { type: string }) => type === "app.mcp.call");
+    const [long, readOnly, unknown, entry] = body.entries.filter(
+      ({ type }: { type: string }) => type === "app.mcp.call",
+    );
+    expect(long.data).to.deep.equal({ tool: "x".repeat(100), refused: true });
+    expect(readOnly.data).to.deep.equal({ tool: "run_live", refused: true });
+    expect(unknown.data).to.deep.equal({ tool: "no_such_tool", refused: true });
     expect(entry.data).to.deep.equal({ tool: "run_live", action: "greet", arguments: ["action", "payload"] });
     expect(entry.credentialId).to.be.a("number");
     expect(JSON.stringify(body)).not.to.contain("audit-canary");

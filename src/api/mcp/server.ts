@@ -101,14 +101,14 @@ function toFailure(error: unknown, log: Logger): CallToolResult {
 
 async function callTool(name: string, given: unknown, request: McpRequest): Promise<CallToolResult> {
   const { context, tools, toolCalls, log } = request;
-  const found = BY_NAME.get(name);
-  // The same answer for both, so that it says nothing about rights.
-  if (!found || !mayUse(found, request)) {
-    return failure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
-  }
+  const known = BY_NAME.get(name);
+  const found = known && mayUse(known, request) ? known : null;
   try {
-    const parsed = found.input.safeParse(given ?? {});
-    await toolCalls.record(context, tools.appId, name, (given ?? {}) as Record<string, unknown>);
+    const args = (given ?? {}) as Record<string, unknown>;
+    await toolCalls.record(context, tools.appId, name, args, { isRefused: found === null });
+    // The same answer for both, so that it says nothing about rights.
+    if (!found) return failure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
+    const parsed = found.input.safeParse(args);
     if (!parsed.success) return argumentFaults(parsed.error);
     return toResult(await found.run(parsed.data as never, tools));
   } catch (error) {

@@ -27,15 +27,18 @@ function describedArguments(args: Readonly<Record<string, unknown>>): Record<str
 
 export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate, "countToolCall"> }) {
   return {
-    /** @throws RATE_LIMIT_EXCEEDED */
+    /** @param isRefused true for a tool that does not exist or that the caller may not use @throws RATE_LIMIT_EXCEEDED */
     async record(
       visitor: Visitor & { caller: Caller },
       appId: number,
       tool: string,
       args: Readonly<Record<string, unknown>>,
+      { isRefused }: { isRefused: boolean },
     ): Promise<void> {
       await gate.countToolCall(visitor, appId);
-      const fact: AuditFact = { type: "app.mcp.call", data: { tool, ...describedArguments(args) } };
+      // Names of things are only read for tools that exist: a refused call could write any text.
+      const data = isRefused ? { tool: shortened(tool), refused: true } : { tool, ...describedArguments(args) };
+      const fact: AuditFact = { type: "app.mcp.call", data };
       await audit(db, visitor.caller, { appId, ...fact });
     },
   };
