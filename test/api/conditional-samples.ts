@@ -348,6 +348,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
 export const STATELESS_MUTATIONS = [
   "applyManifest",
   "createStage",
+  "removeStage",
   "promote",
   "rollbackPromotion",
   // Members of a set, added and removed one by one: a repeat changes nothing.

@@ -198,6 +198,7 @@ describe("ids of another app", () => {
       alertId: [alert],
       tokenId: [token],
       promotionId: [promotion],
+      stageAppId: [other],
       sessionId: [token],
       organizationId: [organization],
       userId: [person],

@@ -61,6 +61,70 @@ describe("Processes of the command line", () => {
     expect(dev.child.signalCode ?? dev.child.exitCode).to.be.oneOf(["SIGINT", 0, 130]);
   });
 
+  it("dev shows each run with its console", async () => {
+    const { folder, app } = await newProject();
+    const dev = start(folder, ["dev"]);
+    await until(async () => (await actionOf(app, "hello")) !== undefined);
+    await json(folder, ["run", "hello", "--draft", "--payload", '{"name": "Ada"}']);
+    await until(async () => /completed {2}hello {2}run \d+\n/.test(dev.printed()));
+    await until(async () => dev.printed().includes("greeting Ada\n"));
+    expect(dev.printed()).to.include(`Pages: ${service.url}/apps/${app}/viewer`);
+    await dev.end();
+  });
+
+  it("test runs in an app of its own with the folder's definitions, which it deletes", async () => {
+    const { folder, app } = await newProject();
+    write(folder, "data/guests.json", '{"columns": ["Name"]}');
+    const text = `import { equal, mock, ok, test } from "svc/test";
+import { execute } from "./action";
+
+test("has the folder's data source, without entries", async () => {
+  const guests = await Svc.DataSources.connectByName("guests");
+  equal((await guests.find()).length, 0);
+  await guests.insert({ Name: "Ann" });
+});
+test("stands in for hosts and the clock", async () => {
+  mock.fetch((request) => ({ from: request.url, method: request.method }));
+  equal(await (await fetch("https://example.com/x")).json(), { from: "https://example.com/x", method: "GET" });
+  const options = { url: "https://example.com/y", query: { a: 1 }, method: "POST", json: {}, responseType: "json" };
+  const { status, ok: isOk, body } = await Svc.App.V3.Actions.request(options as never);
+  equal([status, isOk, body], [200, true, { from: "https://example.com/y?a=1", method: "POST" }]);
+  mock.time("2026-01-02T03:04:05Z");
+  equal(new Date().toISOString(), "2026-01-02T03:04:05.000Z");
+});
+test("gives the clock back", async () => ok(Date.now() > Date.UTC(2026, 5)));
+test("names the author's line", async () => {
+  await execute({ payload: { name: Symbol("no text") as never } });
+});
+`;
+    write(folder, "actions/hello/action.test.ts", text);
+    edit(folder, ACTION, "config = defineAction({", 'config = defineAction({\n  dependencies: ["svc-datasources"],');
+    const { code, out } = await svc(folder, ["test", "--json"]);
+    const { tests } = JSON.parse(out);
+    expect([code, tests.map(({ passed }: { passed: boolean }) => passed)], out).to.deep.equal([
+      1,
+      [true, true, true, false],
+    ]);
+    const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:20:9"];
+    const lines = tests[3].error.split("\n");
+    expect(lines[0]).to.match(/^TypeError: /);
+    for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
+    // Nothing of it is in the app, and the app of the tests is gone.
+    expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
+    const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
+    expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
+    expect(await service.db.query("SELECT FROM app WHERE name LIKE '%(test-%'")).to.deep.equal([]);
+  });
+
+  it("test runs in the app itself, and says so, with a token that may create none", async () => {
+    const { folder, app } = await newProject();
+    const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };
+    const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
+    const { code, err } = await svc(folder, ["test"], { env: { SVC_TOKEN: token } });
+    expect([code, err]).to.match(/^0,This token may not create a throw-away app/);
+    expect((await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions).to.deep.equal([]);
+  });
+
   it("test --watch runs tests again after each change", async () => {
     const { folder } = await newProject();
     const watch = start(folder, ["test", "--watch"]);
@@ -108,6 +172,8 @@ describe("Processes of the command line", () => {
     const { promotions } = await json(folder, ["stage", "promotions"]);
     expect(promotions.map(({ id }: { id: number }) => id)).to.deep.equal([second.id, promotion.id]);
     await json(folder, ["stage", "rollback", String(promotion.id)]);
+    await json(folder, ["stage", "remove", String(staging.id)]);
+    expect((await svc(folder, ["stage", "list"])).out.trim().split("\n")).to.have.length(1);
     expect((await actionOf(app, "hello")).description).to.equal("Greets on staging.");
     for (const args of [["promote"], ["promote", "--from", "x"], ["stage", "rollback", "x"], ["stage", "create"]])
       expect((await svc(folder, [...args, "--yes"])).code, args.join(" ")).to.equal(2);

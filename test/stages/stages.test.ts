@@ -174,6 +174,30 @@ describe("stages and promotions", () => {
       expect((await stage(body as object)).body.status, JSON.stringify(body)).to.equal(status);
   });
 
+  it("deletes a preview before its time, and no other app", async () => {
+    const { app } = (await stage({ name: "early", expiresInHours: 1 })).body;
+    const { app: staying } = (await stage({ name: "staying" })).body;
+    const remove = (id: number, as = "editor") =>
+      service.rest("DELETE", `${appPath(service.appId)}/stages/${id}`, { as });
+    const { body: elsewhere } = await service.rest("POST", "/v1/admin/apps", {
+      as: "admin",
+      body: { name: "elsewhere" },
+    });
+    const refusals: [id: number, as: string, status: string][] = [
+      [app.id, "api", "FORBIDDEN"],
+      [elsewhere.app.id, "editor", "FORBIDDEN"],
+      [elsewhere.app.id, "admin", "NOT_FOUND"],
+      [staying.id, "editor", "NOT_FOUND"],
+      [service.appId, "editor", "NOT_FOUND"],
+    ];
+    for (const [id, as, status] of refusals) expect((await remove(id, as)).body.status, `${id} ${as}`).to.equal(status);
+    expect((await remove(app.id)).body).to.deep.equal({ status: "STAGE_REMOVED" });
+    expect((await remove(app.id, "admin")).body.status).to.equal("NOT_FOUND");
+    expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])).to.deep.equal([]);
+    const { entries } = (await service.rest("GET", `${appPath(service.appId)}/audit`)).body;
+    expect(entries[0]).to.deep.include({ type: "app.stage.remove", data: { stageAppId: app.id } });
+  });
+
   it("deletes a preview when its time is over", async () => {
     const { app } = (await stage({ name: "branch", expiresInHours: 1 })).body;
     const of = async () => (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;

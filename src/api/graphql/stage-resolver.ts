@@ -90,6 +90,20 @@ export class StageResolver {
     return this.service.create(caller, appId, body);
   }
 
+  @Mutation(() => Boolean, {
+    description: "Deletes a preview, a stage that expires, with its data. Needs the same right on the preview.",
+  })
+  async removeStage(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("stageAppId", () => Int, { description: "ID of the preview's app." }) stageAppId: number,
+  ): Promise<boolean> {
+    const caller = await this.gate.enter(context, "writeStages", appId);
+    this.gate.recheck(caller, "writeStages", stageAppId);
+    await this.service.remove(caller, appId, stageAppId);
+    return true;
+  }
+
   @Mutation(() => PromotionResultType, {
     description: "Brings the definitions of another stage to the app: all of them, or nothing. Publishes nothing.",
   })

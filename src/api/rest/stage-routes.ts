@@ -17,6 +17,15 @@ export const stageRoutes: readonly Route[] = [
     answer: async ({ stages }, q) => ({ app: await stages.createStageOf(q.context, q.id("appId"), q.body) }),
   },
   {
+    method: "DELETE",
+    path: `${APP}/stages/:stageAppId`,
+    stateless: true,
+    answer: async ({ stages }, q) => {
+      await stages.removeStage(q.context, q.id("appId"), q.id("stageAppId"));
+      return { status: "STAGE_REMOVED" };
+    },
+  },
+  {
     method: "GET",
     path: `${APP}/promotions`,
     answer: async ({ stages }, q) => ({ promotions: await stages.promotions(q.context, q.id("appId")) }),

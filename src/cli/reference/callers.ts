@@ -19,6 +19,7 @@ const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
   authorize: ["signInAppUser"],
   verify: ["verifyAppUser"],
   createStage: ["writeStages"],
+  removeStage: ["writeStages"],
   ownRules: ["readMedia"],
   setOwnRules: ["writeMedia"],
   allFiles: ["readMedia"],

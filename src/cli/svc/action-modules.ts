@@ -1,7 +1,7 @@
 /** Files of an action in a project folder: follows imports from the action's file, and names each file as `source` does. Builds nothing. */
 import { dirname, join } from "node:path/posix";
 import { PackageFault } from "../../engine/bundler/fault.js";
-import { fileAt, fileByAlias, isRelative } from "../../engine/bundler/source-modules.js";
+import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../../engine/bundler/source-modules.js";
 import { CliError } from "./failure.js";
 
 /** Returns the text of a file by its path from the project's root; null if there is none. */
@@ -87,6 +87,24 @@ export function sourceFiles(folder: string, entry: string, read: ReadFile): Reco
     throw error;
   }
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
+}
+
+/** Files of a test and all that it imports, by their paths in the project. @param folder of the action @throws CliError */
+export function testFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
+  try {
+    const finder = new ModuleFinder(folder, read);
+    const files = Object.fromEntries(finder.follow(test));
+    if (finder.tsconfig === null) return files;
+    const { baseUrl, paths } = tsconfigOf(read(finder.tsconfig)!);
+    const base = join(dirname(finder.tsconfig), baseUrl);
+    return {
+      ...files,
+      [TSCONFIG]: JSON.stringify({ compilerOptions: { baseUrl: base, paths: Object.fromEntries(paths) } }),
+    };
+  } catch (error) {
+    if (error instanceof PackageFault) throw new CliError(`${test}: ${error.message}`);
+    throw error;
+  }
 }
 
 /** Paths in a project for the files of a `source`: the reverse of `sourceFiles`. @param readProject reads what the project has */

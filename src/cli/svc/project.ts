@@ -16,7 +16,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import { readActionConfig } from "./action-config.js";
 import { bodyOf, joinFile, linesOfBody } from "./action-file.js";
-import { ModuleFinder, projectPaths, type ReadFile, sourceFiles } from "./action-modules.js";
+import { ModuleFinder, projectPaths, type ReadFile, sourceFiles, testFiles } from "./action-modules.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
 import { differences, type Item, type Manifest, type Source, sourceOf } from "./manifest.js";
@@ -125,6 +125,13 @@ export class Project {
     if (!realpathSync(file).startsWith(realpathSync(this.root) + sep)) return null;
     return readFileSync(file, "utf8");
   };
+
+  /** Path of an action's test, and the files that it needs; null if the action has no test. */
+  readTest(folder: string): { test: string; files: Record<string, string> } | null {
+    const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
+    const test = names.find((file) => existsSync(this.#path(file)));
+    return test === undefined ? null : { test, files: testFiles(`actions/${folder}`, test, this.#read) };
+  }
 
   /** The `config` of the action in a folder. */
   async readConfig(folder: string): Promise<Item> {

@@ -47,7 +47,8 @@ function plainJson(text: string): string {
   return pieces.join("");
 }
 
-function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
+/** @throws PackageFault */
+export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: [string, string[]][] } {
   const none = { baseUrl: "", paths: [] };
   if (text === undefined) return none;
   let options: { baseUrl?: unknown; paths?: unknown };

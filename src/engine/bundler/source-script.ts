@@ -3,6 +3,7 @@ import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageFault } from "./fault.js";
 import { fileAt, fileByAlias, isOutside, isRelative } from "./source-modules.js";
+import { TEST_MODULE } from "./test-module.js";
 
 /** Files of an action, and what the packages that they may import are in the finished script. */
 export interface SourceJob {
@@ -33,9 +34,10 @@ const LOADERS: Record<string, Loader> = {
   ".json": "json",
 };
 const REASON_MAX_CHARACTERS = 300;
-/** Helpers for authors, which leave nothing in the script. */
+/** Helpers for authors, by the name that imports them. */
 const HELPERS: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
+  "svc/test": TEST_MODULE,
 };
 
 /** Everything is resolved here, so that esbuild itself looks nowhere. */

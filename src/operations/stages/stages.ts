@@ -47,6 +47,9 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
+const REMOVE = `
+  DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $2 AND expires_at IS NOT NULL) RETURNING id`;
+
 const EXPIRED = `
   DELETE FROM app WHERE id IN (
     SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED)
@@ -141,6 +144,22 @@ export function createStages(options: {
       }
       await credentials.announce();
       return apps.get(stageId);
+    },
+
+    /** Deletes a preview with its data before its time is over. @throws NOT_FOUND for other apps, and for stages that stay */
+    async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
+      const rootId = await rootOf(appId);
+      await db.transaction(async (manager) => {
+        const gone = await rows(manager, REMOVE, [stageAppId, rootId]);
+        if (gone.length === 0) {
+          throw new ActionError(
+            "NOT_FOUND",
+            `no such preview (got ${stageAppId}); only stages that expire can be removed`,
+          );
+        }
+        await audit(manager, caller, { appId, type: "app.stage.remove", data: { stageAppId } });
+      });
+      await credentials.announce();
     },
 
     /** Deletes stages whose time is over. @returns time of the next call, Unix time in milliseconds */

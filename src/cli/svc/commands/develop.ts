@@ -1,24 +1,31 @@
 /** svc dev, svc test: pushes drafts as files are saved, and runs tests in the service's sandbox. */
-import { watch } from "node:fs";
+import { readdirSync, watch } from "node:fs";
+import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
+import { projectRoot, readTarget } from "../config.js";
 import { CliError } from "../failure.js";
+import { answers, hasServerData, type LocalServer, startLocalServer } from "../local-server.js";
 import type { Run, Session } from "../session.js";
 import { runTests } from "../tests.js";
 import { checkTypes } from "./check.js";
+import { writeProject } from "./init.js";
+import { followRuns } from "./run.js";
 import { push } from "./sync.js";
 
 const SETTLED_MS = 60;
+/** For commands that end with their process. */
+const NEVER = new AbortController().signal;
 const OURS = /^(?:actions|lib|data)[\\/]|^(?:settings|alerts|app)\.json$/;
 
-/** Calls `work` after each burst of changes, one call at a time. */
-async function onChanges(session: Session, work: () => Promise<unknown>): Promise<never> {
+/** Calls `work` after each burst of changes, one call at a time, until the signal. */
+async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
   let isDirty = true;
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
     if (file !== null && OURS.test(file) && !file.includes(".svc")) isDirty = true;
   });
   watcher.on("error", (error) => session.output.note(error.message));
-  for (;;) {
+  while (!over.aborted) {
     if (isDirty) {
       isDirty = false;
       try {
@@ -30,19 +37,68 @@ async function onChanges(session: Session, work: () => Promise<unknown>): Promis
     }
     await delay(SETTLED_MS);
   }
+  watcher.close();
+}
+
+/** Port of a server on this machine; null for other addresses. */
+function localPort(url: string): number | null {
+  const { hostname, port, protocol } = new URL(url);
+  return protocol === "http:" && ["127.0.0.1", "localhost"].includes(hostname) ? Number(port || 80) : null;
+}
+
+const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
+
+/** Starts a service if the folder has none: an empty folder gets a project too. @returns null if a service is named */
+async function serverFor(session: Session, isThrowAway: boolean): Promise<LocalServer | null> {
+  const { output, surroundings, store } = session;
+  const { cwd, env } = surroundings;
+  if (env["SVC_URL"] !== undefined) return null;
+  const root = projectRoot(cwd);
+  if (root === null && !isEmpty(cwd)) return null;
+  const known = root === null ? null : readTarget(cwd, env);
+  const port = known && localPort(known.url);
+  if (known && (port === null || !hasServerData(known.root) || (await answers(known.url)))) return null;
+  output.note("Starting a service …");
+  const folder = root ?? resolve(cwd);
+  const server = await startLocalServer(folder, { isThrowAway: isThrowAway && known === null, port, env });
+  if (known === null) {
+    writeProject(folder, server.url, server.app);
+    output.line(`Made a project in ${folder}`, "green");
+  }
+  // Other commands in this folder use it too.
+  store.set({ url: server.url, app: server.app }, { token: server.token });
+  output.line(`Studio: ${server.url}/studio`);
+  return server;
+}
+
+async function develop(session: Session, over: AbortSignal): Promise<void> {
+  const { url, app, root } = session.target;
+  session.output.line(`Pages: ${url}/apps/${app}/viewer`);
+  session.output.note(`Watching ${root}; end with Ctrl C`);
+  const save = async () => {
+    await push(session, {}, async () => undefined);
+    await checkTypes(session);
+  };
+  await Promise.all([onChanges(session, save, over), followRuns(session, { withConsole: true, over })]);
 }
 
 export function addDevelop(program: Command, run: Run): void {
   program
     .command("dev")
-    .description("save drafts on the server whenever a file is saved, and check types")
-    .action(() =>
+    .description("save drafts on the server whenever a file is saved, check types, and show runs with their console")
+    .option("--throw-away", "with a service that this command starts: delete its data at the end")
+    .action(({ throwAway = false }: { throwAway?: boolean }) =>
       run(async (session) => {
-        session.output.note(`Watching ${session.target.root}; end with Ctrl C`);
-        await onChanges(session, async () => {
-          await push(session, {}, async () => undefined);
-          await checkTypes(session);
-        });
+        const server = await serverFor(session, throwAway);
+        if (server === null) return develop(session, NEVER);
+        const over = new AbortController();
+        for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => over.abort());
+        try {
+          await Promise.race([develop(session, over.signal), server.failed]);
+        } finally {
+          over.abort();
+          await server.stop();
+        }
       }),
     );
   program
@@ -52,7 +108,7 @@ export function addDevelop(program: Command, run: Run): void {
     .option("--watch", "run again whenever a file is saved")
     .action((names: string[], { watch: goesOn = false }: { watch?: boolean }) =>
       run(async (session) => {
-        if (goesOn) await onChanges(session, () => runTests(session, names));
+        if (goesOn) await onChanges(session, () => runTests(session, names), NEVER);
         else session.output.json({ tests: await runTests(session, names) });
       }),
     );

@@ -71,6 +71,26 @@ const TSCONFIG = {
   include: ["svc.d.ts", "actions", "lib"],
 };
 
+/** Writes the files of a new project; those that are there stay. @returns paths of the files that it wrote */
+export function writeProject(root: string, url: string, app: number): string[] {
+  const files: Record<string, string> = {
+    [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
+    "actions/hello/action.ts": ACTION,
+    "actions/hello/action.test.ts": TEST,
+    "lib/greeting.ts": HELPER,
+    "svc.d.ts": projectTypes({}, {}, new Map(), ""),
+    "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
+    "AGENTS.md": AGENTS,
+    ".gitignore": ".svc/\nnode_modules/\n",
+  };
+  const written = Object.keys(files).filter((file) => !existsSync(join(root, file)));
+  for (const file of written) {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), files[file]!);
+  }
+  return written;
+}
+
 export function addInit(program: Command, run: Run): void {
   program
     .command("init")
@@ -84,21 +104,7 @@ export function addInit(program: Command, run: Run): void {
         const url = checkedUrl(env["SVC_URL"] ?? options.url, "--url");
         const app = checkedApp(env["SVC_APP"] ?? options.app, "--app");
         if (existsSync(join(root, PROJECT_FILE))) throw wrongUse(`${PROJECT_FILE} is there already`);
-        const files: Record<string, string> = {
-          [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
-          "actions/hello/action.ts": ACTION,
-          "actions/hello/action.test.ts": TEST,
-          "lib/greeting.ts": HELPER,
-          "svc.d.ts": projectTypes({}, {}, new Map(), ""),
-          "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
-          "AGENTS.md": AGENTS,
-          ".gitignore": ".svc/\nnode_modules/\n",
-        };
-        const written = Object.keys(files).filter((file) => !existsSync(join(root, file)));
-        for (const file of written) {
-          mkdirSync(dirname(join(root, file)), { recursive: true });
-          writeFileSync(join(root, file), files[file]!);
-        }
+        const written = writeProject(root, url, app);
         output.line(`Made ${basename(root)} for app ${app} at ${url}`, "green");
         for (const file of written) output.line(`  ${file}`);
         output.line("Next: svc login, then svc push");

@@ -112,23 +112,42 @@ async function readRuns({ client }: Session, limit: number): Promise<Record<stri
   return [...body.runs].reverse();
 }
 
-/** Prints each run once, when its state changes from that of the runs read before. Ends with the process. */
-async function follow(session: Session, before: readonly Record<string, unknown>[]): Promise<never> {
+const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "running"].includes(String(state));
+
+interface FollowOptions {
+  withConsole: boolean;
+  /** Ends it; without it, it ends with the process. */
+  over?: AbortSignal;
+}
+
+/** Prints each run once, when its state changes from that of the runs read before. */
+async function follow(
+  session: Session,
+  before: readonly Record<string, unknown>[],
+  { withConsole, over }: FollowOptions,
+): Promise<void> {
   const known = new Map(before.map((run) => [run["id"], run["state"]]));
-  for (;;) {
+  while (over?.aborted !== true) {
     await delay(POLL_MS * 2);
     try {
       for (const run of await readRuns(session, PAGE)) {
         if (known.get(run["id"]) === run["state"]) continue;
         known.set(run["id"], run["state"]);
         printRun(session, run);
+        if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
       // A server that restarts is asked again; a sign-in that ended is not.
-      if (error instanceof ApiFailure && error.http < 500 && error.http !== 429) throw error;
+      const isPassing =
+        error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
+      if (!isPassing) throw error;
     }
   }
 }
+
+/** Prints each run from now on. */
+export const followRuns = async (session: Session, options: FollowOptions): Promise<void> =>
+  follow(session, await readRuns(session, PAGE), options);
 
 export function addRun(program: Command, run: Run): void {
   program
@@ -152,7 +171,7 @@ export function addRun(program: Command, run: Run): void {
         const runs = read.slice(-limit);
         if (session.output.isJson && goesOn !== true) session.output.json({ runs });
         else for (const one of runs) printRun(session, one);
-        if (goesOn === true) await follow(session, read);
+        if (goesOn === true) await follow(session, read, { withConsole: false });
       }),
     );
 }

@@ -95,6 +95,19 @@ export function addStages(program: Command, run: Run): void {
         output.json(made);
       }),
     );
+  stage
+    .command("remove")
+    .argument("<app>", "ID of a preview, a stage that expires")
+    .description("delete a preview with its data")
+    .action((app: string) =>
+      run(async (session) => {
+        const id = checkedApp(app, "the stage");
+        await session.confirm(`Delete app ${id} with its data?`);
+        const { body } = await session.client.request("DELETE", `${APP}/stages/${id}`);
+        session.output.line(`Removed app ${id}`, "green");
+        session.output.json(body);
+      }),
+    );
   addPromotions(stage, run);
   program
     .command("promote")

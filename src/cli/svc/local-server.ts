@@ -1,0 +1,126 @@
+/** A service of this package for `svc dev`, where a project has none: starts it with its own database, and stops it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { Environment } from "./config.js";
+import { CliError } from "./failure.js";
+
+const PACKAGE = fileURLToPath(new URL("../../../../", import.meta.url));
+/** Below a project's root. */
+const DATA_FOLDER = join(".svc", "server");
+const POLL_MS = 200;
+const START_LIMIT_MS = 180_000;
+const OUTPUT_MAX_CHARACTERS = 4_000;
+
+export interface LocalServer {
+  url: string;
+  app: number;
+  /** Token of the first editor. */
+  token: string;
+  /** Rejects when the service ends by itself. */
+  failed: Promise<never>;
+  stop(): Promise<void>;
+}
+
+/** True if an earlier `svc dev` left a server's data in the project. */
+export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
+
+/** True if something answers at the address. */
+export async function answers(url: string): Promise<boolean> {
+  try {
+    await fetch(`${url}/health/live`, { redirect: "manual" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}
+
+/** The command of `npm start` behind its set-up. */
+function startArguments(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8")) as {
+    scripts: { start: string };
+  };
+  return scripts.start.slice(scripts.start.lastIndexOf("exec node ") + "exec node ".length).split(" ");
+}
+
+function dataFolder(root: string, isThrowAway: boolean): string {
+  if (isThrowAway) return mkdtempSync(join(tmpdir(), "svc-dev-server-"));
+  const folder = join(root, DATA_FOLDER);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
+  return folder;
+}
+
+async function untilReady(url: string, failed: Promise<never>): Promise<void> {
+  const end = Date.now() + START_LIMIT_MS;
+  for (;;) {
+    const isReady = await Promise.race([
+      fetch(`${url}/health/ready`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+      failed,
+    ]);
+    if (isReady) return;
+    if (Date.now() > end) throw new CliError("the service did not start in three minutes");
+    await delay(POLL_MS);
+  }
+}
+
+/** Keeps the end of what the service writes, for the message if it fails. */
+function collectOutput(child: ChildProcess): () => string {
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      output = (output + text).slice(-OUTPUT_MAX_CHARACTERS);
+    });
+  return () => output;
+}
+
+/** @param port of an earlier start, or null for any @throws CliError if the service does not start */
+export async function startLocalServer(
+  root: string,
+  { isThrowAway, port, env: given }: { isThrowAway: boolean; port: number | null; env: Environment },
+): Promise<LocalServer> {
+  const dataDir = dataFolder(root, isThrowAway);
+  const chosen = port ?? (await freePort());
+  const url = `http://127.0.0.1:${chosen}`;
+  const { DATABASE_URL: _, ...inherited } = given;
+  const env = { ...inherited, PORT: String(chosen), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
+  const child = spawn(process.execPath, startArguments(), { cwd: PACKAGE, env, stdio: ["ignore", "pipe", "pipe"] });
+  const output = collectOutput(child);
+  const closed = once(child, "close");
+  let isStopping = false;
+  const failed = closed.then(() => {
+    if (isStopping) return new Promise<never>(() => undefined);
+    throw new CliError(`the service ended: ${output().trim()}`);
+  });
+  failed.catch(() => undefined);
+  const stop = async () => {
+    isStopping = true;
+    child.kill("SIGTERM");
+    await closed;
+    if (isThrowAway) rmSync(dataDir, { recursive: true, force: true });
+  };
+  try {
+    await untilReady(url, failed);
+    const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
+    return { url, app: appId, token: tokens.editor, failed, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

@@ -1,0 +1,60 @@
+/** `svc dev` in an empty folder: it starts a service, makes a project, saves drafts, and starts the same service the next time. */
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createSvcProjects, type RunningCommand } from "../harness/svc-projects.js";
+import { until } from "../harness/until.js";
+
+const START_LIMIT_MS = 180_000;
+
+describe("svc dev without a server", function () {
+  this.timeout(600_000);
+  const folder = mkdtempSync(join(tmpdir(), "svc-empty-"));
+  chmodSync(folder, 0o755);
+  const projects = createSvcProjects(() => ({ tokens: { editor: "" } }) as never);
+  after(async () => {
+    await projects.cleanUp();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function ready(dev: RunningCommand): Promise<void> {
+    const isReady = async () => dev.child.exitCode !== null || /Pushed|has everything already/.test(dev.printed());
+    await until(isReady, START_LIMIT_MS);
+    expect(dev.child.exitCode, dev.printed()).to.equal(null);
+  }
+  const target = () => JSON.parse(readFileSync(join(folder, "svc.json"), "utf8"));
+
+  it("starts a service with data in the folder, and the same one the next time", async () => {
+    const first = projects.start(folder, ["dev"]);
+    await ready(first);
+    const { url, app } = target();
+    expect(readdirSync(folder)).to.include.members(["actions", "lib", "svc.json", ".svc"]);
+    expect((await projects.json(folder, ["run", "hello", "--payload", '{"name": "Ada"}'])).result).to.deep.equal({
+      text: "Hello Ada",
+    });
+    await until(async () => first.printed().includes("greeting Ada"));
+    const helper = join(folder, "lib/greeting.ts");
+    writeFileSync(helper, readFileSync(helper, "utf8").replace("Hello", "Hi"));
+    await until(async () => first.printed().split("Pushed").length === 3);
+    await first.end();
+    expect(first.child.exitCode, first.printed()).to.equal(0);
+    await fetch(`${url}/health/live`).then(
+      () => expect.fail("the service still answers"),
+      () => undefined,
+    );
+    const second = projects.start(folder, ["dev"]);
+    await ready(second);
+    expect(target()).to.deep.equal({ url, app });
+    expect((await projects.json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hi world" });
+    await second.end();
+  });
+
+  it("starts none in a folder with files that is no project", async () => {
+    const other = mkdtempSync(join(tmpdir(), "svc-full-"));
+    writeFileSync(join(other, "notes.txt"), "");
+    const { code, err } = await projects.svc(other, ["dev"]);
+    rmSync(other, { recursive: true });
+    expect([code, err]).to.match(/^2,error no server is named; run svc init/);
+  });
+});
