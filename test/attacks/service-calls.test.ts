@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { createServiceCalls, type Reply } from "../../src/engine/browser/network/service-calls.js";
+import { type Reply, ServiceCalls } from "../../src/engine/browser/network/service-calls.js";
 import type { ServiceRequest, ServiceWay } from "../../src/engine/browser/run.js";
 import { createServiceRequests } from "../../src/engine/service-requests.js";
 
@@ -26,7 +26,7 @@ function underAttack() {
     },
   };
   const admit = async () => ({ headers: {}, end: () => {} });
-  const calls = createServiceCalls(admit, async (...reply) => void replies.push(reply));
+  const calls = new ServiceCalls(admit, async (...reply) => void replies.push(reply));
   return { calls, way, sent, replies, answers };
 }
 
@@ -103,7 +103,7 @@ describe("forged calls of the service", () => {
       new Promise<{ headers: object; end: () => void }>((resolve) => {
         judged = () => resolve({ headers: {}, end: () => {} });
       });
-    const calls = createServiceCalls(admit as never, async () => {});
+    const calls = new ServiceCalls(admit as never, async () => {});
     calls.begin({ service: way });
     const late = calls.take(call(1, "GET", `${BASE}x`));
     calls.end();

@@ -1,7 +1,4 @@
-/**
- * Runs strangers' scripts in Chromium: browsers that are up, the least busy of them for each run, as many runs at once
- * as are asked for. Knows no app and no action, only opaque keys, and nothing of what a script is for.
- */
+/** Runs untrusted scripts in Chromium. Chooses the mode and the least busy browser for each run, and repeats a run that needs another mode. */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
@@ -25,26 +22,26 @@ import { type Generation, Supervisor, type SupervisorOptions } from "./superviso
 import { createRememberedCode, createTrials, type TrialOf } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
-  /** One browser of each is kept present. */
+  /** One browser is kept running from each source. */
   sources: readonly BrowserSource[];
 }
 
 export interface Browsers {
-  /** Resolves when one browser at least is up. @throws StartError that says what to do when none is */
+  /** Resolves when at least one browser is running. @throws StartError with instructions if none starts */
   start(): Promise<void>;
-  /** Runs a script once, at most once, and answers what became of it. Never rejects. */
+  /** Runs a script, and returns its outcome. Code with an effect runs at most once. Never rejects. */
   run(request: PageRun): Promise<PageOutcome>;
-  /** A browser is up. */
+  /** True if a browser is running. */
   ready(): boolean;
-  /** Runs under way. */
+  /** Number of active runs. */
   busy(): number;
-  /** Browsers that are up, and contexts: with a run, kept for the next run of their key, made ahead for any. */
+  /** Number of running browsers, and of contexts: with a run, idle with a key, and opened in advance. */
   figures(): { up: number; serving: number; warm: number; spare: number };
-  /** What /proc says of the processes of the first browser that is up; null where it is somebody else's. */
+  /** Sandbox state of the first running browser's processes; null for a remote browser. */
   sandbox(): Promise<SandboxProof | null>;
-  /** That browser's process, for those who watch or test; null while there is none, or where it is somebody else's. */
+  /** Process id of that browser; null if there is none, or if it is remote. */
   pid(): number | null;
-  /** Ends every run, every process and every connection; nothing is left of them. */
+  /** Ends all runs, processes and connections. */
   stop(): Promise<void>;
 }
 
@@ -52,8 +49,8 @@ const ATTEMPTS_BEFORE_START = 3;
 const PRESENT_POLL_MS = 20;
 
 /**
- * The one that is to take a run: first one that has not failed to, among these the one with the fewest runs under way, among equals
- * the one whose browser has had the fewest. null while none has a browser.
+ * Chooses the supervisor for a run: first those that have not failed it, then the one with the fewest active runs, then the one whose browser has
+ * served the fewest. null if none has a browser.
  */
 function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (one: Supervisor) => [Number(tried.has(one)), one.busy(), one.current?.runs ?? 0];
@@ -64,7 +61,7 @@ function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Superv
   return ranked[0]?.one ?? null;
 }
 
-/** Waits until one has a browser. @returns false when none comes in time */
+/** Waits until a browser is running. @returns false if none is in time */
 async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
@@ -120,7 +117,7 @@ const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const cancelledBefore = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
 
-/** @returns null when it ended before anything of the author's was evaluated, so that another is safe */
+/** @returns null if no code of the run was evaluated, so that another attempt is safe */
 async function runIn(
   supervisor: Supervisor,
   generation: Generation,
@@ -195,7 +192,7 @@ async function runAs(supervisors: readonly Supervisor[], request: PageRun, mode:
   for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
     if (request.signal?.aborted) return cancelledBefore();
     if (!(await anyPresent(supervisors))) break;
-    // Chosen and counted in one go, so that runs that come together are spread.
+    // Chosen and counted without a pause, so that concurrent runs are spread.
     const supervisor = leastBusy(supervisors, tried);
     if (!supervisor?.current) continue;
     const outcome = await runIn(supervisor, supervisor.current, request, mode);

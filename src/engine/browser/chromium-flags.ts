@@ -1,20 +1,17 @@
-/**
- * The switches with which a Chromium may hold strangers' code: those that contain it, and those that only keep it quiet; and what
- * a command line lacks of the first. Starts nothing.
- */
+/** Flags with which Chromium runs untrusted code: those that isolate it, and those for performance. Also checks the flags of a remote browser. */
 import { isIP } from "node:net";
 
-/** Heap of one page's script; buffers outside it are watched from /proc (memory-watch.ts). */
+/** V8 heap limit of a page. watch/memory.ts limits buffers outside the heap. */
 const HEAP_MAX_MB = 384;
 
 /**
- * A run's functions are new in each, so that what is optimized of them serves that run alone: it is worth its cost where they are called a
- * few thousand times, and not because they were in an earlier run of the same thread.
+ * Each run has new function objects, so optimized code serves only that run. It is worth its cost after a few thousand calls, and not because an
+ * earlier run on the same thread made many.
  */
 const OPTIMIZED_LATER =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
-/** What would let a document outlive its navigation, send after it, or work ahead of one. */
+/** Features by which a document outlives its navigation, sends requests after it, or loads the next one in advance. */
 const FEATURES_OFF = [
   "BackForwardCache",
   "FetchLaterAPI",
@@ -26,30 +23,30 @@ const FEATURES_OFF = [
   "OptimizationHints",
   "Translate",
   "AutofillServerCommunication",
-  // Reports that a host has asked for are sent minutes later, in the time of another run.
+  // Reports that a host requests are sent minutes later, during another run.
   "Reporting",
   "NetworkErrorLogging",
 ];
 
 /**
- * Where a run's sound is mixed; without it that process has no sandbox. And what hosts say of their transport, which goes with what is
- * cached (run-requests.ts), changes until then where a page goes, and nothing that it loads.
+ * The first gives the audio process a sandbox. With the second, HSTS changes only navigations of a page, not what it loads, until run-requests.ts
+ * clears it.
  */
 const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
-/** The storage of the first is kept outside what an origin is said to use, where traces.ts looks; the second draws in 3D. */
+/** Storage buckets are not part of the usage that traces.ts checks. WebGPU draws in 3D. */
 const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
 
-/** A global scope of its own for each run of the language, at a fifth of any other's cost; where it is missing workers take its place. */
+/** Enables ShadowRealm: a new global scope for each run at a fifth of the cost of any other. */
 const REALMS = "--harmony-shadow-realm";
 /**
- * V8 marks and sweeps the whole of its garbage in one go. Of steps it would report the last to Chromium, which traps on it where a realm's code
- * runs: a realm cannot say where such a report goes. The platform's own objects are swept in steps all the same, of which is told where the next
- * collection begins: so the first one comes late, that few runs have two before they wait for anything.
+ * V8 collects garbage in one step. Otherwise it reports the last step to Chromium, which traps if the code of a realm is running. The platform's
+ * own objects are still swept in steps, which are reported when the next collection starts. So the first collection starts late: few runs have
+ * two before they wait for anything.
  */
 const REALM_SAFETY = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
-/** A new frame host for every navigation cost a third of it; the document and its global are fresh without. */
+/** A new frame host for every navigation takes a third of its time. The document and its global are new without it. */
 const COSTLY_FEATURES = ["RenderDocument"];
 
 const HOST_RULES = "--host-resolver-rules";
@@ -68,14 +65,14 @@ const WITHOUT_SANDBOX = [
 ];
 
 const CONTAINMENT = [
-  // Without a lane of its own (see Lane) a context reaches nothing: port 9 refuses.
+  // A context without a lane reaches nothing: port 9 refuses.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
-  // Which of the two spellings counts differs between builds; with the other alone WebRTC sends UDP past the proxy.
+  // Builds differ in which of the two names they know. Without it, WebRTC sends UDP past the proxy.
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
-  // A WebSocket would go through a tunnel that is open already, unasked (request-guard.ts).
+  // With HTTP/2 a WebSocket would use an open tunnel without a check (request-guard.ts).
   "--disable-http2",
   "--disable-background-networking",
   "--disable-component-update",
@@ -84,14 +81,14 @@ const CONTAINMENT = [
   "--no-first-run",
   "--no-pings",
   "--disable-back-forward-cache",
-  // Their requests are seen by no page's session; a run has no use for either.
+  // No session of a page reports their requests, and a run does not need them.
   "--disable-shared-workers",
   "--block-new-web-contents",
   "--disable-extensions",
-  // Without the first the process that draws has no sandbox; the second alone leaves 3D to canvases off the screen.
+  // Without the first the drawing process has no sandbox. With only the second, offscreen canvases still have 3D.
   "--disable-software-rasterizer",
   "--disable-3d-apis",
-  // No key has this number, so that no page can ask by a token for what is still on trial.
+  // No private key matches this one, so no page can enable a trial feature by a token.
   "--origin-trial-public-key=AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
@@ -105,7 +102,7 @@ const COMFORT = [
   "--disable-backgrounding-occluded-windows",
   "--disable-renderer-backgrounding",
   "--mute-audio",
-  // Nobody is there to touch the page before it may sound.
+  // No user can interact with the page before it plays sound.
   "--autoplay-policy=no-user-gesture-required",
   "--no-default-browser-check",
   "--password-store=basic",
@@ -113,7 +110,7 @@ const COMFORT = [
   "--no-startup-window",
 ];
 
-/** Every switch but those that say how the browser is reached and where it keeps its files. `egressHost`: where the lanes listen. */
+/** All flags except those for the connection and the profile folder. @param egressHost address at which the lanes listen */
 export function browserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT,
@@ -128,7 +125,7 @@ export function browserFlags(egressHost: string): string[] {
 
 const nameOf = (flag: string): string => flag.split("=", 1)[0]!;
 
-/** As Chromium itself reads them: the last of several counts. Values are not quoted where it tells of them, but on Windows. */
+/** Reads flags as Chromium does: the last one of a name counts. Its reports quote values only on Windows. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [nameOf(part).trim(), part.trim()]));
@@ -139,14 +136,14 @@ const listed = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, 
 function resolvesOthers(value: string | undefined, egressHost: string): boolean {
   const rules = listed(value).map((rule) => rule.trim());
   const others = rules.filter((rule) => rule !== NOTHING_RESOLVES);
-  // Another runner's lanes may be let through beside ours; names may not.
+  // Addresses of other runners' lanes may be allowed too; host names may not.
   const onlyAddresses = others.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(NOTHING_RESOLVES) && onlyAddresses && others.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
- * What a browser's command line lacks to contain strangers' code, and what it must not have: each in an operator's words. Further
- * features may be off, further addresses let through and further flags given to V8.
+ * Flags that a browser's command line lacks for untrusted code, and flags that it must not have. Further features may be disabled, further
+ * addresses allowed, and further flags passed to V8.
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);

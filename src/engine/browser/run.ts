@@ -1,4 +1,4 @@
-/** The words in which the browser mechanism is asked for a run and answers. Knows no app and no action: keys are opaque. */
+/** Types of a run's request and outcome. Isolation keys are opaque here. */
 
 export interface ConsoleLine {
   /** debug, info, log, warn, error, trace, dir or table. */
@@ -6,7 +6,7 @@ export interface ConsoleLine {
   /** Unix time in milliseconds. */
   at: number;
   text: string;
-  /** Its end was cut off. */
+  /** True if the end of the text was cut off. */
   cut?: boolean;
 }
 
@@ -43,13 +43,13 @@ export interface PageRequest {
   url: string;
 }
 
-/** What the library in a run asks of the service that performs it. */
+/** A request that the library in a run sends to the service. */
 export interface ServiceRequest extends PageRequest {
   headers: Readonly<Record<string, string>>;
   body: string | null;
 }
 
-/** `headers`: those that a page may read; `text` comes by parts of 64 Ki to 320 Ki characters, the last of them shorter, read as it is asked for. */
+/** `headers`: those that a page may read. `text`: parts of 64 Ki to 320 Ki characters, except the last one, which are read on demand. */
 export interface ServiceAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
@@ -67,22 +67,22 @@ export interface OutgoingAnswer {
 /** Sends a request to another service. `options` is JSON text from the run, unchecked. Rejects only when `signal` is aborted. */
 export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<OutgoingAnswer>;
 
-/** Where scripts find the way to the service, `{base, call}`, before the author's code: the first that knows it takes it away. */
+/** Global with the functions that send requests to the service. The client library removes it before the action's code runs. */
 export const SERVICE_GLOBAL = "__svcService";
-/** Stands for the service's address where scripts reach other services only: no address begins with it. */
+/** Service address for scripts that can only reach other services. No URL starts with it. */
 export const NO_SERVICE = "-";
 
-/** The way to that service without the browser's network between. */
+/** Sends requests to the service without the browser's network. */
 export interface ServiceWay {
-  /** With what its addresses begin: origin and path, with a closing slash. */
+  /** Prefix of its addresses: origin and path, with a slash at the end. */
   readonly base: string;
-  /** Sends what a page's `fetch` might have sent. @throws where there is no answer, or none that a page may read; when `signal` is aborted */
+  /** Sends a request as a page's `fetch` would. @throws Error if there is no answer that a page may read, or if `signal` is aborted */
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
 export const DEFAULT_SOURCE_NAME = "action.js";
 
-/** One script to run to its end. */
+/** Request for one run. */
 export interface PageRun {
   /** Default: the cheapest mode that has all that the source and the packages name. */
   mode?: Mode;
@@ -90,21 +90,21 @@ export interface PageRun {
   trialOf?: Mode;
   /** false: the run makes no requests. Default true; `isolate` never has a network. */
   network?: boolean;
-  /** What may share a browser context over time; two keys never do. */
+  /** Runs with the same key may use one browser context in turn. Two keys never share one. */
   isolationKey: string;
-  /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */
+  /** The https origin of the page. No server has it: the service answers its document. */
   origin: string;
-  /** The author's source; defines `execute`. */
+  /** Source of the action, which defines `execute`. */
   source: string;
-  /** Name of the author's source in stacks; default {@link DEFAULT_SOURCE_NAME}. */
+  /** Name of this source in stacks; default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
-  /** Evaluated before it, in order. A failing one fails the run, naming it. */
+  /** Scripts that are evaluated before the source, in order. A failure fails the run and names the script. */
   packages: readonly PageScript[];
   /** JSON text of `context.payload`. */
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Counted from the moment the page is ready, so that waiting for a place costs the run nothing. */
+  /** Time limit from the moment when the page is ready. Waiting for a page does not count. */
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
@@ -114,23 +114,23 @@ export interface PageRun {
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;
   /**
-   * Judges the address of every request of the page, its frames and its workers, and the one that it gives as where it comes from,
-   * before anything of it is sent; false blocks the request. Costs a networked run some milliseconds, so give it only where there is something to keep in.
+   * Checks the address and the referrer of every request of the page, its frames and its workers before it is sent. false blocks the request.
+   * Takes some milliseconds of a run with a network, so pass it only if there are secrets.
    */
   mayRequest?(url: string): boolean | Promise<boolean>;
   /**
-   * Told of each request that `mayRequest` let through, and heeded only beside it: headers to send along, and whom to tell how it ended,
-   * by its status, or null where there was no answer. null: it is nobody's concern.
+   * Called for each request that `mayRequest` accepted; ignored without `mayRequest`. Returns further headers, and a callback that receives the
+   * status at the end, or null if there was no answer. Returns null if the request is not followed.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
-  /** Given to the scripts of a network isolate, under SERVICE_GLOBAL: their requests are judged, followed and counted as any other. */
+  /** Available to the scripts of a network isolate as SERVICE_GLOBAL. Requests are checked, followed and counted as all others. */
   service?: ServiceWay;
-  /** Given to the scripts of a network isolate and of a document, under SERVICE_GLOBAL, for requests to other services. */
+  /** Available to the scripts of a network isolate and of a document as SERVICE_GLOBAL, for requests to other services. */
   outgoing?: SendOutgoing;
 }
 
 /**
- * Why a run failed: the author's code, a limit, or the machinery. `Browsers.run` never returns the last two. `retry`: the isolate lacks
+ * Cause of a failure: the action's code, a limit, or the engine. `Browsers.run` never returns the last two. `retry`: the isolate lacks
  * something, and the run can be repeated in another mode. `unready`: no code of the run was evaluated.
  */
 export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry" | "unready";
@@ -139,7 +139,7 @@ export interface RunError {
   name: string;
   message: string;
   stack: string;
-  /** The end of one of them was cut off. */
+  /** True if the end of one of the texts was cut off. */
   cut?: boolean;
 }
 

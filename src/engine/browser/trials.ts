@@ -31,7 +31,7 @@ function keyOf({ packages, source }: PageRun): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.mayDoWithLess === true);
 
-/** Maximum length of the scripts of a trial of a document. Names are searched in them (kept-texts.ts), which blocks the process. */
+/** Maximum length of the scripts of a trial of a document. Names are searched in them (stored-texts.ts), which blocks the process. */
 const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
 
 function areLookedThrough(packages: readonly PageScript[]): boolean {

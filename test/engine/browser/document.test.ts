@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createDocument } from "../../../src/engine/browser/pages/document.js";
+import { DocumentSandbox } from "../../../src/engine/browser/pages/document.js";
 
 const ORIGIN = "https://app-1.actions.internal";
 
@@ -18,7 +18,7 @@ describe("a page with a document", () => {
     const unheard: unknown[] = [];
     const hear = (reason: unknown) => unheard.push(reason);
     process.on("unhandledRejection", hear);
-    const sandbox = createDocument({ session, connection: session, origin: ORIGIN, lane } as never);
+    const sandbox = new DocumentSandbox({ session, connection: session, origin: ORIGIN, lane } as never);
     const failure = await sandbox.reset().catch((error: Error) => error.message);
     await turn();
     await turn();

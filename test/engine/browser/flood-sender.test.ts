@@ -1,6 +1,6 @@
 /** Whom the watch takes for the sender of a flood, by what processes have spent while the browser did not answer. */
 import { expect } from "chai";
-import { type Noted, senderOf } from "../../../src/engine/browser/watch/floods.js";
+import { senderOf, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
 
 const BROWSER = 1;
 const WINDOW_MS = 150;
@@ -8,7 +8,7 @@ const WINDOW_MS = 150;
 /** Milliseconds of the processor, all of it and what of it in the kernel. */
 type Spent = readonly [all: number, kernel: number];
 
-const noted = (at: number, usages: Record<number, Spent>): Noted => ({
+const noted = (at: number, usages: Record<number, Spent>): UsageSample => ({
   at,
   usages: new Map(
     Object.entries(usages).map(([pid, [spent, kernel]]) => [

@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createNetworkIsolate } from "../../../src/engine/browser/pages/network-isolate.js";
+import { NetworkIsolate } from "../../../src/engine/browser/pages/network-isolate.js";
 
 describe("a page with a network isolate", () => {
   it("ends no process where its browser goes as the worker is looked at", async () => {
@@ -12,11 +12,12 @@ describe("a page with a network isolate", () => {
     const unheard: unknown[] = [];
     const hear = (reason: unknown) => unheard.push(reason);
     process.on("unhandledRejection", hear);
-    createNetworkIsolate({ session, origin: "https://app-1.actions.internal", lane: null } as never);
+    const sandbox = new NetworkIsolate({ session, origin: "https://app-1.actions.internal", lane: null } as never);
     session.emit("Target.attachedToTarget", { sessionId: "1" });
     await turn();
     await turn();
     process.off("unhandledRejection", hear);
+    sandbox.stop();
     expect(unheard).to.deep.equal([]);
   });
 });

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { createServiceCalls } from "../../../src/engine/browser/network/service-calls.js";
+import { ServiceCalls } from "../../../src/engine/browser/network/service-calls.js";
 import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createServiceRequests } from "../../../src/engine/service-requests.js";
@@ -77,7 +77,7 @@ describe("a call of the service", () => {
         if (isAnswered) return { status: 200, headers: {}, text };
         throw new Error("no answer");
       };
-      const calls = createServiceCalls(
+      const calls = new ServiceCalls(
         async () => ({ headers: {}, end: (status, failure) => void order.push(`${status} ${failure}`) }),
         async (_id, _head, part, last) => void order.push(`${part} ${last}`),
       );

@@ -1,52 +1,54 @@
-/** Tells whoever follows a run's requests of each, from its leave to its end, and sends along what they say. Judges none. */
+/** Reports each request of a run to its follower: when it starts, and its status when it ends. Adds the follower's headers. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
 
-type Follow = PageRun["onRequest"];
-type End = (status: number | null) => void;
+type OnRequest = PageRun["onRequest"];
 
-/** Requests under way that are followed; a page may leave thousands without an answer. */
+interface OpenRequest {
+  end(status: number | null): void;
+  status: number | null;
+}
+
+/** Maximum followed requests at once; a page may leave thousands without an answer. */
 const OPEN_MAX = 500;
 
-export function createFollowed() {
-  let onRequest: Follow;
-  let open = new Map<string, { end: End; status: number | null }>();
+export class FollowedRequests {
+  private onRequest: OnRequest;
+  private open = new Map<string, OpenRequest>();
 
-  function finish(id: string): void {
-    const one = open.get(id);
-    if (!open.delete(id)) return;
-    one?.end(one.status);
+  /** Starts to follow the requests of the next run; undefined: none. */
+  follow(onRequest: OnRequest): void {
+    this.onRequest = onRequest;
+    this.open = new Map();
   }
 
-  return {
-    /** Of the run that begins; undefined: nobody follows it. */
-    follow(next: Follow): void {
-      onRequest = next;
-      open = new Map();
-    },
+  /** Listens to the events that end requests. */
+  listen(session: CDPSession): void {
+    session.on("Network.responseReceived", ({ requestId, response }) => {
+      const request = this.open.get(requestId);
+      if (request) request.status = response.status;
+    });
+    session.on("Network.loadingFinished", ({ requestId }) => this.finish(requestId));
+    session.on("Network.loadingFailed", ({ requestId }) => this.finish(requestId));
+  }
 
-    /** The events by which ends are known. */
-    listen(session: CDPSession): void {
-      session.on("Network.responseReceived", ({ requestId, response }) => {
-        const one = open.get(requestId);
-        if (one) one.status = response.status;
-      });
-      session.on("Network.loadingFinished", ({ requestId }) => finish(requestId));
-      session.on("Network.loadingFailed", ({ requestId }) => finish(requestId));
-    },
+  /** Reports a request that may be sent. @returns the changes to make to it */
+  changesOf({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
+    const { onRequest, open } = this;
+    // A redirected request was reported already, and gets no further headers.
+    if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_MAX) return {};
+    const { method, url } = request;
+    const following = onRequest({ method, url });
+    if (!following) return {};
+    open.set(networkId, { end: following.end, status: null });
+    if (Object.keys(following.headers).length === 0) return {};
+    const headers = { ...request.headers, ...following.headers };
+    return { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) };
+  }
 
-    /** What is to be changed of a request that may go on. */
-    begin({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
-      // One that was sent elsewhere by an answer keeps its beginning, and nothing goes along.
-      if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_MAX) return {};
-      const { method, url } = request;
-      const following = onRequest({ method, url });
-      if (!following) return {};
-      open.set(networkId, { end: following.end, status: null });
-      const more = Object.entries(following.headers);
-      if (more.length === 0) return {};
-      const headers = { ...request.headers, ...following.headers };
-      return { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) };
-    },
-  };
+  private finish(id: string): void {
+    const request = this.open.get(id);
+    this.open.delete(id);
+    request?.end(request.status);
+  }
 }

@@ -1,28 +1,28 @@
-/** The way out of one browser context as the pages see it. Knows no proxy: whoever opens lanes decides what they reach. */
+/** The network connection of one browser context, as its pages use it. Implemented by the egress proxy. */
 
-/** What is told and asked about a run's connections. Hosts are `host:port`. */
+/** Callbacks of one run. Hosts are `host:port`. */
 export interface LaneRun {
-  /** Each host that is contacted, once. */
+  /** Called once for each host that the run contacts. */
   onHost(host: string): void;
-  /** A host to which there is no connection, and why in words. */
+  /** Called for a host that was refused, with the reason. */
   onRefused(host: string, reason: string): void;
-  /** A host to which a connection was made. */
+  /** Called for a host to which a connection was made. */
   onReached(host: string): void;
-  /** Asked before each connection, and before each request that is not in a tunnel. */
+  /** Called before each connection, and before each request that is not in a tunnel. */
   mayConnect(host: string): Promise<boolean>;
 }
 
-/** The only way out of one context: a proxy port that is this context's alone. Shut but while a run is under way. */
+/** A proxy port that only one context uses. It is closed except while a run is active. */
 export interface Lane {
   /** `http://host:port` */
   readonly proxyServer: string;
-  /** Opens it for a run. */
+  /** Opens the port for a run. */
   begin(run: LaneRun): void;
-  /** Shuts it: ends every connection, and refuses every later one, before this returns. */
+  /** Closes the port: ends every connection, and refuses later ones, before this returns. */
   end(): void;
-  /** Whether anything was asked of the lane since `begin`. */
+  /** True if the run has sent anything since `begin`. */
   used(): boolean;
-  /** Whether any of it was asked after `end`. */
+  /** True if anything was sent after `end`. */
   usedLate(): boolean;
   close(): void;
 }

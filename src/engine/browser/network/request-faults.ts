@@ -1,37 +1,17 @@
 /**
- * Remembers why requests of a run failed, since the page is told only that one did. Says hosts and reasons, never a path or a
- * query: they may hold what must not be repeated.
+ * Records why requests of a run failed, since the page only receives "Failed to fetch". Reports hosts and reasons, but no path or query, which
+ * may hold secrets.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome } from "../run.js";
 
-export interface RequestFaults {
-  /** Listens to a session whose Network domain is on. */
-  watch(session: CDPSession): void;
-  /** Forgets the last run's. `onFault` gets each reason once, a bounded number of them. */
-  begin(onFault: (fault: string) => void): void;
-  /** The way out refused `host:port`. */
-  refused(host: string, reason: string): void;
-  /** A request that was sent past the browser failed, or was blocked. */
-  failed(url: string, reason: string): void;
-  /** The way out has a connection to `host:port`: what fails from here on has another reason. */
-  reached(host: string): void;
-  /** Whether as many calls of `fetch` as that have been told of, and every request has ended. */
-  over(asked: number): boolean;
-  /** Resolves when every request that was told of has ended; rejects when some have not within `timeoutMs`. */
-  settled(timeoutMs: number): Promise<void>;
-  /** Whether a request has not ended, or the outcome is a failure of one that is not explained. */
-  pending(outcome: PageOutcome): boolean;
-  /** The outcome with what is known, where the page could only say "Failed to fetch". */
-  explain(outcome: PageOutcome): PageOutcome;
-}
-
-/** What Chromium's fetch says whatever happened. */
+/** Message of every failed fetch in Chromium. */
 const UNEXPLAINED = "Failed to fetch";
 export const BLOCKED = "the request was blocked, its URL holds what must not leave";
+/** Maximum number of reasons for one run, and of those that its error names. */
 const FAULTS_MAX = 20;
-const SAID_MAX = 3;
+const NAMED_FAULTS_MAX = 3;
 const PENDING_MAX = 1_000;
 
 function reasonOf(
@@ -49,98 +29,112 @@ function reasonOf(
   return errorText || blockedReason || "no reason is known";
 }
 
-export function watchRequestFaults(origin: string): RequestFaults {
-  const pending = new Map<string, string>();
-  /** Calls of `fetch`, without what the browser sends ahead of them or after an answer. */
-  let told = 0;
-  const refusals = new Map<string, string>();
-  let faults = new Set<string>();
-  let onSettled: (() => void) | null = null;
-  /** More than are counted. */
-  let crowded = false;
-  let onFault: (fault: string) => void = () => {};
+export class RequestFaults {
+  /** URLs of the requests that have not ended, by id. */
+  private readonly pending = new Map<string, string>();
+  /** Reported calls of `fetch`, without preflights and redirects. */
+  private fetches = 0;
+  /** Reasons of the egress proxy, by host. */
+  private readonly refusals = new Map<string, string>();
+  private faults = new Set<string>();
+  private onFault: (fault: string) => void = () => {};
+  private onSettled: (() => void) | null = null;
+  /** True if the run had more pending requests than are counted. */
+  private isCrowded = false;
 
-  function add(fault: string): void {
-    if (faults.has(fault) || faults.size >= FAULTS_MAX) return;
-    faults.add(fault);
-    onFault(fault);
+  constructor(private readonly origin: string) {}
+
+  /** Listens to a session whose Network domain is enabled. */
+  watch(session: CDPSession): void {
+    session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
+      if (type === "Fetch" && redirectResponse === undefined) this.fetches += 1;
+      if (this.pending.size < PENDING_MAX) this.pending.set(requestId, request.url);
+      else this.isCrowded = true;
+    });
+    session.on("Network.loadingFinished", ({ requestId }) => this.endRequest(requestId));
+    session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
 
-  /** What an address was blocked for may be its host. */
-  const addOf = (url: URL, reason: string) => add(`${reason === BLOCKED ? "an address" : url.origin}: ${reason}`);
-
-  function end(requestId: string): void {
-    pending.delete(requestId);
-    if (pending.size === 0) onSettled?.();
+  /** Resets all records for the next run. `onFault` receives each reason once. */
+  begin(onFault: (fault: string) => void): void {
+    this.onFault = onFault;
+    this.pending.clear();
+    this.fetches = 0;
+    this.isCrowded = false;
+    this.refusals.clear();
+    this.faults = new Set();
   }
 
-  function onFailed(event: Protocol.Network.LoadingFailedEvent): void {
-    const url = URL.parse(pending.get(event.requestId) ?? "");
-    end(event.requestId);
+  /** Records that the lane refused `host:port`. */
+  refused(host: string, reason: string): void {
+    if (this.refusals.size < FAULTS_MAX) this.refusals.set(host, reason);
+  }
+
+  /** Records that the lane reached `host:port`: later failures have another reason. */
+  reached(host: string): void {
+    this.refusals.delete(host);
+  }
+
+  /** Records the failure of a request that the service sent itself, or that was blocked. */
+  failed(url: string, reason: string): void {
+    this.addFault(new URL(url), reason);
+  }
+
+  /** True if this many calls of `fetch` have been reported and every request has ended. */
+  over(fetches: number): boolean {
+    return this.fetches >= fetches && this.pending.size === 0 && !this.isCrowded;
+  }
+
+  /** Resolves when every reported request has ended. Rejects if some have not within `timeoutMs`. */
+  async settled(timeoutMs: number): Promise<void> {
+    if (this.isCrowded) throw new Error("the run had too many requests under way to know when they end");
+    if (this.pending.size === 0) return;
+    const timer = new AbortController();
+    const late = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
+      throw new Error("requests of the run are still under way");
+    });
+    const done = new Promise<void>((resolve) => {
+      this.onSettled = resolve;
+    });
+    await Promise.race([done, late]).finally(() => {
+      this.onSettled = null;
+      timer.abort();
+    });
+  }
+
+  /** True if a request has not ended, or the outcome is a failed request without a recorded reason. */
+  isPending(outcome: PageOutcome): boolean {
+    if (outcome.ok) return this.pending.size > 0;
+    return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === UNEXPLAINED);
+  }
+
+  /** Adds the recorded reasons to an outcome with "Failed to fetch". */
+  explain(outcome: PageOutcome): PageOutcome {
+    if (outcome.ok || outcome.error.message !== UNEXPLAINED || this.faults.size === 0) return outcome;
+    const message = `${UNEXPLAINED} ${[...this.faults].slice(0, NAMED_FAULTS_MAX).join("; ")}`;
+    const stack = outcome.error.stack.replace(UNEXPLAINED, () => message);
+    return { ...outcome, error: { ...outcome.error, message, stack } };
+  }
+
+  /** A blocked address may hold a secret in its host. */
+  private addFault(url: URL, reason: string): void {
+    const fault = `${reason === BLOCKED ? "an address" : url.origin}: ${reason}`;
+    if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;
+    this.faults.add(fault);
+    this.onFault(fault);
+  }
+
+  private endRequest(requestId: string): void {
+    this.pending.delete(requestId);
+    if (this.pending.size === 0) this.onSettled?.();
+  }
+
+  private onFailed(event: Protocol.Network.LoadingFailedEvent): void {
+    const url = URL.parse(this.pending.get(event.requestId) ?? "");
+    this.endRequest(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
-    const refusal = refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
-    addOf(url, refusal ?? reasonOf(event, origin));
+    const refusal = this.refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
+    this.addFault(url, refusal ?? reasonOf(event, this.origin));
   }
-
-  return {
-    watch(session) {
-      session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
-        if (type === "Fetch" && redirectResponse === undefined) told += 1;
-        if (pending.size < PENDING_MAX) pending.set(requestId, request.url);
-        else crowded = true;
-      });
-      session.on("Network.loadingFinished", ({ requestId }) => end(requestId));
-      session.on("Network.loadingFailed", onFailed);
-    },
-
-    begin(next) {
-      onFault = next;
-      pending.clear();
-      told = 0;
-      crowded = false;
-      refusals.clear();
-      faults = new Set();
-    },
-
-    over: (asked) => told >= asked && pending.size === 0 && !crowded,
-
-    async settled(timeoutMs) {
-      if (crowded) throw new Error("the run had too many requests under way to know when they end");
-      if (pending.size === 0) return;
-      const timer = new AbortController();
-      const late = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
-        throw new Error("requests of the run are still under way");
-      });
-      const done = new Promise<void>((resolve) => {
-        onSettled = resolve;
-      });
-      await Promise.race([done, late]).finally(() => {
-        onSettled = null;
-        timer.abort();
-      });
-    },
-
-    refused(host, reason) {
-      if (refusals.size < FAULTS_MAX) refusals.set(host, reason);
-    },
-
-    failed: (url, reason) => addOf(new URL(url), reason),
-
-    reached(host) {
-      refusals.delete(host);
-    },
-
-    pending(outcome) {
-      if (outcome.ok) return pending.size > 0;
-      return outcome.cause === "script" && (pending.size > 0 || outcome.error.message === UNEXPLAINED);
-    },
-
-    explain(outcome) {
-      if (outcome.ok || outcome.error.message !== UNEXPLAINED || faults.size === 0) return outcome;
-      const message = `${UNEXPLAINED} ${[...faults].slice(0, SAID_MAX).join("; ")}`;
-      const stack = outcome.error.stack.replace(UNEXPLAINED, () => message);
-      return { ...outcome, error: { ...outcome.error, message, stack } };
-    },
-  };
 }

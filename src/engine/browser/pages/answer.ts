@@ -1,4 +1,4 @@
-/** Reads the text with which the harness answers, trusting nothing in it: the page may have been taken over. */
+/** Reads the answer of the harness. The page may be compromised, so every field is checked. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { DEFAULT_SOURCE_NAME, failed, type PageOutcome } from "../run.js";
 import { withoutHead } from "./action-script.js";
@@ -11,14 +11,14 @@ export const NEEDS_MORE = "needs-more";
 const ERROR = "error ";
 const DATA = "data ";
 
-/** The name under which the harness's own frames appear in a stack; they are removed before anyone sees them. */
+/** Source name of the harness. Its frames are removed from stacks. */
 export const HARNESS_NAME = "svc-harness.js";
 
-/** The place in a frame of the harness, and what closes it. */
+/** Line and column of a frame of the harness, with the closing bracket. */
 const HARNESS_PLACE = /\d+:\d+\)?/y;
 const FRAME = /^\s+at /;
 
-/** How the top level of a source appears that was evaluated, and the frame of what evaluated it. */
+/** Frame of an evaluated top level, and the frame of the `eval` that evaluated it. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
@@ -60,7 +60,7 @@ export function withoutHarness(stack: string): string {
   return stack.includes(HARNESS_NAME) ? withoutFrames(stack, afterHarnessFrame) : stack;
 }
 
-/** The author's own frames only; with the place of a failure that has no frame, such as a syntax error. */
+/** Stack with only the frames of the action, and the position of an error without frames, such as a syntax error. */
 function cleanStack(stack: string, at: string): string {
   const frames = withoutFrames(withoutHarness(stack), afterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
@@ -73,7 +73,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const name = text(found.name, "Error");
   const message = text(found.message, "").replace(PARSED_BY, "");
   const cut = [found.name, found.message, found.stack].some(wasCut);
-  // What was cut ends where it was cut: nothing is put behind it.
+  // Nothing is appended to a text that was cut.
   const stack = withoutHead(cleanStack(text(found.stack, name), cut ? "" : text(found.at, "")), sourceName);
   const error = { name, message, stack, ...(cut && { cut }) };
   return { ok: false, cause: found.cause === "result" ? "result" : "script", error };

@@ -1,59 +1,58 @@
-/**
- * Attaches to every worker that a page starts, and every frame of another process, before its first line runs. Knows nothing of
- * what is to be set up in them.
- */
-
+/** Attaches to every worker that a page starts, and to every frame in another process, before its first line runs. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
-export interface Children {
-  /** From here on each child waits until it is prepared. */
-  attach(): Promise<void>;
-  /** Resolves when everything that the page and its children had told before has arrived here. Rejects after `timeoutMs`. */
-  caughtUp(timeoutMs: number): Promise<void>;
-  /** Whether there is any child. */
-  any(): boolean;
-  /** Whether there ever was one. */
-  met(): boolean;
-}
-
-/** `type` as the protocol says it: `worker` for a dedicated worker, `iframe` for a frame of another process. */
-export type Prepare = (child: CDPSession, type: string) => Promise<unknown>;
+/** Sets up a child. `type` as in the protocol: `worker` for a dedicated worker, `iframe` for a frame in another process. */
+type Prepare = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
-export function createChildren(page: CDPSession, prepare: Prepare): Children {
-  const sessions = new Set<CDPSession>([page]);
-  let met = false;
+export class Children {
+  private readonly sessions: Set<CDPSession>;
+  private hadAny = false;
 
-  async function adopt({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
-    met = true;
-    const child = page.connection()?.session(sessionId);
-    if (!child) return;
-    sessions.add(child);
-    await Promise.allSettled([attachTo(child), prepare(child, targetInfo.type)]);
-    await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
+  constructor(
+    private readonly page: CDPSession,
+    private readonly prepare: Prepare,
+  ) {
+    this.sessions = new Set([page]);
   }
 
-  function attachTo(session: CDPSession): Promise<unknown> {
-    session.on("Target.attachedToTarget", (event) => runInBackground(adopt(event)));
+  /** Starts to attach to children. Each child waits until it is prepared. */
+  async attach(): Promise<void> {
+    await this.attachTo(this.page);
+  }
+
+  /** Resolves when all events that the page and its children had sent have arrived. Rejects after `timeoutMs`. */
+  readonly caughtUp = async (timeoutMs: number): Promise<void> => {
+    const options = { timeout: timeoutMs };
+    await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
+  };
+
+  /** True if there is a child now. */
+  any(): boolean {
+    return this.sessions.size > 1;
+  }
+
+  /** True if there has ever been a child. */
+  had(): boolean {
+    return this.hadAny;
+  }
+
+  private attachTo(session: CDPSession): Promise<unknown> {
+    session.on("Target.attachedToTarget", (event) => runInBackground(this.adopt(event)));
     session.on("Target.detachedFromTarget", ({ sessionId }) => {
-      for (const one of sessions) if (one.id() === sessionId) sessions.delete(one);
+      for (const one of this.sessions) if (one.id() === sessionId) this.sessions.delete(one);
     });
     return session.send("Target.setAutoAttach", AUTO_ATTACH);
   }
 
-  return {
-    async attach() {
-      await attachTo(page);
-    },
-
-    async caughtUp(timeoutMs) {
-      const options = { timeout: timeoutMs };
-      await Promise.all([...sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
-    },
-
-    any: () => sessions.size > 1,
-    met: () => met,
-  };
+  private async adopt({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
+    this.hadAny = true;
+    const child = this.page.connection()?.session(sessionId);
+    if (!child) return;
+    this.sessions.add(child);
+    await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
+    await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
+  }
 }

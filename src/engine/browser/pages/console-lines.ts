@@ -1,13 +1,10 @@
-/**
- * Reads what the threads of one run print, trusting nothing in it, and holds all of it together to the limits that each thread
- * holds itself to. Knows neither pages nor workers.
- */
+/** Reads the console lines of all threads of one run. Checks every field, and applies the limits of one thread to all of them together. */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { withoutHead } from "./action-script.js";
 import { TEXT_MAX_CHARACTERS, wasCut, withoutHarness } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
-/** What JSON may make of the longest text that a thread sends: six characters of each, and a little beside it. */
+/** Maximum JSON length of a line: six characters for each character of the text, and a little more. */
 const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;
 
 function readLine(payload: string, sourceName: string): ConsoleLine | null {
@@ -21,9 +18,9 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   }
 }
 
-/** @returns what takes a thread's line as the JSON of a ConsoleLine */
+/** @returns a function that receives a thread's line as the JSON of a ConsoleLine */
 export function createLineReader(
-  tell: (line: ConsoleLine) => void,
+  print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,
 ): (payload: string) => void {
   let lines = 0;
@@ -35,6 +32,6 @@ export function createLineReader(
     lines += 1;
     characters += line.text.length;
     const full = lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS;
-    tell(full ? { level: "warn", at: line.at, text: CONSOLE_FULL } : line);
+    print(full ? { level: "warn", at: line.at, text: CONSOLE_FULL } : line);
   };
 }

@@ -1,9 +1,9 @@
 /**
- * What no document of a run may ask the browser for, whatever frame it puts into the page: devices, people, and what is kept outside
- * the document. Names are those of the Permissions-Policy header; a test holds them to what the browser knows.
+ * Browser features that no document or frame of a run may use: devices, prompts, and storage outside the document. Names are those of the
+ * Permissions-Policy header. A test compares them with the browser's list.
  */
 
-/** Each would start a process, ask a person, read the machine, or outlive the run. */
+/** Each one starts a process, prompts a person, reads the machine, or outlives the run. */
 export const FORBIDDEN_FEATURES: readonly string[] = (
   "accelerometer browsing-topics camera captured-surface-control clipboard-read clipboard-write compute-pressure " +
   "digital-credentials-create digital-credentials-get display-capture encrypted-media fullscreen gamepad geolocation " +
@@ -15,8 +15,8 @@ export const FORBIDDEN_FEATURES: readonly string[] = (
 ).split(" ");
 
 /**
- * Names that every document and worker of a run is without: each holder with its members. They reach devices, people or programs beside the
- * page, start a process, or keep something that no end of a document ends.
+ * Names that are removed from every document and worker of a run, by holder. They use devices, people or other programs, start a process, or
+ * store something that outlives a document.
  */
 const ADVERTISING =
   "adAuctionComponents canLoadAdAuctionFencedFrame clearOriginJoinedAdInterestGroups createAuctionNonce deprecatedReplaceInURN " +
@@ -32,9 +32,9 @@ const PICKERS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODELS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
-/** A page's place on a screen that is not there, which it keeps from document to document. */
+/** Position and size of the window, which outlive a document. */
 const PLACE = "moveBy moveTo requestResize resizeBy resizeTo";
-/** `ShadowRealm` is there for the host alone (realm-worker.ts). */
+/** `ShadowRealm` is only for the service (realm-worker.ts). */
 const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {

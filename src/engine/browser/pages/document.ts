@@ -1,14 +1,14 @@
 /**
- * Sandbox of the mode `document`: a fresh document for each run, with all that a page has. Finds what would outlive a navigation, and
- * discards such a page.
+ * Sandbox of the mode `document`: a fresh document for each run, with all globals of a page. Discards the page if a run leaves anything that a
+ * navigation does not remove.
  */
-import type { CDPSession } from "puppeteer";
+import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
-import { createRunRequests } from "../network/run-requests.js";
-import { createServiceCalls } from "../network/service-calls.js";
-import { DEFAULT_SOURCE_NAME, NO_SERVICE } from "../run.js";
+import { RunRequests } from "../network/run-requests.js";
+import { ServiceCalls } from "../network/service-calls.js";
+import { DEFAULT_SOURCE_NAME, NO_SERVICE, type PageOutcome, type PageRun } from "../run.js";
 import { functionOf } from "./action-script.js";
-import { createChildren } from "./children.js";
+import { Children } from "./children.js";
 import {
   answerDocument,
   CALL_MARK,
@@ -19,85 +19,148 @@ import {
   navigate,
 } from "./fresh-document.js";
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
-import { createPageWindow } from "./page-window.js";
+import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { watchTraces } from "./traces.js";
+import { Traces } from "./traces.js";
 
-/** What runs leave uncollected counts as memory of the next one, which may take 512 MB itself, and weighs on the machine. */
+/** Maximum memory that earlier runs may leave after a garbage collection. It counts towards the 512 MB of the next run. */
 const LEFT_MAX_BYTES = 24 * 1024 * 1024;
 
-/** A worker that does not answer for so long at the end of a run has its last lines lost. */
+/** Maximum wait at the end of a run for the last console lines of its workers. */
 const LAST_LINES_MS = 1_000;
 
 function boundDocuments(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_BOUNDS });
 }
 
-export function createDocument(options: SandboxOptions): Sandbox {
-  const { session, origin, lane, lose, print, onAsked } = options;
-  const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
-  const children = createChildren(session, (child, type) =>
-    Promise.all([requests.guardChild(child), type === "worker" ? boundWorker(child) : boundDocuments(child)]),
-  );
-  const requests = createRunRequests({ session, origin, lane, caughtUp: children.caughtUp });
-  const pageWindow = createPageWindow(options);
-  let harnessId = "";
-  const calls = createServiceCalls(requests.admit, (...part) => callHarness(session, harnessId, "answer", part));
-  /** Whether the document asked for anything after its run. */
-  let stirred = false;
-  let running = false;
+export class DocumentSandbox implements Sandbox {
+  private readonly traces: Traces;
+  private readonly children: Children;
+  private readonly requests: RunRequests;
+  private readonly window: PageWindow;
+  private readonly calls: ServiceCalls;
+  private harnessId = "";
+  private isRunning = false;
+  /** True if the document has sent a request after its run. */
+  private hasLateRequest = false;
 
-  function stir(): void {
-    if (!running) stirred = true;
-  }
-  session.on("Network.requestWillBeSent", ({ type, request }) => {
-    if (type !== "Document" || request.url !== `${origin}/`) stir();
-  });
-  session.on("Network.webSocketCreated", stir);
-  session.on("Network.webTransportCreated", stir);
-
-  session.on("Runtime.bindingCalled", ({ name, payload }) => {
-    if (name !== CONSOLE_BINDING || !payload.startsWith(CALL_MARK)) return;
-    onAsked();
-    runInBackground(calls.take(payload.slice(CALL_MARK.length)));
-  });
-
-  session.on("Fetch.requestPaused", (event) => {
-    const { requestId, request, resourceType } = event;
-    const ours = resourceType === "Document" && request.url.startsWith(`${origin}/`);
-    if (ours) answerDocument(session, requestId);
-    else requests.answer(session, event);
-  });
-
-  async function held(): Promise<number> {
-    const { usedSize, embedderHeapUsedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
-    return usedSize + embedderHeapUsedSize + backingStorageSize;
-  }
-
-  /** Drops what the page's own process keeps of answers to documents, which no navigation does. */
-  function forgetAnswers(): Promise<unknown> {
-    return Promise.all(
-      [true, false].map((cacheDisabled) => session.send("Network.setCacheDisabled", { cacheDisabled })),
+  constructor(private readonly options: SandboxOptions) {
+    const { session, lose } = options;
+    this.traces = new Traces(
+      options,
+      () => lose("crowd"),
+      () => lose("window"),
     );
+    this.children = new Children(session, (child, type) =>
+      Promise.all([
+        this.requests.guardChild(child),
+        type === "worker" ? this.prepareWorker(child) : boundDocuments(child),
+      ]),
+    );
+    this.requests = new RunRequests({ ...options, caughtUp: this.children.caughtUp });
+    this.window = new PageWindow(options);
+    this.calls = new ServiceCalls(this.requests.admit, (...part) =>
+      callHarness(session, this.harnessId, "answer", part),
+    );
+    this.listen();
   }
 
-  /** Whether the page still holds much of what earlier documents left when that has been collected. */
-  async function holdsMuch(): Promise<boolean> {
-    if ((await held()) <= LEFT_MAX_BYTES) return false;
-    await session.send("HeapProfiler.collectGarbage");
-    return (await held()) > LEFT_MAX_BYTES;
+  async prepare(): Promise<void> {
+    const { session, origin } = this.options;
+    await Promise.all([this.window.prepare(), this.children.attach()]);
+    await boundDocuments(session);
+    await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
+    await this.requests.watch(session);
+    // An empty cache does not count as storage in use, so it is tracked.
+    await session.send("Storage.trackCacheStorageForOrigin", { origin });
+    await session.send("Storage.trackIndexedDBForOrigin", { origin });
   }
 
-  /** @returns whether the documents so far have left something, and much */
-  async function lookForTraces(): Promise<[boolean, boolean]> {
-    // Not before the document has gone, which could still set some; not after a look for cookies, which would find them.
-    if (await requests.clear()) await forgetAnswers();
-    return Promise.all([traces.look(origin), holdsMuch()]);
+  async reset(): Promise<boolean> {
+    const { session, origin } = this.options;
+    const { traces, requests } = this;
+    this.isRunning = false;
+    this.window.reset();
+    if (traces.found() || this.children.had()) return false;
+    await requests.settled();
+    const { loaded } = await navigate(session, `${origin}/`);
+    const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
+      installHarness(session, DOCUMENT_HARNESS),
+      this.lookForTraces(),
+      loaded,
+    ]);
+    this.harnessId = harnessId;
+    // Requests that the old document sent during the navigation may outlive it, and their end is not reported.
+    await requests.settled();
+    // Fails right after the commit, when the page may not count as active yet.
+    await session.send("Page.resetNavigationHistory");
+    // Checked last: all that the old document sent has been reported by now.
+    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.found() && !requests.late();
   }
 
-  /** Pipelined: all of it is in place before the worker goes on. */
-  function boundWorker(worker: CDPSession): Promise<unknown> {
-    worker.on("Runtime.bindingCalled", (event) => print(event.payload));
+  async execute(request: PageRun): Promise<unknown> {
+    this.isRunning = true;
+    await this.requests.begin(request);
+    const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
+    // A flat list: a package may change what objects inherit.
+    const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
+    scripts.push(name, functionOf({ name, source }));
+    this.window.onRunStart();
+    this.calls.begin({ outgoing });
+    const base = outgoing ? NO_SERVICE : "";
+    const values = [CONSOLE_BINDING, scripts, payload, settings, base];
+    const answer = await callForText(this.options.session, this.harnessId, "run", values);
+    // Workers print by their own sessions, whose events may arrive after the answer.
+    if (this.children.any()) await this.children.caughtUp(LAST_LINES_MS).catch(() => {});
+    return answer;
+  }
+
+  unreadyMs(): number {
+    return 0;
+  }
+
+  end(): void {
+    this.calls.end();
+    this.window.onRunEnd();
+  }
+
+  async explain(outcome: PageOutcome): Promise<PageOutcome> {
+    return this.requests.explain(outcome);
+  }
+
+  stop(): void {
+    this.calls.end();
+    this.traces.stop();
+  }
+
+  private listen(): void {
+    const { session, origin, onAsked } = this.options;
+    const onRequest = () => {
+      if (!this.isRunning) this.hasLateRequest = true;
+    };
+    session.on("Network.requestWillBeSent", ({ type, request }) => {
+      if (type !== "Document" || request.url !== `${origin}/`) onRequest();
+    });
+    session.on("Network.webSocketCreated", onRequest);
+    session.on("Network.webTransportCreated", onRequest);
+    session.on("Runtime.bindingCalled", ({ name, payload }) => {
+      if (name !== CONSOLE_BINDING || !payload.startsWith(CALL_MARK)) return;
+      onAsked();
+      runInBackground(this.calls.take(payload.slice(CALL_MARK.length)));
+    });
+    session.on("Fetch.requestPaused", (event) => this.onRequestPaused(event));
+  }
+
+  private onRequestPaused(event: Protocol.Fetch.RequestPausedEvent): void {
+    const { session, origin } = this.options;
+    const isOwn = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
+    if (isOwn) answerDocument(session, event.requestId);
+    else this.requests.answer(session, event);
+  }
+
+  /** The commands are sent together, so that all of them take effect before the worker's first line. */
+  private prepareWorker(worker: CDPSession): Promise<unknown> {
+    worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
       worker.send("Runtime.evaluate", { expression: WORKER_BOUNDS }),
       worker.send("Runtime.addBinding", { name: CONSOLE_BINDING }),
@@ -105,68 +168,28 @@ export function createDocument(options: SandboxOptions): Sandbox {
     ]);
   }
 
-  return {
-    async prepare() {
-      await Promise.all([pageWindow.settle(), children.attach()]);
-      await boundDocuments(session);
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
-      await requests.watch(session);
-      // An empty cache has no size to be found by.
-      await session.send("Storage.trackCacheStorageForOrigin", { origin });
-      await session.send("Storage.trackIndexedDBForOrigin", { origin });
-    },
+  private async heldBytes(): Promise<number> {
+    const usage = await this.options.session.send("Runtime.getHeapUsage");
+    return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
+  }
 
-    async reset() {
-      running = false;
-      pageWindow.renew();
-      if (traces.found() || children.met()) return false;
-      await requests.settled();
-      const { loaded } = await navigate(session, `${origin}/`);
-      const [installedId, [left, heavy]] = await Promise.all([
-        installHarness(session, DOCUMENT_HARNESS),
-        lookForTraces(),
-        loaded,
-      ]);
-      harnessId = installedId;
-      // What the document asked for as it went may outlive it, and nobody is told of its end.
-      await requests.settled();
-      // Not earlier: right after the commit the page may not count as active yet, and the command fails.
-      await session.send("Page.resetNavigationHistory");
-      // Asked last: what the page sent while it went has been told of by now, and has come to the lane.
-      return !left && !heavy && !stirred && !traces.found() && !requests.late();
-    },
+  /** True if the page holds much memory of earlier documents after a garbage collection. */
+  private async holdsMuch(): Promise<boolean> {
+    if ((await this.heldBytes()) <= LEFT_MAX_BYTES) return false;
+    await this.options.session.send("HeapProfiler.collectGarbage");
+    return (await this.heldBytes()) > LEFT_MAX_BYTES;
+  }
 
-    async execute(request) {
-      running = true;
-      await requests.begin(request);
-      const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings } = request;
-      // Flat, since what is evaluated first may change what later objects inherit.
-      const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
-      scripts.push(name, functionOf({ name, source }));
-      pageWindow.begin();
-      const { outgoing } = request;
-      calls.begin({ outgoing });
-      const answer = await callForText(session, harnessId, "run", [
-        CONSOLE_BINDING,
-        scripts,
-        payload,
-        settings,
-        outgoing ? NO_SERVICE : "",
-      ]);
-      // What workers have printed comes on ways of their own, and may be behind the answer.
-      if (children.any()) await children.caughtUp(LAST_LINES_MS).catch(() => {});
-      return answer;
-    },
+  /** Removes the answers that the renderer caches for documents, which no navigation does. */
+  private clearMemoryCache(): Promise<unknown> {
+    const toggled = [true, false].map((cacheDisabled) => ({ cacheDisabled }));
+    return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
+  }
 
-    unreadyMs: () => 0,
-    end() {
-      calls.end();
-      pageWindow.end();
-    },
-    explain: async (outcome) => requests.explain(outcome),
-    stop() {
-      calls.end();
-      traces.stop();
-    },
-  };
+  /** @returns whether earlier documents have left anything, and whether they have left much memory */
+  private async lookForTraces(): Promise<[boolean, boolean]> {
+    // After the navigation, since the old document could set cookies until then; before the search, which would find them.
+    if (await this.requests.clear()) await this.clearMemoryCache();
+    return Promise.all([this.traces.look(this.options.origin), this.holdsMuch()]);
+  }
 }

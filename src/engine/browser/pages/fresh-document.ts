@@ -1,13 +1,10 @@
-/**
- * Gives a page a fresh document with a harness in it: answered over the protocol, so that its origin exists nowhere. Knows no
- * run and keeps nothing.
- */
+/** Opens fresh documents with a harness. The service answers them over the protocol, so no server has their origin. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { POLICY_HEADER } from "./document-policy.js";
 
-/** Stands in a global scope until the harness has taken it away, before any line of the author's. */
+/** Binding for console lines. The harness removes it from the global scope before any line of the action runs. */
 export const CONSOLE_BINDING = "__svc_console";
 /** Tag of a service call that a document sends over the same binding (in-page/messages.ts). Console lines are JSON objects. */
 export const CALL_MARK = "service ";
@@ -15,10 +12,10 @@ const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"><
   "base64",
 );
 
-/** The network service that dies during a navigation leaves it without an end. As long as a renewal may take, so that only an opening repeats it. */
+/** A navigation never ends if the network service dies, so it is repeated. A reset fails before that, so only new pages repeat it. */
 const NAVIGATE_AGAIN_MS = 1_000;
 
-/** Answers the request for a document of the page's own origin. */
+/** Answers the request for a document of the page's origin. */
 export function answerDocument(
   session: CDPSession,
   requestId: string,
@@ -30,7 +27,7 @@ export function answerDocument(
     .catch(() => {});
 }
 
-/** Resolves when the navigation has committed; the old document and all that it ran are gone then. */
+/** Resolves when the navigation has committed: the old document and all of its code are gone then. */
 export function navigate(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
   return new Promise((resolve) => {
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
@@ -48,9 +45,9 @@ export function navigate(session: CDPSession, url: string): Promise<{ loaded: Pr
 }
 
 /**
- * Puts the harness into the fresh document; the console's way out is bound to this document's own context alone.
- * @returns the id of the harness's object
- * @throws where the harness finds something of an earlier document
+ * Installs the harness in a fresh document. Only this document gets the binding for console lines.
+ * @returns the id of the harness object
+ * @throws Error if the harness finds something of an earlier document
  */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
@@ -59,7 +56,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // Left on, it would carry every console call with its values through the protocol.
+    // While it is enabled, the browser sends each console call with its values.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -68,7 +65,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   return objectId;
 }
 
-/** Calls a method of the harness's object and waits for what it settles to, however long that takes. @throws where it fails */
+/** Calls a method of the harness object and returns its result, without a time limit. @throws Error if the method fails */
 export async function callHarness(
   session: CDPSession,
   objectId: string,
@@ -90,12 +87,12 @@ export async function callHarness(
   return result.value;
 }
 
-/** A text of one message: a longer one keeps the browser, whose one pipe carries the messages of all runs, from all others meanwhile. */
+/** Maximum length of a text in one message. Longer messages delay those of all other runs, which share one pipe. */
 export const MESSAGE_CHARACTERS = 256 * 1024;
-/** What a page may say that it has, whatever it is: a run's result, and a little. */
+/** Maximum length of a text that a page reports: a run's result, and a little more. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** A text of that many characters which comes in parts, between which the messages of others pass; undefined where it is not that. */
+/** Reads a text of this length in parts. @returns undefined if the page does not return the announced text */
 export async function textInParts(
   length: number,
   partOf: (from: number, to: number) => Promise<unknown>,
@@ -112,8 +109,8 @@ export async function textInParts(
 }
 
 /**
- * Evaluated in the page before any line of the author's, by which all that it needs may be replaced: keeps what the method settles to where
- * that is too long for one message, and answers its length.
+ * Calls the method. If the resulting text is too long for one message, stores it and returns its length. Evaluated before any line of the action,
+ * which may replace all globals that it uses.
  */
 const KEEP_LONG = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
@@ -121,9 +118,9 @@ const KEEP_LONG = `function(max, ...values) {
   const { then } = Promise.prototype;
   const OwnPromise = Promise;
   const settled = this.METHOD(...values);
-  // Without one, then makes a promise of its own kind, whatever the author has put in the place of others.
+  // Without a constructor, then() makes a plain promise, whatever the action has replaced.
   defineProperty(settled, "constructor", { value: undefined });
-  // Not awaited: the author's stacks would show it.
+  // Not awaited: it would appear in the stacks of the action.
   const answer = apply(then, settled, [
     (text) => {
       if (typeof text !== "string" || text.length <= max) return text;
@@ -136,18 +133,18 @@ const KEEP_LONG = `function(max, ...values) {
   return answer;
 }`;
 
-/** As `callHarness`, of a method whose text may be long. */
+/** As `callHarness`, for a method whose result may be a long text. */
 export async function callForText(
   session: CDPSession,
   objectId: string,
   method: string,
   values: readonly unknown[],
 ): Promise<unknown> {
-  const call = async (functionDeclaration: string, given: readonly unknown[]): Promise<unknown> => {
+  const call = async (functionDeclaration: string, parts: readonly unknown[]): Promise<unknown> => {
     const parameters = { objectId, functionDeclaration, awaitPromise: true, returnByValue: true };
     const { result } = await session.send(
       "Runtime.callFunctionOn",
-      { ...parameters, arguments: given.map((value) => ({ value })) },
+      { ...parameters, arguments: parts.map((value) => ({ value })) },
       { timeout: 0 },
     );
     return result.value;

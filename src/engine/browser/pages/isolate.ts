@@ -1,37 +1,53 @@
-/**
- * Sandbox of the mode `isolate`: a ShadowRealm for each run, on one thread without an origin and without a network. It has the language and
- * `console` only (globals.ts).
- */
+/** Sandbox of the mode `isolate`: a ShadowRealm for each run, on one thread without an origin or a network. */
+import type { PageOutcome, PageRun } from "../run.js";
 import { NEEDS_MORE } from "./answer.js";
 import { ISOLATE_THREAD } from "./harness.js";
 import { SILENT_POLICY } from "./host-page.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { createThread } from "./thread.js";
+import { IsolateThread } from "./thread.js";
 
-/** With less, runs with a large package would have another thread, which compiles that anew, every few runs. */
+/** A lower limit replaces the thread after a few runs with a large package, which is then compiled again. */
 const HELD_MAX_BYTES = 48 * 1024 * 1024;
 
-export function createIsolate(options: SandboxOptions): Sandbox {
-  const thread = createThread(options, ISOLATE_THREAD, HELD_MAX_BYTES);
-  return {
-    async prepare() {
-      await thread.watch();
-      await thread.open(SILENT_POLICY);
-      await thread.replace();
-    },
-    async reset() {
-      await thread.renew();
-      return true;
-    },
-    execute: thread.run,
-    unreadyMs: thread.unreadyMs,
-    end: thread.end,
-    explain: async (outcome) => outcome,
-    stop: thread.stop,
-  };
+export class Isolate implements Sandbox {
+  private readonly thread: IsolateThread;
+
+  constructor(options: SandboxOptions) {
+    this.thread = new IsolateThread(options, ISOLATE_THREAD, HELD_MAX_BYTES);
+  }
+
+  async prepare(): Promise<void> {
+    await this.thread.open(SILENT_POLICY);
+    await this.thread.replace();
+  }
+
+  async reset(): Promise<boolean> {
+    await this.thread.reset();
+    return true;
+  }
+
+  execute(request: PageRun): Promise<unknown> {
+    return this.thread.run(request);
+  }
+
+  unreadyMs(): number {
+    return this.thread.unreadyMs();
+  }
+
+  end(): void {
+    this.thread.onRunEnd();
+  }
+
+  async explain(outcome: PageOutcome): Promise<PageOutcome> {
+    return outcome;
+  }
+
+  stop(): void {
+    this.thread.stop();
+  }
 }
 
-/** For a browser without ShadowRealm, in either isolate mode: every run is repeated in a document. */
+/** Used in either isolate mode if the browser has no ShadowRealm: every run is repeated in a document. */
 export const createMissingIsolate = (): Sandbox => ({
   prepare: async () => {},
   reset: async () => true,

@@ -1,10 +1,10 @@
-/** Why a page can be used no more, and what that means for the run that was under way in it. */
+/** Reasons for the loss of a page, and the outcome of its active run for each. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failed, type PageOutcome } from "../run.js";
 
 /**
- * `unready`: the run before has not come to its end in time, so that the next, if there is one, has not begun. `isolate`: the
- * thread of an isolate ended its page, and the run can be repeated.
+ * `unready`: code of the last run was still active, so the next run has not started. `isolate`: the thread of an isolate ended its page, and the
+ * run can be repeated.
  */
 export type Loss =
   | "isolate"
@@ -20,7 +20,7 @@ export type Loss =
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
-/** `null`: the page is there, but the document that the run was in is not. */
+/** @param loss null if the page still exists and only the run's document is gone */
 export function outcomeOfLoss(loss: Loss | null): PageOutcome {
   switch (loss) {
     case "memory":

@@ -1,60 +1,62 @@
 /**
- * The window of a page, at which nobody looks: while it is hidden nothing in it is drawn, and drawing a document takes longer than most
- * runs do. What a document sees of it is for in-page/visible-always.ts.
+ * Hides the window of a page. Nothing is drawn in a hidden window, and drawing a document takes longer than most runs do. Documents see the
+ * window as visible (in-page/visible-always.ts).
  */
 import type { SandboxOptions } from "./sandbox.js";
 
-/** A frame's time: what ends sooner has nothing drawn. */
+/** Duration of a frame. Nothing is drawn for a shorter run. */
 const DRAWN_AFTER_MS = 16;
 
-export interface PageWindow {
-  /** Hides it, where the browser can; in another it is drawn all the time. */
-  settle(): Promise<void>;
-  /** A run begins: what goes on for longer has its frames. */
-  begin(): void;
-  /** The run has ended. */
-  end(): void;
-  /** Hides it again where it was shown, before anything else is done with the page. */
-  renew(): void;
-}
+export class PageWindow {
+  /** null if the browser cannot hide windows. */
+  private windowId: number | null = null;
+  private isShown = true;
+  private timer: NodeJS.Timeout | undefined;
 
-export function createPageWindow(options: Pick<SandboxOptions, "connection" | "session" | "targetId">): PageWindow {
-  const { connection, session, targetId } = options;
-  let windowId: number | null = null;
-  let shown = true;
-  let timer: NodeJS.Timeout | undefined;
+  constructor(private readonly options: Pick<SandboxOptions, "connection" | "session" | "targetId">) {}
 
-  async function hide(): Promise<void> {
-    shown = false;
+  /** Hides the window, if the browser can. */
+  async prepare(): Promise<void> {
+    const { connection, targetId } = this.options;
+    try {
+      ({ windowId: this.windowId } = await connection.send("Browser.getWindowForTarget", { targetId }));
+      await this.hide();
+    } catch {
+      this.windowId = null;
+    }
+  }
+
+  /** Shows the window if the run takes longer than a frame. */
+  onRunStart(): void {
+    if (this.windowId !== null) this.timer = setTimeout(() => this.show(), DRAWN_AFTER_MS);
+  }
+
+  onRunEnd(): void {
+    clearTimeout(this.timer);
+  }
+
+  /** Hides the window again if it was shown. */
+  reset(): void {
+    if (this.windowId !== null && this.isShown) this.hide().catch(() => {});
+  }
+
+  private async hide(): Promise<void> {
+    const { connection, session } = this.options;
+    this.isShown = false;
     await Promise.all([
-      connection.send("Browser.setWindowBounds", { windowId: windowId!, bounds: { windowState: "minimized" } }),
-      // Without the focus, which goes with the window, a document gets no event when an element of it is focused.
+      connection.send("Browser.setWindowBounds", {
+        windowId: this.windowId!,
+        bounds: { windowState: "minimized" },
+      }),
+      // Hiding takes the focus from the window, and without it a document receives no focus events.
       session.send("Page.bringToFront"),
     ]);
   }
 
-  function show(): void {
-    shown = true;
-    connection
-      .send("Browser.setWindowBounds", { windowId: windowId!, bounds: { windowState: "normal" } })
+  private show(): void {
+    this.isShown = true;
+    this.options.connection
+      .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
       .catch(() => {});
   }
-
-  return {
-    async settle() {
-      try {
-        ({ windowId } = await connection.send("Browser.getWindowForTarget", { targetId }));
-        await hide();
-      } catch {
-        windowId = null;
-      }
-    },
-    begin() {
-      if (windowId !== null) timer = setTimeout(show, DRAWN_AFTER_MS);
-    },
-    end: () => clearTimeout(timer),
-    renew() {
-      if (windowId !== null && shown) hide().catch(() => {});
-    },
-  };
 }

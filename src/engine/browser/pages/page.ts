@@ -1,7 +1,4 @@
-/**
- * Owns one browser context with its one page: makes it, gives it a fresh sandbox for each run, runs, and ends it. Knows
- * nothing of other pages; which key gets which page is decided in pool.ts.
- */
+/** One browser context with one page: opens it, resets its sandbox for each run, executes runs, and discards it. pool.ts assigns pages to keys. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
@@ -11,28 +8,28 @@ import { failed, hasOverflowed, type Mode, type PageOutcome, type PageRun } from
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
-import { createDocument } from "./document.js";
+import { DocumentSandbox } from "./document.js";
 import { CALL_MARK, CONSOLE_BINDING } from "./fresh-document.js";
-import { createIsolate, createMissingIsolate } from "./isolate.js";
+import { createMissingIsolate, Isolate } from "./isolate.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
-import { createNetworkIsolate } from "./network-isolate.js";
+import { NetworkIsolate } from "./network-isolate.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
-/** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
+/** A renderer that dies while its page is opened leaves commands unanswered. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** The word on what a crash came from comes by another pipe, and may come after it. */
+/** The cause of a crash is reported by another pipe, within this time after the crash. */
 const CAUSE_WITHIN_MS = 1_000;
-/** A death of the renderer or the browser is reported within this time after its answers have failed. */
+/** The end of the renderer or the browser is reported within this time after its commands have failed. */
 const LOSS_REPORTED_WITHIN_MS = 100;
 const CAUSE_LOOK_MS = 25;
-/** Runs of which each begins so soon after the last one's end come one upon the other. */
+/** Runs follow each other without a pause if the next one starts within this time after the last one. */
 const HURRIED_MS = 20;
 
-const SANDBOXES: Readonly<Record<Mode, (options: SandboxOptions) => Sandbox>> = {
-  isolate: createIsolate,
-  "network-isolate": createNetworkIsolate,
-  document: createDocument,
+const SANDBOXES: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
+  isolate: Isolate,
+  "network-isolate": NetworkIsolate,
+  document: DocumentSandbox,
 };
 const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
@@ -58,8 +55,8 @@ export class Page {
   private onLost: (() => void) | null = null;
   private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
-  /** The run under way has printed something. */
-  private heard = false;
+  /** True if the active run has printed a line, or sent a request that does not use the lane. */
+  private hadOutput = false;
   private runs = 0;
   private endedAt = Number.NEGATIVE_INFINITY;
   private isHurried = false;
@@ -74,9 +71,10 @@ export class Page {
   ) {}
 
   /**
-   * A new context with an empty page. `blame`: cause of a crash that is reported now, if it is known. `onTarget` receives the page as soon
-   * as it has a target, which is before its renderer answers.
-   * @throws when the browser does not make one in time
+   * Opens a new context with an empty page.
+   * @param blame returns the cause of a crash that is reported now, if it is known
+   * @param onTarget receives the page as soon as it has a target, before its renderer answers
+   * @throws Error if the browser does not open it in time
    */
   static async open(
     connection: Connection,
@@ -89,7 +87,7 @@ export class Page {
     const made = page.make().catch(() => false);
     if (await page.within(OPEN_TIMEOUT_MS, () => made)) return page;
     runInBackground(page.discard());
-    // A page that is made too late is discarded as well.
+    // A page that is opened too late is discarded as well.
     runInBackground(made.then(() => page.discard()));
     throw new Error("the browser made no page");
   }
@@ -97,7 +95,7 @@ export class Page {
   private async make(): Promise<boolean> {
     const { connection, lane } = this;
     const proxy = lane === null ? {} : { proxyServer: lane.proxyServer, proxyBypassList: "<-loopback>" };
-    // Earlier than the page: the word that its renderer did not start may come before the answer that names it.
+    // Before the page is created: the failed start of its renderer may be reported before the page's id is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -111,7 +109,7 @@ export class Page {
     return true;
   }
 
-  /** True if a fresh sandbox waits for a run. */
+  /** True if the sandbox is ready for a run. */
   get ready(): boolean {
     return this.state.kind === "ready";
   }
@@ -140,7 +138,7 @@ export class Page {
     return this.runs;
   }
 
-  /** Whether its last run came upon the one before: the next one may, too. */
+  /** True if the last run followed the one before without a pause. */
   get hurried(): boolean {
     return this.isHurried;
   }
@@ -149,7 +147,7 @@ export class Page {
     if (this.targetId === "") this.crashedEarly.add(targetId);
     if (targetId !== this.targetId) return;
     if (this.usable) this.state = { kind: "crashed" };
-    // No code has run in it, or no renderer: the cause needs no search.
+    // Without a renderer, or before any code has run, there is no cause to search for.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
   }
@@ -174,12 +172,12 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING && !payload.startsWith(CALL_MARK)) this.hear(payload);
+      if (name === CONSOLE_BINDING && !payload.startsWith(CALL_MARK)) this.printLine(payload);
     });
   }
 
-  private hear(payload: string): void {
-    this.heard ||= payload !== "";
+  private printLine(payload: string): void {
+    this.hadOutput ||= payload !== "";
     this.print?.(payload);
   }
 
@@ -188,9 +186,9 @@ export class Page {
     return result.value === true;
   }
 
-  /** True if the run under way has neither printed a line nor made a request. */
+  /** True if the active run has neither printed a line nor sent a request. */
   private hadNoEffect(): boolean {
-    return !this.heard && this.lane?.used() !== true;
+    return !this.hadOutput && this.lane?.used() !== true;
   }
 
   private async causeOfCrash(): Promise<Loss> {
@@ -204,7 +202,7 @@ export class Page {
     return "crashed";
   }
 
-  /** Ends the page's use, and with it the run that is under way. */
+  /** Ends the use of the page and its active run. */
   lose(loss: Loss): void {
     if (!this.usable) return;
     this.state = { kind: "lost", loss };
@@ -215,7 +213,7 @@ export class Page {
     this.onIdleLoss?.();
   }
 
-  /** From here on nobody uses it: whom to tell when it is lost. null: somebody does. */
+  /** Sets the callback for the loss of an idle page; null while the page is in use. */
   whileIdle(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }
@@ -239,10 +237,7 @@ export class Page {
     return done;
   }
 
-  /**
-   * Makes the sandbox fresh, ahead of the next run.
-   * @returns false when the page must be thrown away instead
-   */
+  /** Resets the sandbox for the next run. @returns false if the page must be discarded instead */
   async renew(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
     this.enter((await this.within(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
@@ -253,25 +248,25 @@ export class Page {
   async settle(origin: string, mode: Mode): Promise<boolean> {
     const { connection, session, contextId, targetId, lane } = this;
     const lose = (loss: Loss) => this.lose(loss);
-    const print = (payload: string) => this.hear(payload);
+    const print = (payload: string) => this.printLine(payload);
     const onAsked = () => {
-      this.heard = true;
+      this.hadOutput = true;
     };
     const options = { connection, session, contextId, targetId, origin, lane, lose, onAsked, print };
     this.mode = mode;
     const settle = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
-      this.sandbox = isMissing ? createMissingIsolate() : SANDBOXES[mode](options);
+      this.sandbox = isMissing ? createMissingIsolate() : new SANDBOXES[mode](options);
       await this.sandbox.prepare();
       return true;
     };
     return (await this.within(OPEN_TIMEOUT_MS, settle)) && this.renew(OPEN_TIMEOUT_MS);
   }
 
-  /** Runs once in the fresh sandbox (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
+  /** Executes one run in the ready sandbox. Never rejects. */
   async run(request: PageRun): Promise<PageOutcome> {
     this.enter("running");
-    this.heard = false;
+    this.hadOutput = false;
     this.runs += 1;
     this.isHurried = performance.now() - this.endedAt < HURRIED_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
@@ -292,7 +287,7 @@ export class Page {
         request.signal?.removeEventListener("abort", cancel);
       };
     });
-    // Before anybody hears of the end: what the page still sends belongs to no run.
+    // Before the outcome is reported: what the page sends from now on belongs to no run.
     this.lane?.end();
     this.sandbox.end();
     this.release();
@@ -306,10 +301,7 @@ export class Page {
     return this.sandbox.explain(outcome);
   }
 
-  /**
-   * An evaluation fails when the author's code navigates, and when the renderer or the browser dies. A death may be reported a moment
-   * later, and the author must not be blamed for it.
-   */
+  /** An evaluation fails if the action navigates, or if the renderer or the browser ends. The end may be reported a moment later. */
   private async whenLossIsKnown(): Promise<void> {
     if (this.usable) await delay(LOSS_REPORTED_WITHIN_MS);
     while (this.state.kind === "crashed") await delay(CAUSE_LOOK_MS);
@@ -317,7 +309,7 @@ export class Page {
 
   private release: () => void = () => {};
 
-  /** Destroys the context and with it every process, timer, worker, popup and byte of storage in it. */
+  /** Disposes of the context with all its processes, timers, workers, windows and storage. */
   async discard(): Promise<void> {
     this.lose("discarded");
     this.unlisten();

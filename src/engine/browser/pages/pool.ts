@@ -1,6 +1,6 @@
 /**
- * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
- * after its run, or replaced by one in a new context, so that the next one pays for nothing. A context never serves two keys.
+ * The pages of one browser. Opens contexts in advance, and keeps the page of a key for its next run: the page is reset right after a run, or
+ * replaced by one in a new context. A context never serves two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,62 +12,59 @@ import { PAUSE_MS } from "./harness.js";
 import type { Loss } from "./loss.js";
 import { Page } from "./page.js";
 
-/**
- * A page that ran this often is replaced, whatever its state. It holds no more after thousands of runs than after a few, and a young
- * one is slow: its renderer has compiled nothing yet.
- */
+/** Maximum runs of one page. High, since memory does not grow with runs, and a new renderer is slow until its code is compiled. */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS = 3;
-/** A key's further pages, which it needed while its runs overlapped, are given up when it has not needed them for so long. */
+/** A key's additional pages, for overlapping runs, are discarded when they have been idle this long. */
 const SURPLUS_IDLE_MS = 10_000;
-/** A page that renews itself has done so by then, where the machine is not very busy. */
+/** Usual duration of a reset, unless the machine is very busy. */
 const RENEWED_MS = 20;
-/** Making one takes a tenth of it. */
+/** Maximum time for which the opening of a context holds its turn. It usually takes a tenth of this. */
 const OPENING_MAX_MS = 500;
-/** How long an origin has no new page after one of its runs filled the machine's memory. */
+/** Delay before an origin gets a new page after one of its runs exceeded the memory limit. */
 const REST_MS = 1_000;
-/** As many as this wait to have one made, and honest apps seldom come so together. */
+/** Number of waiting openings from which the pages in use get more time. Ordinary load rarely reaches it. */
 const CROWD = 4;
-/** Whose turn it is to have a context made ahead. */
+/** Key of the turns for contexts that are opened in advance. */
 const AHEAD = "ahead";
 
-/** A line before the making of contexts and documents, in which origins take turns. */
+/** Queue for opening contexts and documents, in which origins take turns. */
 export interface Openings {
-  /** Waits for its turn. @returns what ends it */
+  /** Waits for a turn. @returns a function that ends it */
   enter(origin: string): Promise<() => void>;
 }
 
 export interface PoolOptions {
   chromium: Chromium;
-  /** What a crash that is reported now comes from, where that is known. */
+  /** Returns the cause of a crash that is reported now, if it is known. */
   blame: () => Loss | null;
   openLane: (() => Promise<Lane>) | null;
   openings: Openings;
-  /** Contexts made ahead that serve no key yet. */
+  /** Number of contexts that are opened in advance. */
   spares: number;
-  /** Renewed pages kept over all keys, 20 to 45 MB each; the least recently used goes first, of the origin that has most. */
+  /** Maximum idle pages over all keys, 20 to 45 MB each. The least recently used page of the origin with most pages is discarded first. */
   warmPages: number;
 }
 
-/** What a page serves: `key` identifies the isolation key, the origin and the mode together. */
+/** The use of a page: `key` combines the isolation key, the origin and the mode. */
 export interface Slot {
   key: string;
   origin: string;
   mode: Mode;
 }
 
-/** The pages of one slot that are not running. */
+/** The pages of one slot that are not executing a run. */
 interface Shelf {
   origin: string;
   idle: Page[];
   renewing: number;
-  /** Of those, each has one that pauses first renewed at once. */
+  /** Ends the delay before a reset, for each page that is delayed. */
   pausing: (() => void)[];
-  /** Each answers whether it takes the page. */
+  /** Waiting callers. Each returns true if it uses the page. */
   waiting: ((page: Page | null) => boolean)[];
 }
 
-/** The first of those of the origin that has most: nobody's last page goes because another keeps many. */
+/** The first item of the origin with most items, so that no origin loses its only page to one with many. */
 export function leastWanted<T>(oldestFirst: Iterable<T>, originOf: (one: T) => string): T {
   const byOrigin = [...Map.groupBy(oldestFirst, originOf).values()];
   return byOrigin.reduce((most, one) => (one.length > most.length ? one : most))[0]!;
@@ -110,7 +107,7 @@ export class Pool {
     return this.within(first, this.takeNew(slot));
   }
 
-  /** The turn to make a page. @returns what ends it */
+  /** Waits for the turn to open a page. @returns a function that ends it */
   private async turn(origin: string): Promise<() => void> {
     await this.resting.get(origin);
     this.turnsAwaited += 1;
@@ -121,10 +118,7 @@ export class Pool {
     }
   }
 
-  /**
-   * The turn ends with the work, or when that is late: one that hangs keeps nobody. Where many wait, whatever serves pages that are
-   * there has as long again to itself.
-   */
+  /** Ends the turn after the work, or after a time limit. If many wait, the next turn starts as much later, so that existing pages are served. */
   private async within<T>(leave: () => void, work: Promise<T>): Promise<T> {
     const begun = performance.now();
     const late = setTimeout(leave, OPENING_MAX_MS);
@@ -137,7 +131,7 @@ export class Pool {
     }
   }
 
-  /** A page that another run of the key gives back, or the turn to make one, which ends when it is called: whatever is first. */
+  /** Waits for a page that another run of the key returns, or for the turn to open one. */
   private takeReturned(shelf: Shelf): Promise<Page | (() => void)> {
     return new Promise((resolve, reject) => {
       let settled = false;
@@ -157,7 +151,7 @@ export class Pool {
     });
   }
 
-  /** One of the origin's runs took more than it may: the next new page of it comes later, or it would go on doing nothing else. */
+  /** Delays the next new page of an origin whose run exceeded the memory limit, since it might do nothing else. */
   rest(origin: string): void {
     if (this.resting.has(origin)) return;
     const over = delay(REST_MS, undefined, { ref: false }).then(() => {
@@ -166,23 +160,23 @@ export class Pool {
     this.resting.set(origin, over);
   }
 
-  /** Takes the page back, and prepares one for the slot's next run: the same page, renewed, if it is `intact`, or another. */
+  /** Returns a page, and prepares the slot's next run: resets the page if it is `intact`, else replaces it. */
   release(page: Page, slot: Slot, intact: boolean): void {
     if (this.retired) this.discard(page);
     else runInBackground(this.restock(page, slot, intact && page.usable && page.runCount < RUNS_PER_PAGE));
   }
 
-  /** From here on pages that come back are thrown away. */
+  /** Discards all pages that are returned from now on. */
   retire(): void {
     this.retired = true;
   }
 
-  /** Pages that wait for the slot's next run. */
+  /** Number of idle pages of a key. */
   idle(key: string): number {
     return this.shelves.get(key)?.idle.length ?? 0;
   }
 
-  /** Pages that wait for a run: of a key, and of none yet. */
+  /** Number of idle pages: with a key, and without one yet. */
   kept(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
@@ -190,7 +184,7 @@ export class Pool {
   /** True while a page is open, or being opened, whose renderer has not crashed. */
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
-  /** Resolves when the contexts made ahead are there. */
+  /** Resolves when the contexts that are opened in advance exist. */
   fill(): Promise<void> {
     this.filling ??= this.refill().finally(() => {
       this.filling = null;
@@ -241,7 +235,7 @@ export class Pool {
     return shelf;
   }
 
-  /** The last that has had the time to renew itself, so that those which are seldom needed stay behind; else the first to have it. */
+  /** Takes the last page whose reset should be complete, so that surplus pages stay idle; else the oldest one. */
   private takeIdle(shelf: Shelf): Page | null {
     const renewed = Date.now() - RENEWED_MS;
     while (shelf.idle.length > 0) {
@@ -259,7 +253,7 @@ export class Pool {
     shelf.idle.splice(shelf.idle.indexOf(page), 1);
   }
 
-  /** A page under renewal is nearer than a new context, unless others wait for it already. */
+  /** Waits for a page that is being reset, which is faster than a new context, unless others wait for it already. */
   private takeRenewed(shelf: Shelf): Promise<Page | null> {
     if (shelf.renewing <= shelf.waiting.length) return Promise.resolve(null);
     shelf.pausing[0]?.();
@@ -281,7 +275,7 @@ export class Pool {
     throw new Error("the browser gave no page");
   }
 
-  /** On few cores a renewal would be in the way of the last run's end, for which somebody waits; nobody has waited for the page yet. */
+  /** Delays a reset: on few cores it would delay the end of the last run, for which a caller waits. */
   private pause(shelf: Shelf): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {
@@ -318,7 +312,7 @@ export class Pool {
   private keep(page: Page, shelf: Shelf, slot: Slot): void {
     page.whileIdle(() => {
       this.putBy(page, shelf);
-      // What the last run left goes on until its page has gone.
+      // Code of the last run is active until its page is discarded.
       if (page.loss === "unready") this.release(page, slot, false);
       else this.discard(page);
     });

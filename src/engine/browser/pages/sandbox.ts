@@ -26,13 +26,13 @@ export interface SandboxOptions {
   session: CDPSession;
   contextId: string;
   targetId: string;
-  /** The page's origin, which exists nowhere. */
+  /** The origin of the page. No server has it: the service answers its document. */
   origin: string;
   lane: Lane | null;
-  /** Ends the page's use. */
+  /** Ends the use of the page. */
   lose(loss: Loss): void;
-  /** Told that the run has asked for something past the lane. */
+  /** Called when the run has sent a request that does not use the lane. */
   onAsked(): void;
-  /** Takes a console line that comes from elsewhere than the page's own session, as the JSON of a ConsoleLine. */
+  /** Receives a console line, as the JSON of a ConsoleLine, from a worker. */
   print(payload: string): void;
 }

@@ -1,88 +1,81 @@
-/**
- * Notices what a run leaves behind that a navigation of its page would not end: a context with such traces is thrown away.
- * Looks at one context alone, and ends nothing itself.
- */
-import type { CDPSession, Connection, Protocol } from "puppeteer";
+/** Detects what a run leaves in its browser context that a navigation of the page does not remove. The page is then discarded. */
+import type { CDPSession, Protocol } from "puppeteer";
+import type { SandboxOptions } from "./sandbox.js";
 
-/** Pages, frames and workers with a process of their own that one run may open. */
+/** Maximum number of pages, workers, and frames in other processes that one run may open. */
 const OTHER_TARGETS_MAX = 16;
-/** What no page may open here. Chromium is started so that it cannot; another build may not know the switches. */
+/** Targets that no run may open. Flags disable them in Chromium, but another build may not know the flags. */
 const FORBIDDEN = ["page", "shared_worker", "service_worker"];
 
 /**
- * Whether an address names who asks. What a host took for a name and password the browser sends it from then on, unasked, and no command
- * clears that.
+ * True if the address has a user name or password. The browser sends accepted ones with every later request to the host, and no command
+ * removes them.
  */
-function namesSomebody(address: string): boolean {
-  // What begins with a scheme alone is read by the scheme of the page.
+function hasCredentials(address: string): boolean {
+  // An address that starts with `//` has the scheme of the page.
   return ["http://x/", "https://x/"].some((base) => {
     const url = URL.parse(address, base);
     return url !== null && url.username + url.password !== "";
   });
 }
 
-/** What requests tell of such addresses: of their own, and of one to which a host sends them on, which is told of before it is asked. */
-function onNamed(session: CDPSession, tell: () => void): void {
-  const look = (address: string) => namesSomebody(address) && tell();
-  session.on("Network.requestWillBeSent", ({ request }) => look(request.url));
-  session.on("Network.webSocketCreated", ({ url }) => look(url));
-  session.on("Network.responseReceivedExtraInfo", ({ headers }) => {
-    for (const name of Object.keys(headers)) if (name.toLowerCase() === "location") look(headers[name]!);
-  });
-}
+export class Traces {
+  private hasAny = false;
+  private otherTargets = 0;
+  private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
-export interface Traces {
-  /** Whether anything was left, as far as the browser said by itself. */
-  found(): boolean;
-  /** The same with what it says when asked: looking costs a tenth of clearing. */
-  look(origin: string): Promise<boolean>;
-  stop(): void;
-}
+  /** @param onCrowd called if the run opens too many targets @param onForbidden called if it opens a target of a forbidden kind */
+  constructor(
+    private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId">,
+    private readonly onCrowd: () => void,
+    private readonly onForbidden: () => void,
+  ) {
+    const { connection, session } = options;
+    const add = () => {
+      this.hasAny = true;
+    };
+    connection.on("Target.targetCreated", this.onTarget);
+    session.on("Page.frameAttached", add);
+    session.on("Page.downloadWillBegin", add);
+    session.on("Storage.cacheStorageListUpdated", add);
+    session.on("Storage.indexedDBListUpdated", add);
+    this.watchCredentials(session, add);
+  }
 
-export interface TracesOptions {
-  connection: Connection;
-  session: CDPSession;
-  contextId: string;
-  targetId: string;
-  /** More targets than a run may open. */
-  onCrowd(): void;
-  /** A target of a kind that no run may open. */
-  onForbidden(): void;
-}
+  /** True if the browser has reported a trace by itself. */
+  found(): boolean {
+    return this.hasAny;
+  }
 
-export function watchTraces(options: TracesOptions): Traces {
-  const { connection, session, contextId, targetId } = options;
-  let left = false;
-  let others = 0;
+  /** Also requests cookies and storage from the browser, which takes a tenth of the time of clearing them. */
+  async look(origin: string): Promise<boolean> {
+    const { connection, session, contextId } = this.options;
+    const [{ cookies }, { usage }] = await Promise.all([
+      connection.send("Storage.getCookies", { browserContextId: contextId }),
+      session.send("Storage.getUsageAndQuota", { origin }),
+    ]);
+    return cookies.length > 0 || usage > 0 || this.hasAny;
+  }
 
-  const stain = () => {
-    left = true;
-  };
-  const count = ({ targetInfo }: { targetInfo: Protocol.Target.TargetInfo }) => {
-    if (targetInfo.browserContextId !== contextId || targetInfo.targetId === targetId) return;
-    left = true;
-    others += 1;
-    if (FORBIDDEN.includes(targetInfo.type)) options.onForbidden();
-    else if (others > OTHER_TARGETS_MAX) options.onCrowd();
-  };
-  connection.on("Target.targetCreated", count);
-  session.on("Page.frameAttached", stain);
-  session.on("Page.downloadWillBegin", stain);
-  session.on("Storage.cacheStorageListUpdated", stain);
-  session.on("Storage.indexedDBListUpdated", stain);
-  onNamed(session, stain);
+  stop(): void {
+    this.options.connection.off("Target.targetCreated", this.onTarget);
+  }
 
-  return {
-    found: () => left,
-    async look(origin) {
-      const [{ cookies }, { usage }] = await Promise.all([
-        connection.send("Storage.getCookies", { browserContextId: contextId }),
-        session.send("Storage.getUsageAndQuota", { origin }),
-      ]);
-      return cookies.length > 0 || usage > 0 || left;
-    },
-    stop() {
-      connection.off("Target.targetCreated", count);
-    },
-  };
+  private countTarget({ browserContextId, targetId, type }: Protocol.Target.TargetInfo): void {
+    if (browserContextId !== this.options.contextId || targetId === this.options.targetId) return;
+    this.hasAny = true;
+    this.otherTargets += 1;
+    if (FORBIDDEN.includes(type)) this.onForbidden();
+    else if (this.otherTargets > OTHER_TARGETS_MAX) this.onCrowd();
+  }
+
+  /** Checks the addresses of requests, and those of redirects before they are followed. */
+  private watchCredentials(session: CDPSession, add: () => void): void {
+    const check = (address: string) => hasCredentials(address) && add();
+    session.on("Network.requestWillBeSent", ({ request }) => check(request.url));
+    session.on("Network.webSocketCreated", ({ url }) => check(url));
+    session.on("Network.responseReceivedExtraInfo", ({ headers }) => {
+      for (const name of Object.keys(headers)) if (name.toLowerCase() === "location") check(headers[name]!);
+    });
+  }
 }

@@ -1,7 +1,4 @@
-/**
- * Owns one Chromium process: its account, its folder, its arguments, the protocol connection and its end. Knows nothing
- * of contexts, pages or runs.
- */
+/** Starts and ends one Chromium process, with its account, folder, arguments and protocol connection. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -17,21 +14,21 @@ import { browserFlags } from "../chromium-flags.js";
 import { BROWSER_PRIORITY } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
-/** Where the lanes of this machine listen. */
+/** Address at which the lanes of this machine listen. */
 const LANES_HOST = "127.0.0.1";
 const STDERR_KEPT_CHARACTERS = 8_192;
-/** What Chromium says before it gives up for want of a sandbox. */
+/** Output of Chromium if it cannot start its sandbox. */
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
-/** What a renderer says before it gives up for want of heap. */
+/** Output of a renderer that reaches its heap limit. */
 const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
-/** The accounts of nobody from which a service that is root takes its browsers'. */
+/** Range of unused user ids for the browsers of a service that runs as root. */
 const FIRST_UID = 64_100;
 const END_UID = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
 
 export interface ChromiumOptions {
   chromePath: string;
-  /** false starts Chromium without its sandbox: for machines that cannot have one, never for strangers' code. */
+  /** false starts Chromium without its sandbox, for machines that do not support one. Never use it for untrusted code. */
   sandbox: boolean;
 }
 
@@ -46,16 +43,16 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
 }
 
 /**
- * As root Chromium refuses its sandbox, so it gets an account of nobody: a uid without a name, without files, another
- * for each start. Elsewhere it runs as the service does.
+ * Chromium refuses its sandbox as root, so each start gets another user id without a name or files. If the service is not root, the browser has
+ * its account.
  */
-function nobody(): { uid: number; gid: number } | null {
+function unusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, END_UID);
   return { uid: id, gid: id };
 }
 
-/** Whether a process under that uid may be a browser of this service. */
+/** True if a process with this user id may be a browser of this service. */
 export function isBrowsersUid(uid: number): boolean {
   const own = process.getuid?.();
   return own === 0 ? uid >= FIRST_UID && uid < END_UID : uid === own;
@@ -67,10 +64,7 @@ function makeFolder(owner: { uid: number; gid: number } | null): string {
   return folder;
 }
 
-/**
- * Removes what services left that were killed before they could do so themselves: a browser ends by itself when its service is gone,
- * unless it is too busy to notice.
- */
+/** Removes the folders and browsers of killed services. A browser ends without its service, unless it is too busy to detect that. */
 export function sweepFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
@@ -89,7 +83,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The processes of the folder's owner that were started on it; none where there is no /proc to say so. */
+/** Processes of the folder's owner that use it as their profile; none without /proc. */
 function browsersIn(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
@@ -109,7 +103,7 @@ function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch {
-    // Another account's, or still written to: the next start sweeps it.
+    // It belongs to another account, or is still in use. The next start removes it.
   }
 }
 
@@ -131,7 +125,7 @@ function listenToStderr(child: ChildProcess): { text(): string; exhaustedAt(): n
   let text = "";
   let exhaustedAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
-    // A line may come in two pieces.
+    // A line may arrive in two chunks.
     const news = text.slice(text.lastIndexOf("\n") + 1) + chunk;
     text = (text + chunk).slice(-STDERR_KEPT_CHARACTERS);
     if (OUT_OF_HEAP.test(news)) exhaustedAt = Date.now();
@@ -149,17 +143,18 @@ function killGroup(child: ChildProcess): void {
 
 function pipeTo(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  // The process that was started may be a wrapper that outlives the browser, so its exit is not enough.
+  // The started process may be a wrapper that outlives the browser, so its exit is not enough.
   fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);
 }
 
 /**
- * Starts Chromium with its sandbox on (unless told otherwise) and connects to it over a pipe. Aborting `stopped` ends the start.
- * @throws Error that says what to do when the sandbox or the binary does not start
+ * Starts Chromium and connects to it over a pipe.
+ * @param stopped aborts the start
+ * @throws StartError with instructions if the sandbox or the binary does not start
  */
 export async function startChromium(options: ChromiumOptions, stopped?: AbortSignal): Promise<Chromium> {
-  const owner = nobody();
+  const owner = unusedAccount();
   const folder = makeFolder(owner);
   const child = spawn(options.chromePath, chromiumArguments(options, folder), {
     ...owner,
@@ -168,7 +163,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
-  // Before it has any other thread or child, which all get its priority.
+  // At once: later threads and child processes inherit the priority.
   if (child.pid !== undefined) setPriority(child.pid, BROWSER_PRIORITY);
   const stderr = listenToStderr(child);
   let alive = true;

@@ -1,10 +1,10 @@
-/** Carries protocol messages over Chromium's debugging pipe: JSON texts parted by NUL. Knows nothing of what they say. */
+/** Transport for protocol messages over Chromium's debugging pipe: JSON texts separated by NUL. */
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
 
-/** No port is opened, so nothing else on the machine can drive the browser. `onclose` fires once, however it ends. */
+/** A pipe opens no port, so no other process on the machine can control the browser. `onclose` is called once. */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
   let pending: Buffer[] = [];
   let closed = false;
@@ -36,7 +36,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
 
   fromBrowser.on("data", receive);
   fromBrowser.on("close", () => transport.close());
-  // A write into a dead browser's pipe fails with EPIPE; the close that follows is what counts.
+  // A write to an ended browser fails with EPIPE. The close event follows.
   fromBrowser.on("error", () => {});
   toBrowser.on("error", () => {});
   return transport;

@@ -1,7 +1,4 @@
-/**
- * Browsers that somebody else started, reached by their DevTools address. Makes and ends nothing but what is its own in them: the
- * contexts made over its connection, which end with it.
- */
+/** Connects to remote browsers by their DevTools address. Uses only contexts of its own connection, which end with it. */
 
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
@@ -16,17 +13,17 @@ import type { SocketTransport } from "./socket-transport.js";
 const ANSWER_TIMEOUT_MS = 10_000;
 
 export interface RemoteOptions {
-  /** A `ws:` or `wss:` URL; what stands in it beside host and port is never told. */
+  /** A `ws:` or `wss:` URL. Only host and port are logged. */
   endpoint: string;
   /** The IP address at which lanes listen. */
   egressHost: string;
-  /** false admits a browser that runs without its sandbox. */
+  /** false allows a browser without its sandbox. */
   sandbox: boolean;
   log: Logger;
 }
 
 export interface RemoteBrowser extends BrowserSource {
-  /** Whether what reaches a lane from that IP address may be this browser, by where it last was. */
+  /** True if a connection to a lane from this IP address may be from this browser, by its last known address. */
   isAt(address: string): boolean;
 }
 
@@ -37,7 +34,7 @@ function isThisMachine(address: string): boolean {
   return isLoopback(address) || own.some((one) => one.address === address);
 }
 
-/** The browser's word on how it was started; null where it does not say. */
+/** Command line of the browser; null if it does not report it. */
 async function commandLineOf(connection: Connection): Promise<string | null> {
   const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
   return commandLine || null;
@@ -88,7 +85,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
 
     isAt(address) {
       if (peer === null) return false;
-      // From this machine a lane is reached from the lane's own address.
+      // On this machine a browser connects from the lane's own address.
       const near = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
       return address === peer || (near && isThisMachine(peer));
     },
@@ -99,7 +96,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       try {
         const connection = await openConnection(transport);
         await check(connection, transport.peer, options, name);
-        // Known before the first context is made, whose lane asks.
+        // Set before the first context, whose lane checks it.
         peer = transport.peer;
         return chromiumOver(connection, transport);
       } catch (error) {

@@ -1,16 +1,13 @@
-/**
- * The address of a browser that somebody else started: how it may be named, and where its socket is. What stands in it beside host
- * and port may be a credential, and is never told.
- */
+/** The address of a remote browser: its name in logs, and its socket. All parts except host and port may be credentials and are never logged. */
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** Followed by an id that another start of the same browser does not have. */
+/** Prefix of the browser's id, which changes with each start. */
 const BROWSER_PATH = "/devtools/browser/";
-/** Shorter pieces of an address are no credentials, and stand in other words too. */
+/** Shorter parts of an address are no credentials, and occur in other words. */
 const SECRET_MIN_CHARACTERS = 4;
 
-/** The address without what may be a credential. */
+/** The address without credentials. */
 export function nameOf({ protocol, host }: URL): string {
   return `${protocol}//${host}`;
 }
@@ -23,7 +20,7 @@ function decoded(part: string): string {
   }
 }
 
-/** What went wrong, without anything of the address but host and port. */
+/** Message of an error, without any part of the address except host and port. */
 export function reasonOf(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
@@ -34,7 +31,7 @@ export function reasonOf(error: unknown, endpoint: URL): string {
     .reduce((text, part) => text.replaceAll(part, "…"), message || code || "no reason is known");
 }
 
-/** Where a browser that was started with `--remote-debugging-port` says that its socket is; null where nothing says so. */
+/** Requests the socket address from a browser with `--remote-debugging-port`. @returns null if there is no answer */
 async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
@@ -55,8 +52,8 @@ async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | 
 }
 
 /**
- * Connects to the browser behind the address. One of host and port alone is asked for its browser; one that names a browser which
- * is there no more leads to the one that is there now; any other is taken as it is.
+ * Connects to the browser at the address. If it has only host and port, discovers the browser's socket. If it names a browser that no longer
+ * exists, connects to the current one. Any other address is used as it is.
  */
 export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {

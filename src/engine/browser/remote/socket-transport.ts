@@ -1,18 +1,18 @@
-/** Carries protocol messages over a WebSocket, and notices when nobody is there any more. Knows nothing of what they say. */
+/** Transport for protocol messages over a WebSocket. Pings detect a dead connection. */
 import type { ConnectionTransport } from "puppeteer";
 import WebSocket from "ws";
 
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const PING_MS = 5_000;
-/** One may be late because this process was busy; two in a row are not. */
+/** One ping may be late because this process was busy; two in a row mean a dead connection. */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
 export interface SocketTransport extends ConnectionTransport {
   /** The IP address at the other end. */
   readonly peer: string;
-  /** Resolves after `onclose`, however it ended. */
+  /** Resolves after `onclose`. */
   readonly closed: Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: MESSAGE_MAX_BYTES,
-    // A credential in the address is for that host alone.
+    // A credential in the address is only for this host.
     followRedirects: false,
   });
   const terminate = () => socket.terminate();
@@ -77,7 +77,7 @@ function transportOver(socket: WebSocket, peer: string, pingMs: number): SocketT
   socket.on("pong", () => {
     unanswered = 0;
   });
-  // The close that follows is what counts.
+  // The close event follows.
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);

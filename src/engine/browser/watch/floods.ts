@@ -1,49 +1,49 @@
 /**
- * Notices that a browser's own process, which serves all runs, is kept so busy that it does not answer, and names the renderer
- * that keeps it so: the one whose processor time goes into the system calls by which it sends. Knows pids, not pages.
+ * Detects that a browser's own process, which serves all runs, is too busy to answer. Finds the renderer that floods it with messages by its
+ * time in system calls, and pauses or kills it.
  */
 import type { Chromium } from "../browser-source.js";
-import { askProcesses, type BrowserProcess, type MeasuredProcess, measure, signal } from "./processes.js";
+import { type BrowserProcess, listProcesses, type MeasuredProcess, measure, signal } from "./processes.js";
 
-/** Unanswered for so long: processor times are noted. */
+/** Time without an answer after which processor times are measured. */
 const LATE_MS = 100;
-/** Unanswered for so long after that: they are compared. */
+/** Further time without an answer after which they are compared. */
 const WINDOW_MS = 150;
-/** Of the window, in the kernel: code that computes spends next to none there, code that sends a fifth and more. */
+/** Minimum share of the window in the kernel. Code that computes has almost none, code that sends has a fifth or more. */
 const SENDING_SHARE = 0.08;
-/** Of the renderer's own time. */
+/** Minimum share of the renderer's own time. */
 const SENDING_OF_OWN = 0.1;
-/** Of the window, spent by the browser's own processes: less, and it is the machine that has no time for them. */
+/** Minimum share of the window for the browser's own processes. With less, the machine is too busy to serve them. */
 const SERVING_SHARE = 0.25;
-/** One that was paused lets the browser catch up; one that does it again so soon is ended. */
+/** A renderer is paused the first time, so that the browser can catch up. It is killed if it repeats the flood within this time. */
 const FORGIVEN_AFTER_MS = 10_000;
-/** A browser that is silent for so long is replaced. */
+/** A browser that does not answer for this long is replaced. */
 const HUNG_MS = 5_000;
 const BLAME_MS = 2_000;
 
 export interface FloodWatch {
-  /** To be called ten times a second. Asks while `active` says that something runs, and judges what has not been answered. */
+  /** Call it ten times a second. Sends a question while a run is active, and judges a question without an answer. */
   look(active: boolean): Promise<void>;
-  /** The browser's processes, as old as its last answer. */
+  /** The browser's processes at the time of its last answer. */
   processes(): readonly BrowserProcess[];
-  /** Whether a crash that is reported now is this watch's doing. */
+  /** True if a crash that is reported now was caused by this watch. */
   toBlame(): boolean;
 }
 
-/** What the browser's processes had spent at a moment, by pid. */
-export interface Noted {
+/** Usage of the browser's processes at a time, by pid. */
+export interface UsageSample {
   at: number;
   usages: Map<number, MeasuredProcess>;
 }
 
-/** A question that the browser has not answered yet, and what its processes had spent when that was last looked at. */
+/** A question without an answer, and the last usage measured since. */
 interface Question {
   at: number;
-  noted: Noted | null;
+  sample: UsageSample | null;
 }
 
-/** The renderer that sends most between the two; null when none sends much, or the browser does not work on it. */
-export function senderOf(before: Noted, after: Noted): number | null {
+/** The renderer that sent most between two samples; null if none sent much, or the browser did not process it. */
+export function senderOf(before: UsageSample, after: UsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
   let most = SENDING_SHARE * window;
@@ -70,29 +70,29 @@ export function watchFloods({ connection, stop }: Chromium, group: number): Floo
   let blameUntil = 0;
 
   function ask(): void {
-    question = { at: Date.now(), noted: null };
-    // The second is answered by the process through which the requests of all runs go.
-    Promise.all([askProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
+    question = { at: Date.now(), sample: null };
+    // The network service, which sends the requests of all runs, answers the second command.
+    Promise.all([listProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([answer]) => {
         processes = answer;
       })
       .catch(() => {})
       .finally(() => {
         question = null;
-        // Word of the kill may wait behind all that had been sent before.
+        // The report of the kill may be queued behind the flood.
         if (blameUntil === Number.POSITIVE_INFINITY) blameUntil = Date.now() + BLAME_MS;
         for (const pid of paused) signal(pid, "SIGCONT");
         paused.clear();
       });
   }
 
-  async function note(): Promise<Noted> {
+  async function sample(): Promise<UsageSample> {
     const at = Date.now();
     const measured = await measure(processes, group);
     return { at, usages: new Map(measured.map((one) => [one.pid, one])) };
   }
 
-  function hold(pid: number): void {
+  function pauseOrKill(pid: number): void {
     if (Date.now() - (warnedAt.get(pid) ?? 0) < FORGIVEN_AFTER_MS) {
       blameUntil = Number.POSITIVE_INFINITY;
       signal(pid, "SIGKILL");
@@ -103,16 +103,16 @@ export function watchFloods({ connection, stop }: Chromium, group: number): Floo
     signal(pid, "SIGSTOP");
   }
 
-  /** @param asked a question that was not answered while this process read its messages at least once */
-  async function judge(asked: Question): Promise<void> {
+  /** @param late a question without an answer, although this process has read its messages since */
+  async function judge(late: Question): Promise<void> {
     const now = Date.now();
-    if (now - asked.at > HUNG_MS) await stop();
-    if (now - asked.at < LATE_MS || (asked.noted !== null && now - asked.noted.at < WINDOW_MS)) return;
-    const before = asked.noted;
-    asked.noted = await note();
-    if (before === null || question !== asked) return;
-    const sender = senderOf(before, asked.noted);
-    if (sender !== null && !paused.has(sender)) hold(sender);
+    if (now - late.at > HUNG_MS) await stop();
+    if (now - late.at < LATE_MS || (late.sample !== null && now - late.sample.at < WINDOW_MS)) return;
+    const before = late.sample;
+    late.sample = await sample();
+    if (before === null || question !== late) return;
+    const sender = senderOf(before, late.sample);
+    if (sender !== null && !paused.has(sender)) pauseOrKill(sender);
   }
 
   return {

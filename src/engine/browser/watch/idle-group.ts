@@ -1,6 +1,6 @@
 /**
- * A control group of the kernel in which processes compute where hardly anybody else wants to: far behind any priority, for their
- * threads weigh a twentieth together, however many they are. Where the kernel or the account gives none, nobody is put there. Knows pids.
+ * A control group with low CPU weight for busy renderers: all of their threads together weigh a twentieth of any other group. Does nothing if
+ * the kernel or the account does not allow control groups.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -9,11 +9,11 @@ import { join } from "node:path";
 const MOUNTS = "/proc/self/mountinfo";
 const OWN_GROUPS = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
-/** A twentieth of what any other group has. Less, or the kernel's idle group, would starve a run on a machine that is never idle. */
+/** A twentieth of the default weight. A lower one would starve a run on a machine that is never idle. */
 const WEIGHT = "5";
 const SHARES = "51";
 
-/** The path of this process's group; lines are `<number>:<controllers, comma-separated>:<path>`, the second version's `0::<path>`. */
+/** Path of this process's group. Lines are `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
 function pathOf(groups: string, type: string): string | undefined {
   const lines = groups.split("\n").map((line) => line.split(":"));
   const found = lines.find(([number, controllers]) =>
@@ -22,7 +22,7 @@ function pathOf(groups: string, type: string): string | undefined {
   return found?.slice(2).join(":");
 }
 
-/** Where this process stands in the hierarchy of groups that divides processor time; null where there is none. */
+/** Folder of this process's group in the hierarchy that divides processor time; null if there is none. */
 function ownGroup(): string | null {
   for (const line of readFileSync(MOUNTS, "utf8").split("\n")) {
     const [before = "", after = ""] = line.split(" - ");
@@ -38,7 +38,7 @@ function ownGroup(): string | null {
   return null;
 }
 
-/** Of the second version's groups, those that may hand processor time on. */
+/** True if the group can divide processor time. */
 function hasProcessorTime(group: string, type: string): boolean {
   return type === "cgroup" || readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
@@ -47,7 +47,7 @@ function isAlive(pid: number): boolean {
   return existsSync(`/proc/${pid}`);
 }
 
-/** What services left that were killed. */
+/** Removes the groups of services that were killed. */
 function sweep(parent: string): void {
   for (const name of readdirSync(parent)) {
     if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length)))) remove(join(parent, name));
@@ -58,7 +58,7 @@ function remove(group: string): void {
   try {
     rmdirSync(group);
   } catch {
-    // Its processes are still dying: the next start finds it.
+    // Its processes have not ended yet. The next start removes it.
   }
 }
 
@@ -79,10 +79,10 @@ function make(): { group: string; parent: string } | null {
   }
 }
 
-/** One for the whole process: made when it is first needed, for as long as the process lives. */
+/** The group of this process, created at first use. */
 let made: ReturnType<typeof make> | undefined;
 
-/** Moves one after the other: the kernel may take hundreds of milliseconds for one, in which nothing here may stand still. */
+/** Moves are queued and asynchronous: the kernel may take hundreds of milliseconds for one. */
 let moves: Promise<unknown> = Promise.resolve();
 
 async function moveTo(group: string, pid: number): Promise<boolean> {
@@ -105,13 +105,13 @@ function groups(): ReturnType<typeof make> {
   return made;
 }
 
-/** Puts the process there. @returns false where there is no such group, or the process is gone */
+/** Moves the process to the group. @returns false if there is no group, or the process has ended */
 export async function putIdle(pid: number): Promise<boolean> {
   const found = groups();
   return found !== null && moveTo(found.group, pid);
 }
 
-/** Puts it back among all others. */
+/** Moves the process back to the group of this service. */
 export async function takeFromIdle(pid: number): Promise<void> {
   const found = groups();
   if (found !== null) await moveTo(found.parent, pid);

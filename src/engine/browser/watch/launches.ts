@@ -5,11 +5,11 @@
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
-import { askProcesses } from "./processes.js";
+import { listProcesses } from "./processes.js";
 
 /** Chromium's status of a target whose renderer could not be started. */
 export const FAILED_TO_LAUNCH = "failed to launch";
-/** One failed launch may be a short lack of memory; so many in this time are not. */
+/** One failed launch may be a short lack of memory; this many within this time are not. */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
@@ -17,22 +17,25 @@ const FAILURES_WITHIN_MS = 5_000;
  * A browser with pages but without any renderer for this long has lost its zygote.
  */
 const WITHOUT_RENDERER_MAX_MS = 1_500;
-const LOOK_EVERY_MS = 250;
+const CHECK_INTERVAL_MS = 250;
 
 export interface LaunchWatch {
   stop(): void;
 }
 
-/** `hasPages`: some page is open, or being opened, and has not crashed. `onBroken`: called once, before the browser is ended. */
+/**
+ * @param hasPages returns true while a page is open, or being opened, that has not crashed
+ * @param onBroken called once, before the browser is ended
+ */
 export function watchLaunches(
   { connection, stop }: Chromium,
   hasPages: () => boolean,
   onBroken: () => void,
 ): LaunchWatch {
   let failures: number[] = [];
-  /** Time of the last look that found a renderer, or no page that needs one. */
+  /** Time of the last check that found a renderer, or no page that needs one. */
   let intactAt = performance.now();
-  let isLooking = false;
+  let isChecking = false;
   let isOver = false;
 
   function replace(): void {
@@ -49,18 +52,18 @@ export function watchLaunches(
     if (failures.length >= FAILURES_MAX) replace();
   }
 
-  async function look(): Promise<void> {
-    if (isLooking) return;
-    isLooking = true;
+  async function check(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
     try {
-      const processes = await askProcesses(connection, 0);
+      const processes = await listProcesses(connection, 0);
       // After the answer: a page that has closed meanwhile needs no renderer.
       if (!hasPages() || processes.some(({ renderer }) => renderer)) intactAt = performance.now();
       else if (performance.now() - intactAt > WITHOUT_RENDERER_MAX_MS) replace();
     } catch {
       // The browser is about to end.
     } finally {
-      isLooking = false;
+      isChecking = false;
     }
   }
 
@@ -71,6 +74,6 @@ export function watchLaunches(
   }
 
   connection.on("Target.targetCrashed", onCrash);
-  const timer = setInterval(() => runInBackground(look()), LOOK_EVERY_MS);
+  const timer = setInterval(() => runInBackground(check()), CHECK_INTERVAL_MS);
   return { stop: end };
 }

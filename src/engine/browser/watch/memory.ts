@@ -1,6 +1,6 @@
 /**
- * Bounds what the processes of a browser hold: each renderer by itself, and the browser's own together. Heap limits inside V8 do
- * not count buffers; this does. Knows pids, not pages.
+ * Limits the memory of a browser's processes: of each renderer, and of the browser's own processes together. V8's heap limits do not count
+ * buffers; these limits do.
  */
 import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
@@ -8,41 +8,41 @@ import { findFiller } from "./filler.js";
 import { takeFromIdle } from "./idle-group.js";
 import { type MeasuredProcess, signal } from "./processes.js";
 
-/** The browser's own processes together; some 400 MB when young, since they share pages that are counted for each. */
+/** Limit for the browser's own processes together. They start at about 400 MB, since shared pages are counted for each. */
 const OWN_MAX_BYTES = 1_024 * 1024 * 1024;
-/** Of them, past which no run is worth the machine. */
+/** Limit at which the whole browser is ended. */
 const OWN_HARD_MAX_BYTES = 2 * OWN_MAX_BYTES;
-/** What is given back does not always come back at once: only what grew by so much since is looked into again. */
+/** Growth after which the next search starts, since freed memory is returned late. */
 const OWN_STEP_BYTES = 128 * 1024 * 1024;
-/** By so much in so long they grow with nothing but a run that fills them, which costs all others the machine's memory bandwidth. */
+/** Growth within RUSH_MS that only a run causes which fills the browser. It takes the memory bandwidth of all other runs. */
 const OWN_RUSH_BYTES = 192 * 1024 * 1024;
 const RUSH_MS = 1_000;
-/** A process that starts, a renderer to be among them, takes as much in its first moments by itself. */
+/** Age up to which a process may grow as fast, since it is starting. */
 const GROWN_UP_MS = 2_000;
-/** What a renderer that fills anything computes at least between two looks: the others are left in peace. */
+/** Minimum processor time between two checks of a renderer that may fill the browser. Others are not paused. */
 const FILLING_SPENT_MS = 20;
 
 export interface MemoryBound {
-  /** Ends the renderer that holds too much, or that fills the browser. */
+  /** Ends a renderer with too much memory, or one that fills the browser. */
   look(processes: readonly MeasuredProcess[]): Promise<void>;
-  /** When it last ended one; Unix time in milliseconds, 0 for never. */
+  /** Time of the last kill; Unix time in milliseconds, 0 for never. */
   endedAt(): number;
-  /** Whether the browser's own processes hold so much that it should be replaced. */
+  /** True if the browser's own processes hold so much memory that the browser should be replaced. */
   overgrown(): boolean;
 }
 
-/** `group`: the browser's process group. `endBrowser`: the last resort. */
+/** @param group the browser's process group @param endBrowser ends the browser at the hard limit */
 export function boundMemory(group: number, endBrowser: () => Promise<void>): MemoryBound {
   let endedAt = 0;
   let ownBytes = 0;
-  let lookIntoAt = OWN_MAX_BYTES;
-  /** What each of the browser's own processes held at the looks of the last RUSH_MS, and since when each is there. */
+  let searchAt = OWN_MAX_BYTES;
+  /** Memory of the browser's own processes at the checks of the last RUSH_MS, and the time since when each exists. */
   let held: { at: number; byPid: Map<number, number> }[] = [];
   let since = new Map<number, number>();
-  /** What each renderer had spent at the last look. */
+  /** Processor time of each renderer at the last check. */
   let spentBefore = new Map<number, number>();
 
-  /** Those that are ended and not gone yet: what they held is given back slowly where the machine is busy. */
+  /** Killed processes that still exist: a busy machine frees their memory slowly. */
   let dying = new Set<number>();
 
   function end(pid: number): void {
@@ -52,8 +52,8 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
     runInBackground(takeFromIdle(pid));
   }
 
-  /** Whether those that were there before have grown in a rush, as nothing does that means no harm. */
-  function rushes(own: readonly MeasuredProcess[]): boolean {
+  /** True if the existing processes grew faster than any well-behaved run makes them. */
+  function growsFast(own: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
     since = new Map(own.map(({ pid }) => [pid, since.get(pid) ?? now]));
     const grownUp = own.filter(({ pid }) => now - since.get(pid)! >= GROWN_UP_MS);
@@ -64,7 +64,7 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= OWN_RUSH_BYTES;
   }
 
-  /** Those that have computed enough since the last look to have filled anything, the busiest first. */
+  /** Renderers that have computed enough since the last check to fill the browser, the busiest first. */
   function suspectsAmong(renderers: readonly MeasuredProcess[]): number[] {
     const spent = renderers.map(({ pid, spent: now }) => ({ pid, spent: now - (spentBefore.get(pid) ?? 0) }));
     spentBefore = new Map(renderers.map((one) => [one.pid, one.spent]));
@@ -72,17 +72,17 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
     return filling.sort((one, other) => other.spent - one.spent).map(({ pid }) => pid);
   }
 
-  /** What runs store with the browser itself, blobs first of all, is bounded as what they hold themselves. */
-  async function lookIntoOwn(own: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
+  /** Limits what runs store in the browser's own processes, such as blobs. */
+  async function checkOwn(own: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     if (ownBytes > OWN_HARD_MAX_BYTES) return endBrowser();
-    if (!rushes(own) && ownBytes < lookIntoAt) {
-      lookIntoAt = Math.max(OWN_MAX_BYTES, Math.min(lookIntoAt, ownBytes + OWN_STEP_BYTES));
+    if (!growsFast(own) && ownBytes < searchAt) {
+      searchAt = Math.max(OWN_MAX_BYTES, Math.min(searchAt, ownBytes + OWN_STEP_BYTES));
       return;
     }
     if (suspects.length === 0) return;
     const filler = await findFiller(suspects, { id: group, own: own.map(({ pid }) => pid) });
     if (filler !== null) end(filler);
-    lookIntoAt = ownBytes + OWN_STEP_BYTES;
+    searchAt = ownBytes + OWN_STEP_BYTES;
     held = [];
   }
 
@@ -101,7 +101,7 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
         } else if (residentBytes > RENDERER_MAX_BYTES) end(pid);
         else renderers.push(one);
       }
-      await lookIntoOwn(own, suspectsAmong(renderers));
+      await checkOwn(own, suspectsAmong(renderers));
     },
     endedAt: () => endedAt,
     overgrown: () => ownBytes > OWN_MAX_BYTES,

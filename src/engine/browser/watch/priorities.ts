@@ -1,7 +1,6 @@
 /**
- * Lets renderers that compute much go behind those that compute little, all of them behind the service and its database: by
- * priority, and behind everything where the kernel has a group for it. Knows pids and processor times, not pages. Where the service is
- * not root, there is no such group, and one that has gone behind stays there until it ends.
+ * Lowers the priority of renderers that compute much, so that other runs, the service and its database are served first. Uses priorities, and
+ * the idle group if the kernel allows it. Without root there is no such group, and a lowered priority stays until the process ends.
  */
 
 import { readdir } from "node:fs/promises";
@@ -10,23 +9,23 @@ import { runInBackground } from "../../../background.js";
 import { putIdle, takeFromIdle } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
-/** Of the browser's own processes, and of renderers that compute little. */
+/** Priority of the browser's own processes, and of renderers that compute little. */
 export const BROWSER_PRIORITY = 5;
-/** Cores that a renderer keeps busy, and its priority then: a thread at 5 weighs as much as twenty at 19. */
+/** Priorities by the number of busy cores. A thread at 5 weighs as much as twenty at 19. */
 const BUSY: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
 ];
-/** From here on it goes behind everything while other renderers compute as well: its threads together weigh a twentieth then. */
+/** Number of busy cores from which a renderer moves to the idle group, while other renderers compute as well. */
 const IDLE_CORES = 0.5;
-/** It comes back when it has not computed so much, or has been the only one, for so long; sooner, one that others starve would look calm. */
+/** It moves back when it has computed less, or alone, for this long. A shorter time would return renderers that are only starved. */
 const IDLE_MS = 2_000;
-/** Over so long: a run that ends sooner has no time to be in the way. */
+/** Window of the measurement. A shorter run cannot delay others much. */
 const WINDOW_MS = 150;
-/** Several threads that compute at once are in everybody's way much sooner, and no plain code has them. */
+/** Window for several busy threads, which delay others sooner and which ordinary code does not have. */
 const THREADS_WINDOW_MS = 40;
-/** They keep so much busy; where others do the same, less: then the process has so many more of them than ever before. */
+/** Number of busy cores for the short window; with many new threads the lower number is enough. */
 const THREADS_CORES = 1.2;
 const CROWDED_CORES = 0.15;
 const MORE_THREADS = 8;
@@ -36,26 +35,26 @@ type Renderer = Pick<MeasuredProcess, "pid" | "spent" | "threads">;
 interface Seen {
   at: number;
   spent: number;
-  /** As few as it ever had. */
+  /** Minimum number of threads so far. */
   threads: number;
-  /** When it last computed at all. */
+  /** Time of its last measured computation. */
   computedAt: number;
   priority: number;
-  /** Until when it computes behind everything; 0: among all others. */
+  /** End of its time in the idle group; 0 if it is not there. */
   idleUntil: number;
 }
 
-/** The priority of a renderer that keeps so many cores busy. */
+/** Priority of a renderer with this many busy cores. */
 export function priorityOf(cores: number): number {
   return BUSY.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
 
-/** A priority is each thread's own; threads that come later have that of the thread that makes them. */
+/** Sets the priority of all threads. A new thread inherits that of its creator. */
 async function setAll(pid: number, priority: number): Promise<void> {
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
 
-/** Moves it where it belongs. @returns its `idleUntil` from now on */
+/** Moves a renderer to the idle group or back. @returns its new `idleUntil` */
 function idleUntil(pid: number, isInTheWay: boolean, at: number, until: number): number {
   if (isInTheWay) {
     if (until === 0) runInBackground(putIdle(pid));
@@ -91,7 +90,7 @@ export function createPriorities(): { look(renderers: readonly Renderer[]): void
     const computedAt = cores > 0 ? at : before.computedAt;
     const least = Math.min(threads, before.threads);
     seen.set(pid, { at, spent, threads: least, computedAt, priority, idleUntil: until });
-    // It went by itself, or has gone behind for good.
+    // Fails if the process has ended, or if the account may not raise the priority again.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }
 

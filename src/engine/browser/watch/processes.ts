@@ -1,4 +1,4 @@
-/** The processes of one browser, as it names them and as /proc measures them. Judges nothing, and ends nothing by itself. */
+/** The processes of one browser: their ids from the browser, and their usage from /proc. */
 import { readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
@@ -7,29 +7,29 @@ const TICK_MS = 10;
 
 export interface BrowserProcess {
   pid: number;
-  /** It holds pages; every other process serves all of them. */
+  /** True for a process of pages. Every other process serves all pages. */
   renderer: boolean;
 }
 
 export interface Usage {
-  /** Processor time since its start, and what of it was spent in the kernel; in milliseconds. */
+  /** Processor time since the start, and the part of it in the kernel, in milliseconds. */
   spent: number;
   kernel: number;
   residentBytes: number;
   threads: number;
 }
 
-/** @param timeoutMs 0 waits for as long as the connection lasts */
-export async function askProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
+/** @param timeoutMs 0 waits without a limit */
+export async function listProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
   const options = timeoutMs === undefined ? undefined : { timeout: timeoutMs };
   const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
   return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
 }
 
-/** @returns null when the process is gone, or its id is by now that of a process outside the browser's group */
+/** @returns null if the process has ended, or its id belongs to a process outside the browser's group */
 export async function usageOf(pid: number, group: number): Promise<Usage | null> {
   try {
-    // Nothing of it comes from a disk: a trip through the pool of threads would cost ten times as much.
+    // Synchronous: /proc needs no disk, and the thread pool would cost ten times as much.
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
       .replace(/^.*\) /s, "")
       .split(" ");
@@ -42,10 +42,10 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
   }
 }
 
-/** A process as the browser names it, with what it uses. */
+/** A process with its usage. */
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** Those that are still there. */
+/** The usage of all processes that still exist. */
 export async function measure(processes: readonly BrowserProcess[], group: number): Promise<MeasuredProcess[]> {
   const measured = processes.map(async (one) => {
     const usage = await usageOf(one.pid, group);
@@ -63,6 +63,6 @@ export function signal(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): vo
   try {
     process.kill(pid, name);
   } catch {
-    // It went by itself.
+    // The process has ended.
   }
 }

@@ -1,15 +1,15 @@
 /**
- * Bounds in one document or worker what costs the browser's own process more than it costs the code. Runs inside the browser,
- * in every one of a run's global scopes, before any other code does.
+ * Limits functions of one document or worker that cost the browser process more than they cost the code. Runs in every global scope of a run
+ * before any other code.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 /**
- * As `harnessCore`: evaluated by its source text. Every message of a channel goes to all channels of its name by way of the
- * browser's process, each lock is weighed there against all others, and each line that a frame prints, which nobody reads, goes there too.
+ * Evaluated by its source text, as `harnessCore`. The browser process forwards every message of a channel to all channels
+ * of its name, compares each lock with all others, and receives each line that a frame prints, which is not used.
  */
 export function boundScope(
   channelsMax: number,
@@ -22,7 +22,7 @@ export function boundScope(
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  /** As `call`, for so many times. */
+  /** Returns a function that can be called `max` times. */
   function bounded<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
@@ -32,7 +32,7 @@ export function boundScope(
     }) as T;
   }
 
-  /** A method's name and `this`, without the `prototype` that would make it a constructor. */
+  /** Limits a method. The shorthand keeps its name and `this`, and makes it no constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));
@@ -55,7 +55,7 @@ export function boundScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action may send ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // Only a secure context has locks, and a worker has them only later: there they are left to the watch from outside.
+  // Only a secure context has locks. A worker has them only later; there the flood watch limits them.
   if (LockManager) boundMethod(LockManager.prototype, "request", locksMax, `An action may ask for ${locksMax} locks`);
 
   if (scope.parent === undefined || scope.parent === scope) return;

@@ -1,14 +1,14 @@
 /**
- * Keeps code that is made of text from asking for a module: a realm can load none, and its page ends where one is asked for. Code that says
- * so itself runs in a document (mode.ts). Runs inside the browser, before any other code does.
+ * Prevents `import()` in code that is created from text: a realm cannot load modules, and its page ends if one is imported. Code with an
+ * `import()` of its own runs in a document (mode.ts). Runs before any other code.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type CodeOfText = ReturnType<typeof codeOfText>;
 
-/** As `harnessCore`: evaluated by its source text. A keyword is written in one way alone, and nothing else may stand before its address. */
+/** Evaluated by its source text, as `harnessCore`. A keyword has no escaped form, so the pattern finds every import. */
 export function codeOfText() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
   const { exec } = RegExp.prototype;
@@ -19,14 +19,14 @@ export function codeOfText() {
   const IMPORT = /import\s*[(./<-]/;
 
   return (refused: () => void): void => {
-    const judge = (text: string) => {
+    const check = (text: string) => {
       if (apply(exec, IMPORT, [text]) === null) return;
       refused();
       throw new Refusal("import() is disallowed in code that needs the language alone");
     };
 
-    /** What is asked for as text once stays what was judged. */
-    function judged(values: Any): string[] {
+    /** Converts the values to texts once, so that the checked texts are the ones that are used. */
+    function checked(values: Any): string[] {
       const texts: string[] = [];
       for (let at = 0; at < values.length; at += 1) {
         const value = `${values[at]}`;
@@ -38,16 +38,16 @@ export function codeOfText() {
           writable: true,
         } as Any);
       }
-      judge(apply(join, texts, [","]));
+      check(apply(join, texts, [","]));
       return texts;
     }
 
-    /** Stands for a maker of functions wherever that is found. */
+    /** Replaces a constructor of functions by one that checks the text. */
     function bounded(maker: Any): Any {
       const stand = new Proxy(maker, {
         __proto__: null,
-        apply: (target: Any, self: unknown, values: Any) => apply(target, self, judged(values)),
-        construct: (target: Any, values: Any, made: Any) => construct(target, judged(values), made),
+        apply: (target: Any, self: unknown, values: Any) => apply(target, self, checked(values)),
+        construct: (target: Any, values: Any, made: Any) => construct(target, checked(values), made),
       } as Any);
       defineProperty(maker.prototype, "constructor", { value: stand });
       return stand;
@@ -61,7 +61,7 @@ export function codeOfText() {
     }
     scope.eval = {
       eval(text: unknown): unknown {
-        if (typeof text === "string") judge(text);
+        if (typeof text === "string") check(text);
         return evaluate(text);
       },
     }.eval;

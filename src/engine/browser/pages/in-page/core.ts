@@ -1,7 +1,4 @@
-/**
- * What stands before the author's code wherever it runs: calls `execute`, and turns every outcome and every console call
- * into one short text. Runs inside the browser; knows neither documents nor workers.
- */
+/** Part of the harness in every mode: calls `execute` and encodes its outcome as one text. Runs in the browser. */
 
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
 import type { AnswerText } from "./messages.js";
@@ -13,21 +10,20 @@ export interface HarnessFailure {
   name: string;
   message: string;
   stack: string;
-  /** Where the parser or the top level failed, when the stack does not say. */
+  /** Position of an error in the parser or the top level, if the stack does not have it. */
   at: string;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type HarnessCore = ReturnType<typeof harnessCore>;
 
 /**
- * Evaluated in the browser by its source text: it must not refer to anything outside itself but globals. Everything that
- * it uses later is taken here, since the author may replace any of it.
+ * Evaluated in the browser by its source text, so it can only use globals and its own code. Stores all globals that it uses later, since the
+ * action may replace them.
  */
 export function harnessCore(limits: HarnessLimits, shown: ShownValues, installConsole: InstallConsole) {
-  // The name under which every kind of global scope knows itself.
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
   const OwnPromise = Promise;
@@ -70,9 +66,9 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
-  /** The promise, proof against whatever the author does to Promise.prototype. */
+  /** Returns the promise, protected from changes of Promise.prototype. */
   function safe<T>(promise: Promise<T>): Promise<T> {
-    // Without what an author may have given to all objects, which a description inherits.
+    // The descriptor must not inherit members that the action added to all objects.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
     defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
     return promise;
@@ -80,7 +76,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
 
   /** Evaluates the scripts (name and source in turn) up to `end` in the global scope. Returns null, or a failure as `callExecute`. */
   async function load(scripts: readonly string[], end: number): Promise<string | null> {
-    // The caller's frames are gone after this, so that a stack holds the author's frames alone.
+    // After this the stack has no frames of the caller, only those of the action.
     await undefined;
     for (let i = 0; i < end; i += 2) {
       try {
@@ -92,7 +88,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
     return null;
   }
 
-  /** Calls what the author's code defined. `payload` and `settings` are JSON. */
+  /** Calls the action's function. `payload` and `settings` are JSON. */
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
       return fail("script", new TypeError("The code defines no function named execute"), "");
@@ -121,10 +117,10 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
       }
     },
 
-    /** Lets go of what a run has put into its global scope, which may be held for longer than the run lasts. */
+    /** Removes the globals of a run, since its global scope may stay in memory after the run. */
     drop(globals: readonly string[]): void {
       const keys = ownKeys(scope);
-      // By what the author cannot have replaced.
+      // Uses only stored functions.
       for (let at = 0; at < keys.length; at += 1) {
         if (!apply(includes, globals, [keys[at]])) deleteProperty(scope, keys[at]!);
       }

@@ -1,15 +1,15 @@
-/** Runs scripts and then `execute` in a document of their own. Runs inside the browser, before the author's code does. */
+/** Runs the scripts of one run and then `execute` in a fresh document. Runs before the action's code. */
 import type { HarnessCore } from "./core.js";
 import type { DocumentMessage } from "./messages.js";
 import type { HostCalls, RunCalls } from "./service-calls.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 /**
- * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to; null where the document has something of the
- * one before it, whose place in the history it takes when both have one address.
+ * Evaluated by its source text, as `harnessCore`. Returns the object whose methods the service calls; null if the document has history state of
+ * the one before it, which happens if both have the same address.
  */
 export function documentHarness(
   core: HarnessCore,
@@ -31,7 +31,7 @@ export function documentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // These outlive a navigation; nothing of an earlier run may be found. The host looks for every other kind of storage.
+  // These outlive a navigation. traces.ts checks all other kinds of storage.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -39,11 +39,11 @@ export function documentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Runs a text as a classic script in the page's global scope. Answers null, or what went wrong as `fail` says it. */
+  /** Runs a text as a classic script in the global scope. Returns null, or an error answer. */
   function evaluate(name: string, source: string): string | null {
     let failed: string | null = null;
     const onError = (event: Any) => {
-      // Another script's failure, put into the page by this one, is not this one's.
+      // Ignores errors of other scripts that this one added to the page.
       if (apply(currentScript, document, []) !== script) return;
       failed = core.fail("script", event.error, `${name}:${event.lineno}:${event.colno}`);
       event.preventDefault();
@@ -57,7 +57,7 @@ export function documentHarness(
     return failed;
   }
 
-  /** Loads a script from an address. Answers null, or what went wrong as `fail` says it. */
+  /** Loads a script from a URL. Returns null, or an error answer. */
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
       let failed: string | null = null;
@@ -81,11 +81,11 @@ export function documentHarness(
     });
   }
 
-  /** Loads or evaluates names, or `""`, and sources or addresses, in turn, up to `end`. Answers a failure as `callExecute` does, or null. */
+  /** Evaluates the scripts up to `end`: name and source, or `""` and URL, in turn. Returns null, or an error answer. */
   async function loadAll(scripts: readonly string[], end: number): Promise<string | null> {
-    // The caller's frames are gone after this, so that a stack holds the author's frames alone.
+    // After this the stack has no frames of the caller, only those of the action.
     await undefined;
-    // Not earlier: the harness may stand before the document's first element does.
+    // Read here, since the harness may be installed before the document has a head.
     head = document.head;
     for (let i = 0; i < end; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -94,7 +94,7 @@ export function documentHarness(
     return null;
   }
 
-  /** Position of a syntax error in the author's function, which `eval` does not tell: the text as a script is parsed, and defines nothing. */
+  /** Position of a syntax error in the action's function, which `eval` does not report: parses the text as a script, which defines nothing. */
   function placeOf(error: Any, name: string, source: string): string {
     if (!(error instanceof OwnSyntaxError)) return "";
     let place = "";
@@ -112,7 +112,7 @@ export function documentHarness(
     return place;
   }
 
-  /** Gives the run's library its way to other services. Calls of the service itself take the network. */
+  /** Defines the global by which the run's library reaches other services. Requests to this service use the network. */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, open, request, take } = runCalls;
     hostCalls.listen((text) => send(`service ${text}`));
@@ -123,11 +123,11 @@ export function documentHarness(
 
   return {
     __proto__: null,
-    /** A part of the answer to the request of that number. */
+    /** Receives a part of the answer to the request of that number. */
     answer: hostCalls.answer,
     /**
-     * Removes the binding for console lines from the page's global, so that the author cannot find it. `scripts`: name and source, or `""` and
-     * address, in turn; the last is the author's function.
+     * Executes a run. Removes the binding for console lines from the global scope, so that the action cannot find it.
+     * @param scripts name and source, or `""` and URL, in turn; the last one is the action's function
      */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
       const print = window[bindingName];

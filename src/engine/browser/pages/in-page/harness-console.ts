@@ -1,4 +1,4 @@
-/** Replaces the console of a run, or of a worker that it starts. Runs inside the browser, before the author's code does. */
+/** Replaces the console of a run, or of a worker that it starts. Runs before the action's code. */
 import type { ShownValues } from "./shown-values.js";
 
 export interface HarnessLimits {
@@ -6,23 +6,23 @@ export interface HarnessLimits {
   textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
-  /** The last line of a console that has reached either. */
+  /** The last line when a limit is reached. */
   consoleFull: string;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type InstallConsole = ReturnType<typeof harnessConsole>;
 
-/** As `harnessCore`: evaluated by its source text. Answers what installs a console that gives `print` each line as the JSON of a ConsoleLine. */
+/** Evaluated by its source text, as `harnessCore`. Returns a function that installs a console; `print` receives each line as the JSON of a ConsoleLine. */
 export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
   const scope = globalThis as Any;
   const { ownKeys } = Reflect;
   const { stringify } = JSON;
   const { now } = Date;
 
-  /** The values from that index on, after another: by what the author cannot have replaced. */
+  /** A list of the first value and the values from this index on. Uses no function that the action may have replaced. */
   function withFirst(first: unknown, values: Any, from: number): Any[] {
     const all: Any[] = [first];
     for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
@@ -34,7 +34,7 @@ export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
     const labelOf = (label: Any) => (label === undefined ? "default" : shown.show(label));
-    /** Writes the time of a timer. Answers whether there is one of this label. */
+    /** Writes the time of a timer. Returns true if there is one with this label. */
     function elapsed(label: string, values: Any): boolean {
       const begun = timers[label];
       if (begun === undefined) write("warn", [`Timer '${label}' does not exist`]);

@@ -1,19 +1,19 @@
-/** The texts that a page or its thread of realms keeps by their content, as it is told. Runs inside the browser, where no author's code does. */
+/** Stores the texts of scripts by content in a thread, as StoredTexts (stored-texts.ts) tells it. Runs where no code of actions runs. */
 
-/** One script as it is sent: `text` null where that content is there; `keep` where it is to stay (kept-texts.ts). */
-export type Sent = readonly [name: string, text: string | null, content: string, keep: boolean];
+/** One script: `text` is null if its content is stored; `isStored` if it is to be stored. */
+export type Sent = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
 export type TakeTexts = ReturnType<typeof pageTexts>;
 
-/** As `harnessCore`: evaluated by its source text. Answers what makes of sent scripts their names and sources in turn. */
+/** Evaluated by its source text, as `harnessCore`. Returns a function that returns the names and sources of sent scripts in turn. */
 export function pageTexts() {
   const texts = new Map<string, string>();
-  return (forget: readonly string[], scripts: readonly Sent[]): string[] => {
-    const flat = scripts.flatMap(([name, text, content, keep]) => {
-      if (keep) texts.set(content, text!);
+  return (removed: readonly string[], scripts: readonly Sent[]): string[] => {
+    const flat = scripts.flatMap(([name, text, content, isStored]) => {
+      if (isStored) texts.set(content, text!);
       return [name, text ?? texts.get(content)!];
     });
-    for (const content of forget) texts.delete(content);
+    for (const content of removed) texts.delete(content);
     return flat;
   };
 }

@@ -1,18 +1,18 @@
 /**
- * How requests of a run's library to the service leave its worker or its realm by a binding, and how their answers come back. Runs inside the
- * browser: one half where no author's code does, in the page or the realms' thread, the other where it does.
+ * Sends requests of a run's library to the service by a binding, and receives their answers. `hostCalls` runs where no code of actions runs (in
+ * the thread of an isolate, or in the harness of a document), `runCalls` in the global scope of the run.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type HostCalls = ReturnType<typeof hostCalls>;
 export type RunCalls = ReturnType<typeof runCalls>;
 
-/** Hears a part of an answer, the first with its head, the JSON of status and headers. Without a text there is none, or no more of it. */
+/** Receives a part of an answer. The first one has the head, the JSON of status and headers. A text of null: no answer, or no rest of it. */
 type Hear = (head: string | null, text: string | null, last: boolean) => void;
 
-/** Calls of one kind: so many are under way at once, the others wait. */
+/** Calls of one kind: at most `max` are active, the others wait. */
 interface CallQueue {
   readonly max: number;
   busy: number;
@@ -21,8 +21,9 @@ interface CallQueue {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text, outside the run. `atOnceMax` and `outgoingMax`: calls of the service, and requests to other
- * services, whose texts begin with `outgoing`.
+ * As `harnessCore`: evaluated by its source text, outside the run.
+ * @param atOnceMax maximum active requests to the service
+ * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
  */
 export function hostCalls(atOnceMax: number, outgoingMax: number) {
   const open = new Map<number, { hear: Hear; queue: CallQueue }>();
@@ -49,7 +50,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
     listen(binding: (text: string) => void): void {
       tell = binding;
     },
-    /** A call, by the request's text. */
+    /** Sends a request. */
     take(hear: Hear, text: string): void {
       const queue = text.startsWith("outgoing ") ? outgoing : calls;
       queue.waiting.push({ hear, text });
@@ -58,7 +59,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
       const call = open.get(id);
       if (call === undefined) return;
-      // Not as a method: an object as `this` cannot cross into a realm.
+      // Not called as a method: an object as `this` cannot cross the border of a realm.
       const { hear } = call;
       hear(head, text, last);
       if (!last) return;
@@ -66,7 +67,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
       call.queue.busy -= 1;
       start(call.queue);
     },
-    /** What is under way and what waits is nobody's from here on. */
+    /** Forgets all active and waiting requests. */
     drop(): void {
       open.clear();
       calls = queueOf(atOnceMax);
@@ -76,8 +77,8 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text, in the run's scope, before the author's code, which may replace whatever this does not take
- * here. `call` answers null for what is too long.
+ * As `harnessCore`: evaluated by its source text, in the run's global scope. Stores all globals that it uses later, since the
+ * action may replace them. `call` returns null for a request that is too long.
  */
 export function runCalls(bodyMax: number, callMax: number) {
   const OwnPromise = Promise;
@@ -89,7 +90,7 @@ export function runCalls(bodyMax: number, callMax: number) {
 
   const fault = () => new OwnError("Failed to fetch");
 
-  /** One answer as it comes. */
+  /** Receives the parts of one answer. */
   function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void) {
     let said = "";
     let state = 0;
@@ -122,11 +123,11 @@ export function runCalls(bodyMax: number, callMax: number) {
 
   return {
     __proto__: null,
-    /** From here on calls leave by `send`; null: none does. */
+    /** Sets the function that sends requests; null: none can be sent. */
     open(send: ((own: number, text: string) => void) | null): void {
       post = send;
     },
-    /** Of the answer to the call of that number. */
+    /** Receives a part of the answer to the request of that number. */
     take(own: number, head: string | null, text: string | null, last: boolean): void {
       const answer = open[own];
       if (answer === undefined) return;

@@ -1,12 +1,12 @@
 /** Turns values into the text of a console line. Runs inside the browser, before the author's code does. */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type ShownValues = ReturnType<typeof shownValues>;
 
 /**
- * As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it.
+ * Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them.
  * @param max length of a text, in characters
  */
 export function shownValues(max: number) {
@@ -65,7 +65,7 @@ export function shownValues(max: number) {
     function members(value: Any): void {
       const names = keys(value);
       const prototype = getPrototypeOf(value);
-      // An object without members of its own, such as a regular expression, has a text of its own.
+      // An object without own members, such as a regular expression, is shown by its text.
       if (names.length === 0 && prototype !== null && prototype !== ObjectPrototype) {
         const own = toText(value);
         text += own === "[object Object]" ? "{}" : own;

@@ -1,17 +1,17 @@
 /**
- * Puts something in the place of each global that a realm of the language lacks and the run's own realm has: most can be held, compared and asked for
- * their type, as libraries do with what they may want later. Runs inside the browser, before any other code does.
+ * Defines stand-ins for globals that an isolate lacks, for a trial. Libraries may store most of them, compare them and check their type, as they
+ * do with globals that they may use later. Runs before any other code.
  */
 import type { StandIn } from "../../globals.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type StandInsOf = ReturnType<typeof standIns>;
 
 /**
- * As `harnessCore`: evaluated by its source text. Whatever else is done with a stand-in, of all that can be done with an object, is told
- * and refused: then the run's answer counts for nothing.
+ * Evaluated by its source text, as `harnessCore`. Any other operation on a stand-in is reported and refused, and the run
+ * is repeated in its own mode.
  */
 export function standIns() {
   const { defineProperty, ownKeys } = Reflect;
@@ -25,17 +25,17 @@ export function standIns() {
       touched();
       throw new Refusal("this realm does not have it");
     };
-    // Of all: to make one for each took longer than all else of a stand-in.
+    // Shared by all stand-ins: creating one for each takes longer than all the rest.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
-    // A library may keep the prototype to compare with it: there is no object of that kind.
+    // A library may store the prototype to compare with it. No object has it.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const ofFunctions = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** There it has more than is known here. */
+    /** An object of which only the known members can be read. */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
@@ -57,7 +57,7 @@ export function standIns() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // What is no function there is not replaced by a value: that is lost, refused, or leads the page elsewhere.
+    // A global that is not a function cannot be replaced: in a document the assignment is ignored, refused, or navigates.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);

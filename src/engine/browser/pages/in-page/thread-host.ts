@@ -1,21 +1,21 @@
-/** Keeps one worker in a page, in neither of which is any author's code. Runs inside the browser. */
+/** Runs in the page of an isolate: keeps one worker, and counts its realms. No code of actions runs in the page or in the worker's scope. */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 /**
- * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to.
- * @param withOrigin whether the worker has the page's origin
+ * Evaluated by its source text, as `harnessCore`. Returns the object whose methods the service calls.
+ * @param withOrigin true if the worker has the page's origin
  */
 export function threadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
-  // What is evaluated before a worker's own script may find half of its globals.
+  // Before a worker has evaluated its script, some of its globals are missing.
   const first = "postMessage(null)";
-  // By an address of its own data its origin is nobody's.
+  // A worker from a data: URL has an opaque origin.
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let worker: Any = null;
-  /** Realms that it has made ahead of runs. */
+  /** Number of realms that the worker has created. */
   let made = 0;
   return {
     __proto__: null,
@@ -31,7 +31,7 @@ export function threadHost(withOrigin: boolean): unknown {
         made += 1;
       };
     },
-    /** Whether the realm of that number, counted from 1, is there. */
+    /** True if the realm of this number, counted from 1, exists. */
     hasMade: (realm: number): boolean => made >= realm,
   };
 }

@@ -1,10 +1,10 @@
-/** Lets a document see its window as it is shown, also while the host hides it. Runs inside the browser, before any other code does. */
+/** Makes a document report its window as visible while the service hides it. Runs before any other code. */
 
-// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
-/** As `harnessCore`: evaluated by its source text. */
+/** Evaluated by its source text, as `harnessCore`. */
 export function visibleAlways(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
@@ -17,7 +17,7 @@ export function visibleAlways(): void {
     const { get } = {
       get(this: Any) {
         const own = apply(found.get, this, []);
-        // Others, such as those that are parsed of a text, have no window.
+        // Other documents, such as parsed ones, have no window.
         return this === scope.document ? value : own;
       },
     };

@@ -1,7 +1,8 @@
 /** A page is told of each text that it has, and never of one that it has not: the oldest go, whatever a run lists. */
 import { expect } from "chai";
 import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
-import { createKeptTexts, type SentScript } from "../../../src/engine/browser/pages/kept-texts.js";
+import type { Sent } from "../../../src/engine/browser/pages/in-page/page-texts.js";
+import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
 
 /** As the page evaluates a text. */
@@ -12,11 +13,11 @@ const OWN = functionOf({ name: "action.js", source: "own" });
 
 /** What the page has, by the same words. */
 function createTwin(maxCharacters: number) {
-  const kept = createKeptTexts(maxCharacters);
+  const kept = new StoredTexts(maxCharacters);
   const page = new Map<string, string>();
   return (contents: readonly string[]) => {
     const packages = contents.map((content) => ({ name: `${content}.js`, source: content.repeat(4), content }));
-    const [, , forget, scripts] = kept.valuesOf(runOf("own", { packages })) as [string, string, string[], SentScript[]];
+    const [, , forget, scripts] = kept.valuesOf(runOf("own", { packages })) as [string, string, string[], Sent[]];
     const evaluated = scripts.map(([, text, content, keep]) => {
       if (keep) page.set(content, text!);
       return text ?? page.get(content);
@@ -35,10 +36,10 @@ describe("Texts that a page keeps", () => {
   });
 
   it("are one for each name under which a content comes", () => {
-    const kept = createKeptTexts();
+    const kept = new StoredTexts();
     const sent = (name: string) => {
       const packages = [{ name, source: "1", content: "a" }];
-      return (kept.valuesOf(runOf("own", { packages }))[3] as SentScript[])[0]![1];
+      return (kept.valuesOf(runOf("own", { packages }))[3] as Sent[])[0]![1];
     };
     expect(["a.js", "b.js", "a.js"].map(sent)).to.deep.equal([named("a.js", "1"), named("b.js", "1"), null]);
   });
