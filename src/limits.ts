@@ -221,6 +221,8 @@ export const APP_VERSIONS_KEPT = 100;
 /** Stored for one app; the oldest are removed: snapshots of its actions, entries of its audit log, sessions of its visitors. */
 export const VERSION_BYTES_KEPT = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_KEPT = 100_000;
+/** Entries about one account in the audit log of access. */
+export const ACCOUNT_EVENTS_KEPT = 10_000;
 export const PAGE_SESSIONS_KEPT = 100_000;
 /** Stored for one app; the oldest are removed: finished messages of its outbox, responses to requests with an Idempotency-Key. */
 export const MESSAGE_BYTES_KEPT = 512 * 1024 * 1024;

@@ -151,4 +151,18 @@ describe("administrators and roles over two processes", () => {
     await until(async () => (await run()).state !== "running");
     expect((await run()).state).to.equal("completed");
   });
+
+  it("failed sign-ins count in both processes: those in one make the account wait in the other", async () => {
+    const { email } = await signedInPerson(service);
+    const attempt = async (url: string, passphrase: string) => {
+      const headers = { "content-type": "application/json" };
+      const body = JSON.stringify({ email, passphrase });
+      return (await fetch(`${url}/v1/auth/sign-in`, { method: "POST", headers, body })).status;
+    };
+    for (let at = 0; at < 5; at += 1) {
+      expect(await attempt(service.url, "not the passphrase")).to.equal(401);
+      expect(await attempt(second.url, "not the passphrase")).to.equal(401);
+    }
+    for (const url of [service.url, second.url]) expect(await attempt(url, PASSPHRASE)).to.equal(429);
+  });
 });

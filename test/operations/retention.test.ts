@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
+import { ACCOUNT_EVENTS_KEPT, AUDIT_ENTRIES_KEPT } from "../../src/limits.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -73,6 +74,45 @@ describe("retention", () => {
     expect(await db.query("SELECT app_id, version FROM replaced_setting")).to.deep.equal([{ app_id: 2, version: 5 }]);
     const known = await db.query("SELECT secrets_forgotten AS forgotten FROM app WHERE id > 1 ORDER BY id");
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
+  });
+
+  it("bounds the audit log of access apart for each organization, each account and failed sign-ins", async () => {
+    await db.query(`
+      INSERT INTO organization (name) VALUES ('quiet'), ('busy');
+      INSERT INTO person (organization_id, first_name, last_name, email) VALUES
+        (1, 'q', 'q', 'quiet@example.com'), (1, 'b', 'b', 'busy@example.com')`);
+    const ids = async (sql: string): Promise<number[]> =>
+      (await db.query(sql)).map(({ id }: { id: number }) => Number(id));
+    const [quiet, busy] = await ids("SELECT id FROM organization WHERE name IN ('quiet', 'busy') ORDER BY name DESC");
+    const [one, other] = await ids("SELECT id FROM person WHERE first_name IN ('q', 'b') ORDER BY first_name DESC");
+    const add = (count: number, organization: number | null, subject: number | null, type = "t") =>
+      db.query(
+        `INSERT INTO access_event (type, organization_id, subject_id, data)
+         SELECT $1, $2::bigint, $3::bigint, '{}' FROM generate_series(1, $4::int)`,
+        [type, organization, subject, count],
+      );
+    // The quiet ones come first, so that their entries are the oldest.
+    await add(3, quiet!, one!);
+    await add(4, null, one!);
+    await add(5, null, null, "person.signInFailed");
+    await add(AUDIT_ENTRIES_KEPT + 5, busy!, other!);
+    await add(ACCOUNT_EVENTS_KEPT + 5, null, other!);
+    await add(ACCOUNT_EVENTS_KEPT + 5, null, null);
+    await createRetention({ db, days: 30 }).clean();
+    const left = await db.query(`
+      SELECT organization_id AS organization, subject_id AS subject, type, count(*)::int AS count
+        FROM access_event GROUP BY 1, 2, 3 ORDER BY 4, 1, 2`);
+    const row = (organization: number | null, subject: number | null, count: number, type = "t") => {
+      return { organization, subject, type, count };
+    };
+    expect(left).to.have.deep.members([
+      row(quiet!, one!, 3),
+      row(null, one!, 4),
+      row(null, null, 5, "person.signInFailed"),
+      row(null, other!, ACCOUNT_EVENTS_KEPT),
+      row(null, null, ACCOUNT_EVENTS_KEPT),
+      row(busy!, other!, AUDIT_ENTRIES_KEPT),
+    ]);
   });
 
   it("drops tokens and secrets of programs that ended, then grants without any, and keeps those that hold", async () => {

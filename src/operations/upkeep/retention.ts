@@ -6,6 +6,7 @@
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
+  ACCOUNT_EVENTS_KEPT,
   AUDIT_ENTRIES_KEPT,
   HTTP_EVENTS_KEPT,
   IDEMPOTENCY_BYTES_KEPT,
@@ -96,12 +97,14 @@ const BATCHES = [
       LIMIT ${BATCH}) RETURNING id`,
 ];
 
-/* $1 how many rows of one app stay. */
-const newest = (table: string, which = "true") => `
+/* $1 how many rows of one owner stay: of an app, unless `owner` is another expression. */
+const newest = (table: string, which = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
-    SELECT old.id FROM (SELECT app_id FROM ${table} WHERE ${which} GROUP BY app_id HAVING count(*) > $1) AS full_app
-      CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE app_id = full_app.app_id AND ${which}
+    SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${which} GROUP BY 1 HAVING count(*) > $1) AS full_owner
+      CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${which}
                            ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING id`;
+
+const NOT_FAILED = "type <> 'person.signInFailed'";
 
 /* Each with its bound: rows or bytes of one app, or hours. */
 const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
@@ -126,11 +129,9 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
   // A program that writes entries all day is not to push out who changed the app.
   [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
   [newest("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
-  [
-    `DELETE FROM access_event WHERE id IN (
-       SELECT id FROM access_event WHERE type <> 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
-    AUDIT_ENTRIES_KEPT,
-  ],
+  // Apart for each organization and each account: no one can push out the record of others by many changes of their own.
+  [newest("access_event", `organization_id IS NOT NULL AND ${NOT_FAILED}`, "organization_id"), AUDIT_ENTRIES_KEPT],
+  [newest("access_event", `organization_id IS NULL AND ${NOT_FAILED}`, "coalesce(subject_id, 0)"), ACCOUNT_EVENTS_KEPT],
   // Failures are bounded apart: a guesser is not to push out the record of what people did.
   [
     `DELETE FROM access_event WHERE id IN (
