@@ -31,7 +31,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
     const worker = new Worker(ENTRY, {
       workerData: { module: module.href, name },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
-      // The thread cannot see the environment of the process.
+      // The thread cannot see the variables of the process, which may hold secrets.
       env: {},
     });
     worker.unref();
