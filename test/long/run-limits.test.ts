@@ -83,6 +83,7 @@ describe("limits of an action's runs", () => {
     const db = await openDatabase(database.url, 2);
     const settings = {
       DATABASE_URL: database.url,
+      DATA_DIR: folder,
       SETTINGS_KEY: randomBytes(32).toString("base64"),
       RATE_LIMIT_RUN: "0",
     };
