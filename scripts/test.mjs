@@ -9,9 +9,7 @@ import { join } from "node:path";
 import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
-/**
- * More than cores, because tests wait for browsers and clocks: with 4 processes, 2 cores were idle for 30 % of the time.
- */
+/** More than cores, because tests wait for browsers and clocks: with 4 processes, 2 cores were idle for 30 % of the time. */
 const PROCESSES = 6;
 /** Folders whose files take longest, the longest first. Short files level the end. */
 const LONG_FOLDERS = ["service", "docs", "cli", "web", "engine", "attacks", "backup", "packages"];
