@@ -67,6 +67,21 @@ export const OPENAI_STREAM = `${sse([
   chunk({}, { finish_reason: "tool_calls" }),
   { id: "chatcmpl-1", object: "chat.completion.chunk", choices: [], usage: { prompt_tokens: 9, completion_tokens: 3 } },
 ])}data: [DONE]\n\n`;
+/** The request for WEATHER, after a first call of it. */
+export const ANTHROPIC_REQUEST = {
+  model: "claude-sonnet-4-5",
+  max_tokens: 1024,
+  system: "Be brief.",
+  messages: [
+    { role: "user", content: "Hello" },
+    {
+      role: "assistant",
+      content: [{ type: "tool_use", id: "toolu_0", name: "weather", input: { place: "Bern" } }],
+    },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_0", content: "sunny" }] },
+  ],
+  tools: [{ name: "weather", description: "Of a place", input_schema: WEATHER.parameters }],
+};
 export const ANTHROPIC_ANSWER = {
   id: "msg_1",
   type: "message",

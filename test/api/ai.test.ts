@@ -6,6 +6,7 @@ import { blocksOf, readPage } from "../docs/pages.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
   ANTHROPIC_ANSWER,
+  ANTHROPIC_REQUEST,
   ANTHROPIC_STREAM,
   type Asked,
   KEY,
@@ -238,20 +239,7 @@ describe("Svc.AI", () => {
         KEY,
         "2023-06-01",
       ]);
-      expect(body).to.deep.equal({
-        model: "claude-sonnet-4-5",
-        max_tokens: 1024,
-        system: "Be brief.",
-        messages: [
-          { role: "user", content: "Hello" },
-          {
-            role: "assistant",
-            content: [{ type: "tool_use", id: "toolu_0", name: "weather", input: { place: "Bern" } }],
-          },
-          { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_0", content: "sunny" }] },
-        ],
-        tools: [{ name: "weather", description: "Of a place", input_schema: WEATHER.parameters }],
-      });
+      expect(body).to.deep.equal(ANTHROPIC_REQUEST);
     });
 
     it("streams", async () => {
@@ -387,9 +375,10 @@ describe("Svc.AI", () => {
   });
 
   it("does what the documents say", async () => {
+    await setAi();
     await service.db.query("DELETE FROM ai_usage");
-    const [, block] = blocksOf(readPage("docs/guides/ask-a-language-model.md")).filter(
-      ({ language }) => language === "sh",
+    const block = blocksOf(readPage("docs/guides/ask-a-language-model.md")).find(({ text }) =>
+      text.includes("<<'EOS'"),
     );
     const code = /<<'EOS'\n([\s\S]*?)\nEOS/.exec(block!.text)![1]!;
     answer = { text: JSON.stringify(OPENAI_ANSWER) };

@@ -20,13 +20,18 @@ const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
   ...(toolCallId !== null && { tool_call_id: toolCallId }),
 });
 
+/** Models of OpenAI that reason reject `max_tokens`; services that imitate the API may know no other field. */
+const REASONING = ["o1", "o3", "o4", "gpt-5"];
+const limitField = (model: string): string =>
+  REASONING.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
+
 function completionBody(options: CompletionOptions, model: string): object {
   const { messages, tools, maxTokens, temperature, responseFormat, stream } = options;
   return {
     model,
     messages: messages.map(messageFor),
     ...(tools.length > 0 && { tools: tools.map((one) => ({ type: "function", function: one })) }),
-    ...(maxTokens !== null && { max_tokens: maxTokens }),
+    ...(maxTokens !== null && { [limitField(model)]: maxTokens }),
     ...(temperature !== null && { temperature }),
     ...(responseFormat !== null && { response_format: responseFormat }),
     ...(stream && { stream: true, stream_options: { include_usage: true } }),
@@ -71,6 +76,13 @@ function completionOf(body: Record<string, unknown>, model: string): Completion 
   };
 }
 
+/** Index of a piece of a tool call. Some services send none: a call with an id begins another one, and the rest belongs to the last one. */
+function indexOf(delta: unknown, known: number): number {
+  const index = at(delta, "index");
+  if (Number.isSafeInteger(index)) return countOf(index);
+  return textOf(at(delta, "id")) !== "" ? known : Math.max(0, known - 1);
+}
+
 /** A stream says each tool call once and its arguments in pieces, by its index. */
 function streamOf(events: readonly unknown[], model: string): { parts: string[]; completion: Completion } {
   const parts: string[] = [];
@@ -85,7 +97,7 @@ function streamOf(events: readonly unknown[], model: string): { parts: string[];
     if (text !== "") parts.push(text);
     const deltas = at(event, "choices", 0, "delta", "tool_calls");
     for (const delta of Array.isArray(deltas) ? deltas : []) {
-      const index = countOf(at(delta, "index"));
+      const index = indexOf(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
       calls[index].id ||= textOf(at(delta, "id"));
       calls[index].name ||= textOf(at(delta, "function", "name"));

@@ -1,0 +1,101 @@
+/** Shapes of OpenAI's and Anthropic's APIs that need no service: fields by model, and streams of services that imitate them. */
+import { expect } from "chai";
+import type { AiAnswer } from "../../src/rules/ai/answer.js";
+import { ANTHROPIC } from "../../src/rules/ai/anthropic.js";
+import { OPENAI } from "../../src/rules/ai/openai.js";
+import { readAiOptions } from "../../src/rules/ai/options.js";
+
+const options = (more: object = {}) =>
+  readAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
+const bodyFor = (model: string, more: object) =>
+  JSON.parse(Buffer.from(OPENAI.request(options(more), model, "key").body).toString());
+
+const streamOf = (chunks: object[], end = "\n\n"): Buffer =>
+  Buffer.from(
+    [...chunks.map((one) => `data: ${JSON.stringify(one)}`), "data: [DONE]"].map((one) => one + end).join(""),
+  );
+const chunk = (delta: object, finish: string | null = null) => ({
+  model: "m",
+  choices: [{ index: 0, delta, finish_reason: finish }],
+});
+const completed = (answer: AiAnswer) => {
+  if (!("completion" in answer)) throw new Error("no stream");
+  return answer.completion;
+};
+
+describe("the APIs of language models", () => {
+  it("get the limit of tokens in the field that the model accepts", () => {
+    for (const model of ["o1", "o3-mini", "o4-mini-2025-04-16", "gpt-5", "gpt-5-nano"]) {
+      const body = bodyFor(model, { maxTokens: 7 });
+      expect(body.max_completion_tokens, model).to.equal(7);
+      expect(body, model).to.not.have.property("max_tokens");
+    }
+    for (const model of ["gpt-4o", "gpt-4.1", "mistral-small", "llama3", "omni"]) {
+      const body = bodyFor(model, { maxTokens: 7 });
+      expect(body.max_tokens, model).to.equal(7);
+      expect(body, model).to.not.have.property("max_completion_tokens");
+    }
+    expect(bodyFor("gpt-5", {})).to.not.have.any.keys("max_tokens", "max_completion_tokens");
+  });
+
+  it("stream tool calls with and without an index, and with other line ends", () => {
+    const call = (id: string, text: string, index?: number) => ({
+      tool_calls: [
+        {
+          ...(index !== undefined && { index }),
+          ...(id && { id }),
+          function: { ...(id && { name: id }), arguments: text },
+        },
+      ],
+    });
+    const expected = [
+      { id: "a", name: "a", arguments: { n: 1 } },
+      { id: "b", name: "b", arguments: { n: 2 } },
+    ];
+    for (const isIndexed of [true, false]) {
+      const index = (one: number) => (isIndexed ? one : undefined);
+      const chunks = [
+        chunk(call("a", '{"n":', index(0))),
+        chunk(call("", "1}", index(0))),
+        chunk(call("b", "", index(1))),
+        chunk(call("", '{"n":2}', index(1))),
+        chunk({}, "tool_calls"),
+      ];
+      for (const end of ["\n\n", "\r\n\r\n"]) {
+        const answer = OPENAI.read(options({ stream: true }), "m", streamOf(chunks, end));
+        expect(completed(answer).toolCalls, `${isIndexed}`).to.deep.equal(expected);
+      }
+    }
+  });
+
+  it("that end a stream before its end, or with an error, are failures", () => {
+    const isFailure = (read: () => unknown) => expect(read).to.throw().with.property("code", "TRANSPORT");
+    isFailure(() => OPENAI.read(options({ stream: true }), "m", streamOf([chunk({ content: "Hel" })])));
+    const event = (data: object) => `event: x\ndata: ${JSON.stringify(data)}\n\n`;
+    const begun = event({ type: "message_start", message: { model: "m", usage: { input_tokens: 1 } } });
+    isFailure(() => ANTHROPIC.read(options({ stream: true }), "m", Buffer.from(begun)));
+    const overloaded = begun + event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
+    isFailure(() => ANTHROPIC.read(options({ stream: true }), "m", Buffer.from(overloaded)));
+  });
+
+  it("keep the thoughts of a model out of its message", () => {
+    const events = [
+      { type: "message_start", message: { model: "m", usage: { input_tokens: 1, output_tokens: 1 } } },
+      { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "" } },
+      { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
+      { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "c2ln" } },
+      { type: "content_block_stop", index: 0 },
+      { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } },
+      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "Yes" } },
+      { type: "content_block_stop", index: 1 },
+      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 5 } },
+      { type: "message_stop" },
+    ];
+    const text = events.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
+    expect(completed(ANTHROPIC.read(options({ stream: true }), "m", Buffer.from(text)))).to.deep.include({
+      message: { role: "assistant", content: "Yes" },
+      usage: { inputTokens: 1, outputTokens: 5 },
+      finishReason: "end_turn",
+    });
+  });
+});
