@@ -14,7 +14,7 @@ const ASSETS = "assets";
 
 /**
  * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` is what it asks the
- * service first, of whomever, and what of who is signed in; `next` a module that it imports for these: most visits show it first.
+ * service first, of whomever, and what of who is signed in; `next` the modules that it imports for these: most visits show them first.
  * What it imports while it runs imports `core` anew, which is there by then.
  */
 const PAGES = {
@@ -23,11 +23,11 @@ const PAGES = {
   "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
   graphiql: { entry: "src/web/graphiql/page.tsx", title: "GraphiQL · App Actions" },
   studio: {
-    entry: "src/web/studio/page.tsx",
+    entry: "src/web/studio/page.ts",
     title: "Studio · App Actions",
     asks: { all: ["/v1/session"], signedIn: ["/v1/apps", "/v1/auth/session"] },
-    core: "src/web/studio/shell/studio.tsx",
-    next: "src/web/studio/home/home-page.tsx",
+    core: "src/web/studio/shell/root.tsx",
+    next: ["src/web/studio/shell/root.tsx", "src/web/studio/home/home-page.tsx"],
   },
 };
 
@@ -183,10 +183,11 @@ function importedBy(outputs, file, found = []) {
   return found;
 }
 
-async function buildPages(names, workerFiles, monacoStyle) {
+async function buildPage(name, workerFiles, monacoStyle) {
+  const { entry, title, asks = { all: [], signedIn: [] }, next = [] } = PAGES[name];
   const { metafile } = await build({
     ...HASHED,
-    entryPoints: Object.fromEntries(names.map((name) => [name, PAGES[name].entry])),
+    entryPoints: { [name]: entry },
     format: "esm",
     splitting: true,
     jsx: "automatic",
@@ -201,27 +202,19 @@ async function buildPages(names, workerFiles, monacoStyle) {
   const { outputs } = metafile;
   const built = namesByEntry(metafile);
   const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(address);
-  const pages = names.map((name) => {
-    const { entry, title, asks = { all: [], signedIn: [] }, next } = PAGES[name];
-    const { file, css } = built.get(entry);
-    const [script, ...needs] = importedBy(outputs, file);
-    const later = next
-      ? importedBy(outputs, built.get(`${PART}:${next}`).file).filter((one) => !needs.includes(one))
-      : [];
-    return [
-      name,
-      {
-        title,
-        script: address(script),
-        // A browser asks for six at once: one that is large and asked for last is waited for alone.
-        needs: largestFirst(needs),
-        next: largestFirst(later.filter((one) => one !== script)),
-        asks,
-        style: css ? address(css) : null,
-      },
-    ];
-  });
-  return Object.fromEntries(pages);
+  const { file, css } = built.get(entry);
+  const [script, ...needs] = importedBy(outputs, file);
+  const later = next.flatMap((one) => importedBy(outputs, built.get(`${PART}:${one}`).file));
+  const page = {
+    title,
+    script: address(script),
+    // A browser asks for six at once: one that is large and asked for last is waited for alone.
+    needs: largestFirst(needs),
+    next: largestFirst([...new Set(later)].filter((one) => one !== script && !needs.includes(one))),
+    asks,
+    style: css ? address(css) : null,
+  };
+  return [name, page];
 }
 
 /** Compressed once here, so that serving costs a file and not the processor; what pages begin with by Brotli too, which takes longer to make and less to load. */
@@ -261,15 +254,12 @@ const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) =
 if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
-  const [shared, signIn, docs, consent] = await Promise.all([
-    Promise.all([buildWorkers(), buildMonacoStyle()]).then((files) => buildPages(["graphiql", "studio"], ...files)),
-    // So small that files in common with others cost it more than they spare.
-    buildPages(["sign-in"]),
-    buildPages(["docs"]),
-    buildPages(["consent"]),
+  const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
+  // Each page apart: files that two pages share would be one more request of each.
+  const [pages] = await Promise.all([
+    Promise.all(Object.keys(PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
     buildClient(),
   ]);
-  const pages = { ...shared, ...signIn, ...docs, ...consent };
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
   await compress(pages);
   await writeFile(stampFile, stamp);

@@ -66,13 +66,13 @@ function renderPage(
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
   // Named here, all are asked for at once and not one after the other's arrival.
-  const preload = (files: string[], more = "") =>
-    files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}"${more}>`).join("");
+  const preload = (files: string[]) =>
+    files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
   // As a script's fetch asks for it, which then finds it here.
   const answers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
-  const early = answers + preload(needs) + preload(next, ' fetchpriority="low"');
+  const early = answers + preload(needs) + preload(next);
   const link = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">

@@ -351,12 +351,6 @@ export const TestSecretBinding: Document<TestSecretBindingMutation, TestSecretBi
 
 export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBindingsMutationVariables> =
   "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
-
-export const ReadHome: Document<ReadHomeQuery, ReadHomeQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ReadHome($appId:Int!$from:DateTime!$timezone:String){failed:runs(appId:$appId state:failed from:$from limit:5){runs{...RunRow}pagination{total totalIsExact}}unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}statistics:runStatistics(appId:$appId from:$from by:hour timezone:$timezone){periods{start runs failed p95}}week:scheduleWeek(appId:$appId){scheduled{actionId masterId name timezone description ticks}}anyRun:runs(appId:$appId limit:1){runs{id}}}";
-
-export const ReadHomeOfEditors: Document<ReadHomeOfEditorsQuery, ReadHomeOfEditorsQueryVariables> =
-  "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}query ReadHomeOfEditors($appId:Int!){alerts:alertRules(appId:$appId){...AlertRow}kept:messages(appId:$appId status:kept limit:1){messages{id}}members:appMembers(appId:$appId){role}}";
 /** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
   /** Access rules to evaluate; the stored rules by default. */
@@ -2057,20 +2051,4 @@ export type SetSecretBindingsMutationVariables = Exact<{
 
 
 export type SetSecretBindingsMutation = { saved: { updatedAt: string } };
-
-export type ReadHomeQueryVariables = Exact<{
-  appId: number;
-  from: string;
-  timezone?: string | null | undefined;
-}>;
-
-
-export type ReadHomeQuery = { failed: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean } }, unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> }, statistics: { periods: Array<{ start: string, runs: number, failed: number, p95: number | null }> }, week: { scheduled: Array<{ actionId: number, masterId: number, name: string, timezone: string, description: string, ticks: Array<string> }> }, anyRun: { runs: Array<{ id: number }> } };
-
-export type ReadHomeOfEditorsQueryVariables = Exact<{
-  appId: number;
-}>;
-
-
-export type ReadHomeOfEditorsQuery = { alerts: Array<{ id: number, name: string, condition: AlertCondition, actionId: number | null, failures: number, of: number, minutes: number, channel: AlertChannel, to: Array<string>, setting: string | null, enabled: boolean, updatedAt: string, firing: Array<{ actionName: string | null, firedAt: string, reason: string }> }>, kept: { messages: Array<{ id: number }> }, members: Array<{ role: Role }> };
 

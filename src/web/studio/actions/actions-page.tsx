@@ -2,7 +2,8 @@
 import { type ReactNode, useCallback, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf, idOf, type Navigation, type Place } from "../shell/place.js";
-import { mayEdit, useRole } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
+import { useRole } from "../shell/role.js";
 import { ActionList } from "./action-list.js";
 import { OperatedAction } from "./operated-action.js";
 import { TEMPLATES } from "./templates.js";

@@ -5,7 +5,8 @@ import { language } from "monaco-editor/esm/vs/basic-languages/javascript/javasc
 import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
-import { mayEdit, useRole } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
+import { useRole } from "../shell/role.js";
 import { findFaults, setTypes } from "./code-check.js";
 import type { CodeTypes } from "./use-code-types.js";
 import type { PlaceInCode } from "./use-place-in-code.js";

@@ -3,7 +3,7 @@ import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "r
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
-import { mayEdit } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
 import { CallPanel } from "./call-panel.js";
 import type { Draft } from "./draft.js";
 import { parsedPayload } from "./payload-text.js";

@@ -3,7 +3,8 @@ import CloudUpload from "lucide-react/icons/cloud-upload";
 import PanelRight from "lucide-react/icons/panel-right";
 import Play from "lucide-react/icons/play";
 import type { PublishedCopy } from "../shared/model.js";
-import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
+import { Changes, useRole } from "../shell/role.js";
 import { goToPanel } from "./dock.js";
 import type { Editor } from "./use-editor.js";
 

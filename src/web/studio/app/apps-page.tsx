@@ -4,7 +4,7 @@ import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
-import { mayManage } from "../shell/role.js";
+import { mayManage } from "../shell/rights.js";
 import { NewApp } from "./new-app.js";
 
 /** Organizations of the person, each with the page of its people. */

@@ -3,7 +3,8 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
-import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
+import { Changes, useRole } from "../shell/role.js";
 import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
 
 /** Position of the first entry for assistive technology: the heads are row 1. */

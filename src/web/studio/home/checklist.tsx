@@ -3,7 +3,7 @@ import Circle from "lucide-react/icons/circle";
 import CircleCheck from "lucide-react/icons/circle-check";
 import type { ActionList, App } from "../shared/model.js";
 import { hrefOf, type Place } from "../shell/place.js";
-import type { HomeData } from "./use-home.js";
+import type { HomeData } from "./read-home.js";
 
 interface Step {
   label: string;

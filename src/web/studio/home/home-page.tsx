@@ -6,10 +6,11 @@ import { RunLine } from "../runs/run-line.js";
 import { counted, lasted, moment } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
-import { mayEdit } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
 import { Checklist } from "./checklist.js";
+import { DAY_MS, type HomeData } from "./read-home.js";
 import { Sparkline } from "./sparkline.js";
-import { DAY_MS, type HomeData, useHome } from "./use-home.js";
+import { useHome } from "./use-home.js";
 
 const NEXT_SHOWN = 5;
 const HOUR_MS = 60 * 60 * 1000;

@@ -3,7 +3,8 @@ import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useStat
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf, type Navigation } from "../shell/place.js";
-import { Changes, mayEdit, useRole } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
+import { Changes, useRole } from "../shell/role.js";
 import { MediaDetails } from "./media-details.js";
 import { dropOn, FileTile, FolderTile } from "./media-tile.js";
 import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";

@@ -19,7 +19,7 @@ import { SecretOnce } from "../shared/secret-once.js";
 import { type Loaded, useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
-import { mayManage } from "../shell/role.js";
+import { mayManage } from "../shell/rights.js";
 import { fullName } from "./people.js";
 
 const ROLES: Readonly<Record<Role, string>> = {

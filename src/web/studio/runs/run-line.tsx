@@ -2,7 +2,8 @@
 import { exact, stamp } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
-import { mayRun, useRole } from "../shell/role.js";
+import { mayRun } from "../shell/rights.js";
+import { useRole } from "../shell/role.js";
 import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
 
 interface RunLineProps {

@@ -2,7 +2,7 @@
 import { useCallback, useRef } from "react";
 import { useNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
-import { mayEdit } from "../shell/role.js";
+import { mayEdit } from "../shell/rights.js";
 import { NewSetting } from "./new-setting.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";

@@ -12,6 +12,3 @@ export function NotFound() {
     </main>
   );
 }
-
-/** True for a path below Studio's own that no page has. */
-export const isUnknown = (path: string): boolean => !/\/studio\/?$/.test(path);

@@ -1,5 +1,4 @@
-/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/data?search=x`. Unsaved work is asked about. Knows no page. */
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+/** Places in Studio and their addresses, in the fragment: `#/1/actions/12`, `#/1/data?search=x`. Read use-place.ts for moving between them. */
 import { FORMER_VIEWS, isView, type View } from "./views.js";
 
 export interface Place {
@@ -43,14 +42,6 @@ export function changedQuery<Query extends object>(query: Query, change: Query):
   );
 }
 
-/** What is not named stays as long as it means the same: an item is one of its page, a query one of its item. */
-function changed(from: Place, change: Partial<Place>): Place {
-  const { appId, view } = { ...from, ...change };
-  const sameView = appId === from.appId && view === from.view;
-  const item = change.item !== undefined ? change.item : sameView ? from.item : null;
-  return { appId, view, item, query: change.query ?? (sameView && item === from.item ? from.query : {}) };
-}
-
 interface GoOptions {
   /** Without asking about unsaved work. */
   force?: boolean;
@@ -65,69 +56,4 @@ export interface Navigation {
   setDirty(dirty: boolean): void;
   /** Asks the person where work would be lost. @returns whether to go */
   mayGo(): Promise<boolean>;
-}
-
-/** Another page or item, where unsaved work would not come along. */
-const leaves = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
-
-/** Which step of the way through Studio this is, kept by the browser with each: Back and Forward say by it how far they went. */
-const stepHere = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
-
-/** @param mayLeave asks the person, when there is unsaved work */
-export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
-  const [fragment, setFragment] = useState(location.hash);
-  const current = useRef({ fragment, step: stepHere() ?? 0 });
-  const dirty = useRef(false);
-
-  const arrive = useCallback((next: string, step: number) => {
-    if (leaves(current.current.fragment, next)) dirty.current = false;
-    current.current = { fragment: next, step };
-    setFragment(next);
-  }, []);
-
-  useEffect(() => {
-    const onMove = () => {
-      const next = location.hash;
-      const step = stepHere() ?? current.current.step + 1;
-      // Typed into the address bar.
-      if (stepHere() === null) history.replaceState({ step }, "");
-      if (!dirty.current || !leaves(current.current.fragment, next)) return arrive(next, step);
-      // The address has moved already: it goes back until the person has answered.
-      const moved = step - current.current.step;
-      history.go(-moved);
-      void mayLeave().then((yes) => {
-        if (!yes) return;
-        dirty.current = false;
-        history.go(moved);
-      });
-    };
-    const onUnload = (event: BeforeUnloadEvent) => {
-      if (dirty.current) event.preventDefault();
-    };
-    if (stepHere() === null) history.replaceState({ step: current.current.step }, "");
-    addEventListener("popstate", onMove);
-    addEventListener("beforeunload", onUnload);
-    return () => {
-      removeEventListener("popstate", onMove);
-      removeEventListener("beforeunload", onUnload);
-    };
-  }, [arrive, mayLeave]);
-
-  const mayGo = useCallback(async () => !dirty.current || (await mayLeave()), [mayLeave]);
-  const go = useCallback<Navigation["go"]>(
-    async (change, { force = false, replace = false } = {}) => {
-      const next = hrefOf(changed(placeOf(current.current.fragment), change));
-      if (next === location.hash) return;
-      if (!force && leaves(current.current.fragment, next) && !(await mayGo())) return;
-      const step = current.current.step + (replace ? 0 : 1);
-      history[replace ? "replaceState" : "pushState"]({ step }, "", next);
-      arrive(next, step);
-    },
-    [arrive, mayGo],
-  );
-  const setDirty = useCallback((value: boolean) => {
-    dirty.current = value;
-  }, []);
-  const place = useMemo(() => placeOf(fragment), [fragment]);
-  return { place, go, setDirty, mayGo };
 }

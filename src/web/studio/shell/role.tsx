@@ -4,15 +4,10 @@
  */
 import { createContext, type ReactNode, useContext } from "react";
 import type { Role } from "../../../rules/roles.js";
+import { mayEdit, mayRun } from "./rights.js";
 
 const RoleContext = createContext<Role>("reader");
 export const RoleProvider = RoleContext.Provider;
-
-const EDITORS: readonly Role[] = ["owner", "admin", "editor"];
-
-export const mayEdit = (role: Role): boolean => EDITORS.includes(role);
-export const mayRun = (role: Role): boolean => role !== "reader";
-export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
 
 export const useRole = (): Role => useContext(RoleContext);
 

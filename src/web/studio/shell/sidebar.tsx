@@ -26,7 +26,7 @@ import type { App } from "../shared/model.js";
 import { AccountButton, AppButton, OnFirstUse } from "./menu-buttons.js";
 import { loading } from "./page-boundary.js";
 import { hrefOf, type Navigation, type Place } from "./place.js";
-import { mayEdit } from "./role.js";
+import { mayEdit } from "./rights.js";
 import { APP_PARTS, isAppPart, SIDEBAR, type SidebarLink, VIEWS, type View } from "./views.js";
 
 const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {

@@ -3,7 +3,8 @@ import { useCallback, useEffect, useState } from "react";
 import { PROVIDER_FAULTS } from "../accounts/auth-api.js";
 import { SignInForms } from "../accounts/sign-in-forms.js";
 import { ApiError } from "../shared/api.js";
-import { presentSession, type Session } from "./session.js";
+import type { Session } from "./session.js";
+import { currentSession } from "./start.js";
 
 /** The outcome of a sign-in at a provider, taken out of the address. */
 function takeProviderFault(): string | null {
@@ -24,7 +25,7 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
   }, []);
   useEffect(() => {
     let gone = false;
-    void presentSession().then((session) => {
+    void currentSession().then((session) => {
       if (gone) return;
       if (session) onSession(session);
       else setKnown(true);
@@ -35,7 +36,7 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
   }, [onSession]);
 
   const onSignedIn = useCallback(async () => {
-    const session = await presentSession();
+    const session = await currentSession();
     if (!session)
       throw new ApiError("OFFLINE", "the browser did not store the session; allow cookies for this address");
     onSession(session);

@@ -12,7 +12,8 @@ import { ConnectionBanner } from "./connection-banner.js";
 import { loading, PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
-import { type Place, usePlace } from "./place.js";
+import type { Place } from "./place.js";
+import { roleOn } from "./rights.js";
 import { RoleProvider } from "./role.js";
 import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
@@ -20,6 +21,7 @@ import { isFor, SidebarContent } from "./sidebar.js";
 import { itemName, TopBar } from "./top-bar.js";
 import { useCollapsed } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
+import { usePlace } from "./use-place.js";
 import { useRoles } from "./use-roles.js";
 import { APP_PARTS, isAppPart, VIEWS, type View } from "./views.js";
 
@@ -112,7 +114,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   if (!app) {
     return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
   }
-  const role = roles.apps.find(({ id }) => id === app.id)?.role ?? (isAdmin ? "owner" : "reader");
+  const role = roleOn({ roles, isAdmin }, app.id);
   // The address of a page that is not for this role opens Home.
   const view = isFor(place.view, role) ? place.view : "home";
   const Page = PAGES[view];

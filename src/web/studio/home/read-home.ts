@@ -1,0 +1,36 @@
+/** Reads the data of Home. Studio starts the first read before its scripts are loaded (shell/start.ts). */
+import type { Api } from "../shared/api.js";
+import { ReadHome, ReadHomeOfEditors, type ReadHomeOfEditorsQuery, type ReadHomeQuery } from "./documents.js";
+
+export const DAY_MS = 24 * 60 * 60 * 1000;
+
+export interface HomeData extends ReadHomeQuery {
+  /** null for people who may not edit. */
+  watch: ReadHomeOfEditorsQuery | null;
+}
+
+async function request(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+  const from = new Date(Date.now() - DAY_MS).toISOString();
+  const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
+  const [home, watch] = await Promise.all([
+    api.ask(ReadHome, { appId, from, timezone }),
+    isEditor ? api.ask(ReadHomeOfEditors, { appId }) : null,
+  ]);
+  return { ...home, watch };
+}
+
+let started: { key: string; data: Promise<HomeData> } | null = null;
+
+/** Starts a read that the next `readHome` of the same app returns. */
+export function startHome(api: Api, appId: number, isEditor: boolean): void {
+  const data = request(api, appId, isEditor);
+  // `readHome` reports the failure.
+  data.catch(() => undefined);
+  started = { key: `${appId} ${isEditor}`, data };
+}
+
+export function readHome(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+  const first = started?.key === `${appId} ${isEditor}` ? started.data : null;
+  started = null;
+  return first ?? request(api, appId, isEditor);
+}

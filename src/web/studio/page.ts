@@ -1,0 +1,20 @@
+/** Entry of Studio. It requests the session and the data of Home first, and loads the scripts that draw them meanwhile. */
+import "./style/tokens.css";
+import "./style/base.css";
+import "./style/shell.css";
+import "./style/layout.css";
+import "./style/panels.css";
+import "./style/media.css";
+import "./style/records.css";
+import "./style/data.css";
+import "./style/app.css";
+import "./style/runs.css";
+import "./style/home.css";
+import "./style/phone.css";
+import "./style/connections.css";
+import "./style/mailbox.css";
+import "./style/accounts.css";
+import { startReads } from "./shell/start.js";
+
+startReads();
+void import("./shell/root.js");

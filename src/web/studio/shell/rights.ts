@@ -1,0 +1,13 @@
+/** Rights of each role in Studio. The service decides; pages hide what a role may not do. */
+import type { Role } from "../../../rules/roles.js";
+import type { Session } from "./session.js";
+
+const EDITORS: readonly Role[] = ["owner", "admin", "editor"];
+
+export const mayEdit = (role: Role): boolean => EDITORS.includes(role);
+export const mayRun = (role: Role): boolean => role !== "reader";
+export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
+
+/** Role of the person on an app. An administrator of the service has all rights. */
+export const roleOn = ({ roles, isAdmin }: Pick<Session, "roles" | "isAdmin">, appId: number): Role =>
+  roles.apps.find(({ id }) => id === appId)?.role ?? (isAdmin ? "owner" : "reader");

@@ -1,0 +1,31 @@
+/** Root of Studio: signed out, signed in, or the page of a one-time link. */
+import { useCallback, useEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { FinishAccount, LinkPage, linkPageOf } from "../accounts/link-pages.js";
+import { watchSession } from "../accounts/renewal.js";
+import { NotFound } from "./not-found.js";
+import type { Session } from "./session.js";
+import { SignIn } from "./sign-in.js";
+import { isStudioPath } from "./start.js";
+import { Studio } from "./studio.js";
+
+function Page() {
+  const [session, setSession] = useState<Session | null>(null);
+  useEffect(() => watchSession(session !== null), [session]);
+  const signOut = useCallback(() => {
+    watchSession(false);
+    void session?.end().finally(() => setSession(null));
+  }, [session]);
+  if (session?.isProvisional) return <FinishAccount />;
+  return session ? <Studio session={session} signOut={signOut} /> : <SignIn onSession={setSession} />;
+}
+
+function Content() {
+  const linkPage = linkPageOf(location.pathname);
+  if (linkPage) return <LinkPage name={linkPage} />;
+  return isStudioPath() ? <Page /> : <NotFound />;
+}
+
+const root = document.getElementById("studio");
+if (!root) throw new Error("the page has no #studio element");
+createRoot(root).render(<Content />);
