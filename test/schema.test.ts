@@ -284,6 +284,7 @@ describe("the committed contracts, which npm run schema writes", () => {
     expect(Object.keys(generated)).to.deep.equal([
       "src/web/runtime/documents.ts",
       "src/web/studio/documents.ts",
+      "src/web/studio/home/documents.ts",
       "src/api/graphql/persisted-documents.json",
     ]);
     for (const [file, text] of Object.entries(generated)) expect(readFileSync(join(ROOT, file), "utf8")).to.equal(text);

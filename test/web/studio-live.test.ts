@@ -105,9 +105,10 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(studio.withText("b", "invoices"));
     await studio.open(`${service.appId}/data/${dataSource.id}`);
     await studio.button("Rules");
+    await studio.showJson("indexes");
     await studio.replace("#indexes", '["mine"]');
     await write("PUT", `data-sources/${dataSource.id}`, { indexes: ["theirs"], hooks: [] });
-    await shows("indexes changed elsewhere");
+    await shows("Indexes changed elsewhere");
     expect(await textIn("#indexes")).to.equal('["mine"]');
     await page.waitForSelector(studio.withText("button[@disabled]", "Save indexes"));
     await studio.button("Take theirs");

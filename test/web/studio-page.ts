@@ -88,6 +88,11 @@ export function studioPage(page: Page) {
       return rows;
     },
 
+    /** Shows a part of a data source's definition as JSON instead of as a form. */
+    async showJson(field: string): Promise<void> {
+      await (await page.waitForSelector(`[data-field="${field}"] .segments label:last-child`))!.click();
+    },
+
     /** Opens one of the places of the address, as a link to it does. */
     async open(place: string): Promise<void> {
       await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);

@@ -1,26 +1,15 @@
-/** What a data source says of itself: name, access rules, hooks, indexes, each as JSON, and its snapshots. */
-import { type ReactNode, useCallback, useEffect, useState } from "react";
+/** Definition of a data source: access rules, hooks, indexes and the mark of the app's users; and its snapshots. */
+import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type Api, asApiError, isChanged } from "../shared/api.js";
-import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Ask } from "../shared/confirm.js";
 import { ago, counted, exact } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
-import { useFieldDraft } from "../shared/use-field-draft.js";
 import { useLoaded } from "../shared/use-loaded.js";
 import { Changes } from "../shell/role.js";
 import { AccessTrial } from "./access-trial.js";
+import { DefinitionField, PARTS, type PartName } from "./definition-field.js";
 import { RecentQueries } from "./recent-queries.js";
-
-const HINTS = {
-  accessRules:
-    "Who of an app's pages may do what: the first rule that fits decides, and without one nobody may anything.",
-  hooks:
-    "What is done to columns as they are written (trim, lower, upper, hash), and which e-mails and text messages are then sent.",
-  indexes:
-    'Columns, or lists of them, that make a where or an order fast; {"columns": ["Email"], "unique": true} keeps two entries from sharing a value.',
-};
-type ListField = keyof typeof HINTS;
 
 interface DefinitionProps {
   api: Api;
@@ -48,68 +37,6 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
   );
 }
 
-interface ListEditorProps extends DefinitionProps {
-  field: ListField;
-  /** What stands below, made for the text as it is typed; `save` takes another value of the field. */
-  below?: (text: string, save: (value: unknown) => Promise<unknown>) => ReactNode;
-}
-
-function ListEditor({ field, below, ...props }: ListEditorProps) {
-  const stored = JSON.stringify(props.source[field], null, 2);
-  const fieldDraft = useFieldDraft(stored);
-  const { draft: text, setDraft: setText, isDirty } = fieldDraft;
-  const { onDirty } = props;
-  useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
-  const [fault, setFault] = useState<string | null>(null);
-  const change = useChange(props);
-  const put = async (value: unknown) => {
-    const refusal = await change({ [field]: value });
-    setFault(refusal);
-    return refusal === null;
-  };
-  const save = async () => {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch (error) {
-      return setFault(`This is no JSON: ${(error as Error).message}`);
-    }
-    if (await put(value)) fieldDraft.accept(text);
-  };
-  return (
-    <section className="field" data-field={field}>
-      <label htmlFor={field}>{field}</label>
-      <textarea
-        id={field}
-        className="mono"
-        rows={Math.min(14, text.split("\n").length + 1)}
-        spellCheck={false}
-        value={text}
-        aria-invalid={fault !== null}
-        aria-describedby={`${field}-fault ${field}-hint`}
-        onChange={(event) => setText(event.target.value)}
-      />
-      <p id={`${field}-fault`} className="fault" role="alert">
-        {fault}
-      </p>
-      <p id={`${field}-hint`} className="hint">
-        {HINTS[field]}
-      </p>
-      <ChangedElsewhere label={field} field={fieldDraft} />
-      <p className="row">
-        <button
-          type="button"
-          disabled={!fieldDraft.isDirty || fieldDraft.isChangedElsewhere}
-          onClick={() => void save()}
-        >
-          Save {field}
-        </button>
-      </p>
-      {below?.(text, put)}
-    </section>
-  );
-}
-
 function UsersMark(props: DefinitionProps) {
   const { isUsers } = props.source;
   const [fault, setFault] = useState<string | null>(null);
@@ -132,23 +59,32 @@ function UsersMark(props: DefinitionProps) {
   );
 }
 
-/** An index that is asked for joins those that are kept, not what is being typed. */
-function IndexedQueries({ save, ...props }: DefinitionProps & { save: (value: unknown) => Promise<unknown> }) {
-  const indexes = props.source.indexes as unknown[];
-  const add = ([...columns]: string[]) => save([...indexes, columns.length === 1 ? columns[0] : columns]);
-  return <RecentQueries {...props} onAdd={(columns) => void add(columns)} />;
-}
-
 export function DataDefinition(props: DefinitionProps) {
+  const { source, onDirty } = props;
+  const change = useChange(props);
+  const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
+    accessRules: (rules) => <AccessTrial {...props} rules={rules} />,
+    // A suggested index is added to the stored ones, not to the draft.
+    indexes: () => (
+      <RecentQueries
+        {...props}
+        onAdd={([...columns]) =>
+          void change({ indexes: [...(source.indexes as unknown[]), columns.length === 1 ? columns[0] : columns] })
+        }
+      />
+    ),
+  };
   return (
     <div className="data-definition">
-      {(Object.keys(HINTS) as ListField[]).map((field) => (
-        <ListEditor
+      {(Object.keys(PARTS) as PartName[]).map((field) => (
+        <DefinitionField
           key={field}
           field={field}
-          {...props}
-          {...(field === "accessRules" && { below: (rules) => <AccessTrial {...props} rules={rules} /> })}
-          {...(field === "indexes" && { below: (_text, save) => <IndexedQueries {...props} save={save} /> })}
+          stored={source[field]}
+          columns={source.columns}
+          save={(value) => change({ [field]: value })}
+          onDirty={onDirty}
+          below={below[field]}
         />
       ))}
       <UsersMark {...props} />

@@ -1,0 +1,177 @@
+/** One part of a data source's definition, as a form or as JSON. Both show the same value, and one button saves it. */
+import { type ReactNode, useEffect, useId, useState } from "react";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
+import { AccessRulesForm } from "./access-rules-form.js";
+import { isRuleList } from "./access-templates.js";
+import type { ListFormProps } from "./form-parts.js";
+import { HooksForm, isHookList } from "./hooks-form.js";
+import { IndexesForm, isIndexList } from "./indexes-form.js";
+
+interface Part {
+  label: string;
+  hint: string;
+  /** The form, or null if it cannot show this value without loss. */
+  form(
+    value: unknown,
+    rest: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
+  ): ReactNode;
+}
+
+export const PARTS = {
+  accessRules: {
+    label: "Access rules",
+    hint: "What pages of the app can do. The first rule that matches a request decides; without a rule it is denied.",
+    form: (value, rest) => (isRuleList(value) ? <AccessRulesForm value={value} {...rest} /> : null),
+  },
+  hooks: {
+    label: "Hooks",
+    hint: "Changes of values before they are stored, and messages that are sent afterwards.",
+    form: (value, rest) => (isHookList(value) ? <HooksForm value={value} {...rest} /> : null),
+  },
+  indexes: {
+    label: "Indexes",
+    hint: "Columns that make a where or an order fast. A unique index keeps two entries from having equal values.",
+    form: (value, rest) => (isIndexList(value) ? <IndexesForm value={value} {...rest} /> : null),
+  },
+} satisfies Record<string, Part>;
+
+export type PartName = keyof typeof PARTS;
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Index of the item that an error message names first, or null. */
+function itemOf(field: PartName, message: string | null): number | null {
+  const start = `${field}[`;
+  if (!message?.startsWith(start)) return null;
+  return Number.parseInt(message.slice(start.length), 10);
+}
+
+interface ViewSwitchProps {
+  name: string;
+  isJson: boolean;
+  setJson: (isJson: boolean) => void;
+}
+
+function ViewSwitch({ name, isJson, setJson }: ViewSwitchProps) {
+  const group = useId();
+  return (
+    <fieldset className="segments">
+      <legend className="unseen">View of {name}</legend>
+      {(["form", "json"] as const).map((view) => (
+        <label key={view}>
+          <input
+            type="radio"
+            name={group}
+            value={view}
+            checked={isJson === (view === "json")}
+            onChange={() => setJson(view === "json")}
+          />
+          {view === "json" ? "JSON" : "Form"}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+interface JsonProps {
+  field: PartName;
+  text: string;
+  fault: string | null;
+  setText: (text: string) => void;
+}
+
+function JsonText({ field, text, fault, setText }: JsonProps) {
+  return (
+    <textarea
+      id={field}
+      className="mono"
+      aria-label={`${PARTS[field].label} as JSON`}
+      rows={Math.min(14, text.split("\n").length + 1)}
+      spellCheck={false}
+      value={text}
+      aria-invalid={fault !== null}
+      aria-describedby={`${field}-fault ${field}-hint`}
+      onChange={(event) => setText(event.target.value)}
+    />
+  );
+}
+
+interface DefinitionFieldProps {
+  field: PartName;
+  stored: unknown;
+  columns: readonly string[];
+  /** @returns the service's message if it refused the value */
+  save: (value: unknown) => Promise<string | null>;
+  onDirty: (field: string, isDirty: boolean) => void;
+  below?: ((text: string) => ReactNode) | undefined;
+}
+
+export function DefinitionField({ field, stored, columns, save, onDirty, below }: DefinitionFieldProps) {
+  const part: Part = PARTS[field];
+  const fieldDraft = useFieldDraft(JSON.stringify(stored, null, 2));
+  const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
+  const [isJson, setJson] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
+  useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
+  // The message is about a value that was saved or refused, not about the next one.
+  const setText = (next: string) => {
+    setFault(null);
+    fieldDraft.setDraft(next);
+  };
+  const item = itemOf(field, fault);
+  const rest = {
+    columns,
+    faultAt: (index: number) => (index === item ? fault : null),
+    change: (value: unknown[]) => setText(JSON.stringify(value, null, 2)),
+  };
+  const form = isJson ? null : part.form(parsed(text), rest);
+  const submit = async () => {
+    const value = parsed(text);
+    if (value === undefined) return setFault("This is not valid JSON.");
+    const refusal = await save(value);
+    setFault(refusal);
+    if (refusal === null) fieldDraft.accept(text);
+  };
+  return (
+    <section className="definition-part" data-field={field} aria-labelledby={`${field}-title`}>
+      <div className="row">
+        <h3 id={`${field}-title`} className="grow">
+          {part.label}
+        </h3>
+        <ViewSwitch name={part.label} {...{ isJson, setJson }} />
+      </div>
+      <p id={`${field}-hint`} className="hint">
+        {part.hint}
+      </p>
+      {form ?? <JsonText {...{ field, text, fault, setText }} />}
+      {!isJson && !form && <p className="hint">The form cannot show this value. Change it as JSON.</p>}
+      <p id={`${field}-fault`} className="fault" role="alert">
+        {form && item !== null ? null : fault}
+      </p>
+      <ChangedElsewhere label={part.label} field={fieldDraft} />
+      <p className="row">
+        <button
+          type="button"
+          className="primary"
+          disabled={!isDirty || isChangedElsewhere}
+          onClick={() => void submit()}
+        >
+          Save {part.label.toLowerCase()}
+        </button>
+        {isDirty && (
+          <button type="button" className="quiet" onClick={() => setText(JSON.stringify(stored, null, 2))}>
+            Discard
+          </button>
+        )}
+      </p>
+      {below?.(text)}
+    </section>
+  );
+}

@@ -1,0 +1,196 @@
+/** Parts that the forms of a data source share: cards in an order, columns to choose, and tests of columns. */
+import ArrowDown from "lucide-react/icons/arrow-down";
+import ArrowUp from "lucide-react/icons/arrow-up";
+import Plus from "lucide-react/icons/plus";
+import Trash2 from "lucide-react/icons/trash-2";
+import { type ReactNode, useId } from "react";
+import { TESTS, type TestRow, typedTest } from "./access-templates.js";
+
+const ICON_PIXELS = 14;
+
+/** Props of a form over a value that is also shown as JSON. */
+export interface ListFormProps<Item> {
+  value: Item[];
+  change: (value: Item[]) => void;
+  columns: readonly string[];
+  /** Error message of the item at this index, or null. */
+  faultAt: (index: number) => string | null;
+}
+
+interface CardProps<Item> extends ListFormProps<Item> {
+  index: number;
+  /** Name of one item, such as "Rule". */
+  noun: string;
+  summary: string;
+  isOff?: boolean;
+  /** True if the order of the items matters. */
+  isOrdered?: boolean;
+  children: ReactNode;
+}
+
+/** One item of a list with its summary, its fields and its error. */
+export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, children, ...list }: CardProps<Item>) {
+  const { value, change, faultAt } = list;
+  const name = `${noun} ${index + 1}`;
+  const fault = faultAt(index);
+  const moved = (to: number) => change(value.with(index, value[to]!).with(to, value[index]!));
+  return (
+    <section className={isOff ? "item-card off" : "item-card"} aria-label={name}>
+      <div className="item-head">
+        <b>{index + 1}</b>
+        <span className="grow item-summary">{summary}</span>
+        {isOrdered && (
+          <>
+            <button
+              type="button"
+              className="quiet icon"
+              aria-label={`Move ${name} up`}
+              disabled={index === 0}
+              onClick={() => moved(index - 1)}
+            >
+              <ArrowUp size={ICON_PIXELS} aria-hidden />
+            </button>
+            <button
+              type="button"
+              className="quiet icon"
+              aria-label={`Move ${name} down`}
+              disabled={index === value.length - 1}
+              onClick={() => moved(index + 1)}
+            >
+              <ArrowDown size={ICON_PIXELS} aria-hidden />
+            </button>
+          </>
+        )}
+        <button
+          type="button"
+          className="quiet icon"
+          aria-label={`Remove ${name}`}
+          onClick={() => change(value.filter((_, at) => at !== index))}
+        >
+          <Trash2 size={ICON_PIXELS} aria-hidden />
+        </button>
+      </div>
+      <div className="item-fields">{children}</div>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </section>
+  );
+}
+
+interface ChecksProps {
+  label: string;
+  options: readonly (readonly [string, string])[];
+  chosen: readonly string[];
+  choose: (chosen: string[]) => void;
+}
+
+/** Check boxes for a set of words. Chosen words that are not among the options are listed too. */
+export function Checks({ label, options, chosen, choose }: ChecksProps) {
+  const known = options.map(([value]) => value);
+  const more = chosen.filter((value) => !known.includes(value)).map((value) => [value, value] as const);
+  const toggle = (value: string, isOn: boolean) =>
+    choose(
+      isOn
+        ? [...known, ...more.map(([one]) => one)].filter((one) => one === value || chosen.includes(one))
+        : chosen.filter((one) => one !== value),
+    );
+  return (
+    <fieldset className="checks">
+      <legend>{label}</legend>
+      {[...options, ...more].map(([value, words]) => (
+        <label key={value} className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(value)}
+            onChange={(event) => toggle(value, event.target.checked)}
+          />
+          {words}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+interface ColumnInputProps {
+  label: string;
+  value: string;
+  columns: readonly string[];
+  change: (value: string) => void;
+}
+
+/** Text field for a column. It suggests the columns that exist, and takes others too. */
+export function ColumnInput({ label, value, columns, change }: ColumnInputProps) {
+  const id = useId();
+  return (
+    <>
+      <input
+        className="mono"
+        aria-label={label}
+        placeholder="column"
+        list={id}
+        value={value}
+        onChange={(event) => change(event.target.value)}
+      />
+      <datalist id={id}>
+        {columns.map((column) => (
+          <option key={column} value={column} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+interface TestRowsProps {
+  label: string;
+  rows: TestRow[];
+  columns: readonly string[];
+  /** Row that "Add" appends. */
+  fresh: TestRow;
+  change: (rows: TestRow[]) => void;
+}
+
+export function TestRows({ label, rows, columns, fresh, change }: TestRowsProps) {
+  return (
+    <fieldset className="tests">
+      <legend>{label}</legend>
+      {rows.map((row, at) => {
+        const put = (part: Partial<TestRow>) => change(rows.with(at, { ...row, ...part }));
+        return (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
+          <div key={at} className="row">
+            <ColumnInput label="Column" value={row.column} columns={columns} change={(column) => put({ column })} />
+            <select
+              aria-label="Comparison"
+              value={row.test}
+              onChange={(event) => put({ test: event.target.value as TestRow["test"] })}
+            >
+              {TESTS.map(([value, words]) => (
+                <option key={value} value={value}>
+                  {words}
+                </option>
+              ))}
+            </select>
+            <input
+              className="mono"
+              aria-label="Value"
+              value={String(row.value)}
+              onChange={(event) => put({ value: typedTest(event.target.value, row.value) })}
+            />
+            <button
+              type="button"
+              className="quiet icon"
+              aria-label="Remove the condition"
+              onClick={() => change(rows.filter((_, other) => other !== at))}
+            >
+              <Trash2 size={ICON_PIXELS} aria-hidden />
+            </button>
+          </div>
+        );
+      })}
+      <button type="button" className="quiet" onClick={() => change([...rows, fresh])}>
+        <Plus size={ICON_PIXELS} aria-hidden /> Add a condition
+      </button>
+    </fieldset>
+  );
+}

@@ -1,0 +1,96 @@
+/** Form of the indexes of a data source. The same value is shown as JSON by definition-field.tsx. */
+import Plus from "lucide-react/icons/plus";
+import Trash2 from "lucide-react/icons/trash-2";
+import { ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
+
+interface WholeIndex {
+  columns: string[];
+  unique?: boolean;
+}
+
+/** One column, several columns, or columns with their options. */
+export type IndexDraft = string | string[] | WholeIndex;
+
+const isNames = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
+
+/** True if the form can show the value without loss. */
+export function isIndexList(value: unknown): value is IndexDraft[] {
+  if (!Array.isArray(value)) return false;
+  return value.every((one: unknown) => {
+    if (typeof one === "string" || isNames(one)) return true;
+    return typeof one === "object" && one !== null && isNames((one as WholeIndex).columns);
+  });
+}
+
+function wholeOf(index: IndexDraft): WholeIndex {
+  if (typeof index === "string") return { columns: [index] };
+  return Array.isArray(index) ? { columns: index } : index;
+}
+
+/** The shortest form of an index, which is also how the service stores it. */
+function shortest(index: WholeIndex): IndexDraft {
+  if (index.unique) return index;
+  return index.columns.length === 1 ? index.columns[0]! : index.columns;
+}
+
+type Form = ListFormProps<IndexDraft>;
+
+function Index({ index, ...form }: Form & { index: number }) {
+  const { value, change, columns: known } = form;
+  const whole = wholeOf(value[index]!);
+  const { columns, unique = false } = whole;
+  const put = (part: Partial<WholeIndex>) => change(value.with(index, shortest({ ...whole, ...part })));
+  const summary = `${columns.join(", ")}${unique ? " · unique" : ""}`;
+  return (
+    <ItemCard noun="Index" summary={summary} {...form} index={index}>
+      <div className="row wrap">
+        {columns.map((column, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a column of an index is named by its position
+          <span key={at} className="row">
+            <ColumnInput
+              label={`Column ${at + 1}`}
+              value={column}
+              columns={known}
+              change={(next) => put({ columns: columns.with(at, next) })}
+            />
+            {columns.length > 1 && (
+              <button
+                type="button"
+                className="quiet icon"
+                aria-label={`Remove column ${at + 1}`}
+                onClick={() => put({ columns: columns.filter((_, other) => other !== at) })}
+              >
+                <Trash2 size={14} aria-hidden />
+              </button>
+            )}
+          </span>
+        ))}
+        <button type="button" className="quiet" onClick={() => put({ columns: [...columns, ""] })}>
+          <Plus size={14} aria-hidden /> Column
+        </button>
+      </div>
+      <label className="check">
+        <input type="checkbox" checked={unique} onChange={(event) => put({ unique: event.target.checked })} />
+        Unique: no two entries have the same {columns.length > 1 ? "values" : "value"}
+      </label>
+    </ItemCard>
+  );
+}
+
+export function IndexesForm(form: Form) {
+  const { value, change, columns } = form;
+  return (
+    <div className="item-cards">
+      {value.length === 0 && <p className="hint">No indexes: a query reads all entries.</p>}
+      {value.map((_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: an index is named by its position
+        <Index key={index} {...form} index={index} />
+      ))}
+      <p>
+        <button type="button" onClick={() => change([...value, columns[0] ?? "Email"])}>
+          <Plus size={14} aria-hidden /> Add an index
+        </button>
+      </p>
+    </div>
+  );
+}
