@@ -368,6 +368,19 @@ describe("runs in Studio", () => {
     await open("schedule");
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);
+    const nightly = (await studio.rowsOf("Schedules")).find(([name]) => name?.name === "nightly")!;
+    expect(nightly.map(({ name }) => name).slice(1, 5)).to.match(
+      /^At 03:00.*0 3 \* \* \*,[A-Z][a-z]{2}, .*03:00.*,.*,on$/,
+    );
+    await page.click('button[aria-label="Run nightly now"]');
+    await page.waitForSelector(".schedule-table a[href*='/runs/']");
+    await studio.button("Pause all schedules");
+    await studio.button("Pause", "//dialog");
+    await page.waitForSelector(studio.withText("span", "paused"));
+    const paused = await service.db.query("SELECT schedules_paused_at AS at FROM app WHERE id = $1", [service.appId]);
+    expect(paused.rows[0].at).to.be.a("date");
+    await studio.button("Resume all schedules");
+    await page.waitForSelector(studio.withText("span", "on"));
     expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);
     await page.click(".missed .missed-line");
     await page.waitForSelector(".run-head .run-state.skipped");

@@ -52,6 +52,15 @@ export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> 
 export const ReadWeek: Document<ReadWeekQuery, ReadWeekQueryVariables> =
   "query ReadWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore crowded{tick count}scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
 
+export const ReadSchedulePause: Document<ReadSchedulePauseQuery, ReadSchedulePauseQueryVariables> =
+  "query ReadSchedulePause($appId:Int!){pause:schedulePause(appId:$appId){pausedAt}}";
+
+export const PauseSchedules: Document<PauseSchedulesMutation, PauseSchedulesMutationVariables> =
+  "mutation PauseSchedules($appId:Int!){pause:pauseSchedules(appId:$appId){pausedAt}}";
+
+export const ResumeSchedules: Document<ResumeSchedulesMutation, ResumeSchedulesMutationVariables> =
+  "mutation ResumeSchedules($appId:Int!){pause:resumeSchedules(appId:$appId){pausedAt}}";
+
 export const ReadCalls: Document<ReadCallsQuery, ReadCallsQueryVariables> =
   "query ReadCalls($appId:Int!$id:Int!){action(appId:$appId id:$id){endpoints{method url draftUrl}}refused:refusedRequests(appId:$appId actionId:$id){status reason count lastAt lastAddress}}";
 
@@ -1188,6 +1197,27 @@ export type ReadWeekQueryVariables = Exact<{
 
 
 export type ReadWeekQuery = { week: { from: string, to: string, hasMore: boolean, crowded: Array<{ tick: string, count: number }>, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, from: string, to: string, count: number, runId: number }> } };
+
+export type ReadSchedulePauseQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadSchedulePauseQuery = { pause: { pausedAt: string | null } };
+
+export type PauseSchedulesMutationVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type PauseSchedulesMutation = { pause: { pausedAt: string | null } };
+
+export type ResumeSchedulesMutationVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ResumeSchedulesMutation = { pause: { pausedAt: string | null } };
 
 export type ReadCallsQueryVariables = Exact<{
   appId: number;

@@ -1,4 +1,4 @@
-/** When a scheduled action runs: cron expression, what the service makes of it, time zone. Shown where there is a schedule. */
+/** Schedule of an action: builder, cron expression with its next runs, and time zone. Shown if the action has a schedule. */
 import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -6,6 +6,7 @@ import { Field } from "../shared/field.js";
 import { exact, wallTime } from "../shared/format.js";
 import { type FieldFault, fieldFault } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
+import { ScheduleBuilder } from "./schedule-builder.js";
 
 const ZONES = Intl.supportedValuesOf("timeZone");
 /** A person has stopped typing. */
@@ -63,9 +64,10 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
   const shownFault = typed?.field === "frequency" || typed?.field === "timezone" ? typed : fault;
   return (
     <div className="schedule">
+      <ScheduleBuilder frequency={frequency} change={(next) => change({ frequency: next })} />
       <Field
         name="frequency"
-        label="Frequency"
+        label="Frequency (cron expression)"
         fault={shownFault}
         hint={preview ? <Ticks preview={preview} /> : "Minute, hour, day of month, month, day of week."}
       >
@@ -86,7 +88,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
         name="timezone"
         label="Time zone"
         fault={shownFault}
-        hint={scheduled ? "Only the live copy runs on schedule." : "No schedule trigger: this has no effect."}
+        hint={scheduled ? "Only the live version runs on schedule." : "No schedule trigger: this has no effect."}
       >
         {(tied) => (
           <>

@@ -89,16 +89,23 @@ function useAddedInSight(triggers: readonly TriggerDraft[]) {
     if (!isAdded) return;
     const added =
       kind === "schedule"
-        ? document.querySelector('.fields [data-field="frequency"]')
+        ? document.querySelector(".fields .schedule-builder")
         : [...(rows.current?.querySelectorAll(".trigger") ?? [])].at(-1);
     added?.scrollIntoView({ block: "nearest" });
   }, [triggers.length, kind]);
   return rows;
 }
 
-export function TriggerFields({ draft: { triggers, access }, fault, change }: FieldsProps) {
+/** The time zone of a new schedule is the browser's. */
+const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, change }: FieldsProps) {
   const box = useAddedInSight(triggers);
   const set = (rows: TriggerDraft[]) => change({ triggers: rows });
+  const add = (trigger: TriggerType) => {
+    const isNewSchedule = trigger === "schedule" && frequency === "" && timezone === "";
+    change({ triggers: [...triggers, triggerDraft(trigger)], ...(isNewSchedule && { timezone: HERE }) });
+  };
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
     set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
   const has = (trigger: TriggerType) => triggers.some((row) => row.trigger === trigger);
@@ -127,11 +134,7 @@ export function TriggerFields({ draft: { triggers, access }, fault, change }: Fi
               )}
             </div>
           ))}
-          <select
-            {...tied}
-            value=""
-            onChange={(event) => set([...triggers, triggerDraft(event.target.value as TriggerType)])}
-          >
+          <select {...tied} value="" onChange={(event) => add(event.target.value as TriggerType)}>
             <option value="" disabled>
               Add a trigger…
             </option>

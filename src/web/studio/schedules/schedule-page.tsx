@@ -1,159 +1,19 @@
-/** A week of the app's schedules, day by day: what will run, and what was skipped or failed in the week before. */
-import { useEffect, useState } from "react";
-import type { Tail } from "../actions/use-actions.js";
-import { ReadWeek } from "../documents.js";
-import { RunState } from "../runs/run-words.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
+/** Schedules of the app: the list with states and next runs, the next week, and what was skipped or failed. */
+import Pause from "lucide-react/icons/pause";
+import Play from "lucide-react/icons/play";
+import { useCallback } from "react";
+import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
 import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
+import { useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { Operations } from "../shell/role.js";
+import { MissedRuns } from "./missed-runs.js";
+import { ScheduleList } from "./schedule-list.js";
+import { useWeek } from "./use-week.js";
+import { WeekView } from "./week-view.js";
 
-/** What is due moves on. */
-const READ_AGAIN_MS = 60_000;
-const GATHER_MS = 1_000;
-/** More times of one action on one day are counted. */
-const TIMES_SHOWN = 4;
-
-function useWeek(api: Api, appId: number, { onEntry }: Tail) {
-  const [week, setWeek] = useState<Week | null>(null);
-  const [fault, setFault] = useState<ApiError | null>(null);
-  useEffect(() => {
-    let isOver = false;
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const read = () =>
-      api.ask(ReadWeek, { appId }).then(
-        (answer) => {
-          if (isOver) return;
-          setWeek(answer.week);
-          setFault(null);
-        },
-        (error) => isOver || setFault(asApiError(error)),
-      );
-    void read();
-    const timer = setInterval(() => document.hidden || void read(), READ_AGAIN_MS);
-    const end = onEntry((entry) => {
-      if (entry.mode !== "scheduled") return;
-      due ??= setTimeout(() => {
-        due = undefined;
-        void read();
-      }, GATHER_MS);
-    });
-    return () => {
-      isOver = true;
-      clearTimeout(due);
-      clearInterval(timer);
-      end();
-    };
-  }, [api, appId, onEntry]);
-  return { week, fault };
-}
-
-const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
-const clock = new Intl.DateTimeFormat(undefined, CLOCK);
-const dayName = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "short" });
-/** The date that a zone's calendar shows, such as 2026-01-31. */
-const dayIn = (date: Date, timeZone: string) => new Intl.DateTimeFormat("en-CA", { timeZone }).format(date);
-
-interface Line {
-  action: Week["scheduled"][number];
-  times: string[];
-}
-
-/** The days of the week that comes, each with its actions by their first time. */
-function daysOf({ from, scheduled }: Week): { day: string; label: string; lines: Line[] }[] {
-  return Array.from({ length: 8 }, (_, ahead) => {
-    const date = new Date(from);
-    date.setDate(date.getDate() + ahead);
-    const day = dayIn(date, HERE);
-    const lines = scheduled
-      .map((action) => ({
-        action,
-        times: action.ticks.filter((tick) => dayIn(new Date(tick), action.timezone) === day),
-      }))
-      .filter(({ times }) => times.length > 0)
-      .sort((a, b) => a.times[0]!.localeCompare(b.times[0]!));
-    return { day, label: ahead === 0 ? "Today" : ahead === 1 ? "Tomorrow" : dayName.format(date), lines };
-  });
-}
-
-/** Times of an action on one day, by the clock of its zone. */
-function timesOf({ action: { timezone }, times }: Line): string {
-  const inZone = new Intl.DateTimeFormat(undefined, { ...CLOCK, timeZone: timezone });
-  const shown = times.slice(0, TIMES_SHOWN).map((time) => inZone.format(new Date(time)));
-  const more = times.length - shown.length;
-  return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
-}
-
-function Coming({ week, appId }: { week: Week; appId: number }) {
-  const endless = week.scheduled.filter(({ hasMore }) => hasMore);
-  return (
-    <section aria-label="The coming week">
-      <h3>The coming week</h3>
-      <div className="week">
-        {daysOf(week).map(({ day, label, lines }) => (
-          <section key={day} className="day" aria-label={label}>
-            <h4>{label}</h4>
-            <ul>
-              {lines.map((line) => {
-                const { action } = line;
-                return (
-                  <li key={action.actionId} className="due">
-                    <span className="times">
-                      {timesOf(line)}
-                      {action.timezone !== HERE && ` ${action.timezone}`}
-                    </span>
-                    <a
-                      href={hrefOf({ appId, view: "actions", item: String(action.masterId) })}
-                      title={`${action.description}, ${action.timezone}`}
-                    >
-                      {action.name}
-                    </a>
-                  </li>
-                );
-              })}
-            </ul>
-            {lines.length === 0 && <p className="hint">nothing</p>}
-          </section>
-        ))}
-      </div>
-      {endless.map(({ actionId, name, description, ticks }) => (
-        <p key={actionId} className="hint">
-          {name} goes on like this after {exact(ticks.at(-1)!)}: {description}.
-        </p>
-      ))}
-      {week.hasMore && <p className="hint">The 200 actions that run next; the app has more.</p>}
-    </section>
-  );
-}
-
-function Past({ week, appId }: { week: Week; appId: number }) {
-  return (
-    <section aria-label="Skipped and failed in the past week">
-      <h3>Skipped and failed in the past week</h3>
-      {week.missed.length === 0 && <p className="hint">No scheduled run was skipped or failed.</p>}
-      <ul className="missed">
-        {week.missed.map(({ actionId, name, state, reason, from, to, count, runId }) => (
-          <li key={`${runId} ${state}`} className={`run-row ${state}`}>
-            <a className="missed-line" href={hrefOf({ appId, view: "runs", item: String(runId) })}>
-              <RunState state={state} />
-              <time dateTime={to}>{exact(to)}</time>
-              <b>{name ?? `action ${actionId}`}</b>
-              <span className="gist">
-                {[reason, count > 1 && `${count} ticks since ${clock.format(new Date(from))}`]
-                  .filter(Boolean)
-                  .join(", ")}
-              </span>
-            </a>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-/** Says so before ticks are skipped, and how to avoid it. */
+/** Warns before ticks are skipped because too many start together. */
 function Crowded({ week: { crowded } }: { week: Week }) {
   const [first] = crowded;
   if (!first) return null;
@@ -166,28 +26,55 @@ function Crowded({ week: { crowded } }: { week: Week }) {
   );
 }
 
-export function SchedulePage({ api, app, appId, actions }: PageProps) {
+function usePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
+  const read = useCallback(async () => (await api.ask(ReadSchedulePause, { appId })).pause, [api, appId]);
+  const { value, fault, busy, change } = useLoaded(api, read);
+  const toggle = () =>
+    change(() => (value?.pausedAt ? api.ask(ResumeSchedules, { appId }) : api.ask(PauseSchedules, { appId })));
+  return { pausedAt: value?.pausedAt ?? null, isKnown: value !== null, fault, busy, toggle };
+}
+
+export function SchedulePage(props: PageProps) {
+  const { api, app, appId, actions, ask } = props;
   const { week, fault } = useWeek(api, appId, actions.tail);
+  const pause = usePause(props);
+  const { pausedAt } = pause;
+  const onToggle = async () => {
+    const text = "Scheduled runs are skipped until you resume. Queued runs still execute.";
+    if (!pausedAt && !(await ask({ title: "Pause all schedules?", text, yes: "Pause" }))) return;
+    await pause.toggle();
+  };
+  const isEmpty = week?.scheduled.length === 0;
   return (
     <div className="schedule-page">
-      <h2>Schedules</h2>
-      {!app.isPublished && week !== null && week.scheduled.length > 0 && (
+      <div className="page-head">
+        <h2>Schedules</h2>
+        <Operations>
+          <button type="button" disabled={pause.busy || !pause.isKnown} onClick={() => void onToggle()}>
+            {pausedAt ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}
+            {pausedAt ? "Resume all schedules" : "Pause all schedules"}
+          </button>
+        </Operations>
+      </div>
+      {pausedAt && (
         <p className="banner" role="status">
-          The app is not published: every tick is skipped until it is.
+          All schedules are paused since {exact(pausedAt)}. Their runs are skipped.
         </p>
       )}
-      {fault && (
-        <p className="fault" role="alert">
-          {fault.message}
+      {!app.isPublished && week !== null && !isEmpty && (
+        <p className="banner" role="status">
+          The app is not published. Scheduled runs are skipped until it is.
         </p>
       )}
-      {!week && !fault && <p className="hint">Loading…</p>}
-      {week && week.scheduled.length === 0 && (
-        <p className="hint">Nothing is scheduled. An action runs by itself once it has a schedule and is published.</p>
-      )}
+      {[fault?.message, pause.fault].filter(Boolean).map((message) => (
+        <p key={message} className="fault" role="alert">
+          {message}
+        </p>
+      ))}
       {week && <Crowded week={week} />}
-      {week && week.scheduled.length > 0 && <Coming week={week} appId={appId} />}
-      {week && <Past week={week} appId={appId} />}
+      {week ? <ScheduleList {...props} week={week} isPaused={pausedAt !== null} /> : <p className="hint">Loading…</p>}
+      {week && !isEmpty && <WeekView week={week} appId={appId} />}
+      {week && <MissedRuns week={week} appId={appId} />}
     </div>
   );
 }

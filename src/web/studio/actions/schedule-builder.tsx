@@ -1,0 +1,160 @@
+/** Builder of a schedule: "every weekday at 9:00" in fields, which writes the cron expression. */
+import {
+  cronOf,
+  FIRST_PLAN,
+  MINUTE_STEPS,
+  planOf,
+  REPEATS,
+  type Repeat,
+  type SchedulePlan,
+  WEEKDAYS,
+} from "./schedule-plan.js";
+
+const CUSTOM = "custom";
+const twoDigits = (value: number): string => String(value).padStart(2, "0");
+
+interface PartProps {
+  plan: SchedulePlan;
+  put: (part: Partial<SchedulePlan>) => void;
+}
+
+function Time({ plan: { hour, minute }, put }: PartProps) {
+  return (
+    <label>
+      at{" "}
+      <input
+        type="time"
+        aria-label="Time of day"
+        value={`${twoDigits(hour)}:${twoDigits(minute)}`}
+        onChange={({ target: { value } }) => {
+          // Empty while it is typed.
+          if (value !== "") put({ hour: Number(value.slice(0, 2)), minute: Number(value.slice(3, 5)) });
+        }}
+      />
+    </label>
+  );
+}
+
+interface NumberChoiceProps {
+  label: string;
+  value: number;
+  options: readonly number[];
+  choose: (value: number) => void;
+}
+
+function NumberChoice({ label, value, options, choose }: NumberChoiceProps) {
+  return (
+    <select aria-label={label} value={value} onChange={(event) => choose(Number(event.target.value))}>
+      {options.map((option) => (
+        <option key={option} value={option}>
+          {option}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
+
+function Weekdays({ plan: { weekdays }, put }: PartProps) {
+  const toggle = (day: number, isOn: boolean) => {
+    const next = isOn ? [...weekdays, day] : weekdays.filter((one) => one !== day);
+    // A schedule has at least one day.
+    if (next.length > 0) put({ weekdays: next });
+  };
+  return (
+    <fieldset className="weekdays">
+      <legend className="unseen">Days of the week</legend>
+      {[1, 2, 3, 4, 5, 6, 0].map((day) => (
+        <label key={day}>
+          <input
+            type="checkbox"
+            checked={weekdays.includes(day)}
+            onChange={(event) => toggle(day, event.target.checked)}
+          />
+          {WEEKDAYS[day]}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Details({ plan, put }: PartProps) {
+  const { repeat, every, minute, dayOfMonth } = plan;
+  if (repeat === "minutes") {
+    return (
+      <span className="row">
+        every{" "}
+        <NumberChoice label="Minutes" value={every} options={MINUTE_STEPS} choose={(next) => put({ every: next })} />{" "}
+        min
+      </span>
+    );
+  }
+  if (repeat === "hourly") {
+    return (
+      <span className="row">
+        at minute{" "}
+        <NumberChoice
+          label="Minute of the hour"
+          value={minute}
+          options={upTo(0, 59)}
+          choose={(next) => put({ minute: next })}
+        />
+      </span>
+    );
+  }
+  return (
+    <>
+      {repeat === "weekly" && <Weekdays {...{ plan, put }} />}
+      {repeat === "monthly" && (
+        <span className="row">
+          on day{" "}
+          <NumberChoice
+            label="Day of the month"
+            value={dayOfMonth}
+            options={upTo(1, 31)}
+            choose={(next) => put({ dayOfMonth: next })}
+          />
+        </span>
+      )}
+      <Time {...{ plan, put }} />
+    </>
+  );
+}
+
+interface ScheduleBuilderProps {
+  frequency: string;
+  change: (frequency: string) => void;
+}
+
+export function ScheduleBuilder({ frequency, change }: ScheduleBuilderProps) {
+  const plan = planOf(frequency);
+  const put = (part: Partial<SchedulePlan>) => change(cronOf({ ...(plan ?? FIRST_PLAN), ...part }));
+  const isEmpty = frequency.trim() === "";
+  return (
+    <div className="schedule-builder">
+      <select
+        aria-label="Repeats"
+        value={plan ? plan.repeat : isEmpty ? "" : CUSTOM}
+        onChange={(event) => put({ repeat: event.target.value as Repeat })}
+      >
+        {isEmpty && (
+          <option value="" disabled>
+            Choose when it runs…
+          </option>
+        )}
+        {REPEATS.map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+        {!plan && !isEmpty && (
+          <option value={CUSTOM} disabled>
+            By the expression below
+          </option>
+        )}
+      </select>
+      {plan && <Details {...{ plan, put }} />}
+    </div>
+  );
+}

@@ -1,0 +1,82 @@
+/** Common schedules in plain terms and the cron expressions that they stand for. Pure; the builder of a schedule uses it. */
+
+export const REPEATS = [
+  ["minutes", "Every few minutes"],
+  ["hourly", "Every hour"],
+  ["daily", "Every day"],
+  ["weekdays", "Every weekday"],
+  ["weekly", "On days of the week"],
+  ["monthly", "On a day of the month"],
+] as const;
+
+export type Repeat = (typeof REPEATS)[number][0];
+
+export interface SchedulePlan {
+  repeat: Repeat;
+  /** Minutes between two runs, for "minutes". */
+  every: number;
+  /** Minute of the hour. */
+  minute: number;
+  hour: number;
+  /** Days of the week, Sunday is 0. */
+  weekdays: readonly number[];
+  dayOfMonth: number;
+}
+
+/** Divisors of an hour, so that the runs are evenly spread. */
+export const MINUTE_STEPS = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
+
+export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
+
+export const FIRST_PLAN: SchedulePlan = {
+  repeat: "weekdays",
+  every: 15,
+  minute: 0,
+  hour: 9,
+  weekdays: [1],
+  dayOfMonth: 1,
+};
+
+export function cronOf({ repeat, every, minute, hour, weekdays, dayOfMonth }: SchedulePlan): string {
+  if (repeat === "minutes") return every === 1 ? "* * * * *" : `*/${every} * * * *`;
+  if (repeat === "hourly") return `${minute} * * * *`;
+  if (repeat === "daily") return `${minute} ${hour} * * *`;
+  if (repeat === "weekdays") return `${minute} ${hour} * * 1-5`;
+  if (repeat === "weekly") return `${minute} ${hour} * * ${weekdays.toSorted((a, b) => a - b).join(",")}`;
+  return `${minute} ${hour} ${dayOfMonth} * *`;
+}
+
+const numberIn = (text: string, min: number, max: number): number | null =>
+  /^\d{1,2}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null;
+
+function weekdaysOf(text: string): number[] | null {
+  const days = text.split(",").map((day) => numberIn(day, 0, 6));
+  return days.every((day) => day !== null) ? days : null;
+}
+
+/** Returns the plan of a cron expression; null if the builder cannot show it. */
+export function planOf(cron: string): SchedulePlan | null {
+  const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...more] = cron.trim().split(/\s+/);
+  if (more.length > 0 || months !== "*") return null;
+  const isEveryDay = days === "*" && weekdays === "*";
+  const every = minutes === "*" ? 1 : minutes.startsWith("*/") ? numberIn(minutes.slice(2), 1, 30) : null;
+  if (every !== null) {
+    const isEven = MINUTE_STEPS.some((step) => step === every);
+    return hours === "*" && isEveryDay && isEven ? { ...FIRST_PLAN, repeat: "minutes", every } : null;
+  }
+  const minute = numberIn(minutes, 0, 59);
+  if (minute === null) return null;
+  if (hours === "*") return isEveryDay ? { ...FIRST_PLAN, repeat: "hourly", minute } : null;
+  const hour = numberIn(hours, 0, 23);
+  if (hour === null) return null;
+  const at = { ...FIRST_PLAN, minute, hour };
+  if (isEveryDay) return { ...at, repeat: "daily" };
+  if (weekdays === "*") {
+    const dayOfMonth = numberIn(days, 1, 31);
+    return dayOfMonth === null ? null : { ...at, repeat: "monthly", dayOfMonth };
+  }
+  if (days !== "*") return null;
+  if (weekdays === "1-5") return { ...at, repeat: "weekdays" };
+  const chosen = weekdaysOf(weekdays);
+  return chosen && { ...at, repeat: "weekly", weekdays: chosen };
+}

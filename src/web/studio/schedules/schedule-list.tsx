@@ -1,0 +1,174 @@
+/** List of scheduled actions: the schedule in words, time zone, next and last run, state, and a button that runs the action now. */
+import { useState } from "react";
+import { RunAction } from "../documents.js";
+import { asApiError } from "../shared/api.js";
+import { ago, exact } from "../shared/format.js";
+import type { ActionSummary, Week } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { Operations } from "../shell/role.js";
+
+type Scheduled = Week["scheduled"][number];
+
+interface ScheduleRow {
+  action: ActionSummary;
+  /** Absent if the action has no live version that runs on schedule. */
+  scheduled: Scheduled | undefined;
+  lastRunAt: string | null;
+  state: { words: string; tone: "live" | "failed" | "" };
+}
+
+interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions"> {
+  week: Week;
+  /** True if all schedules of the app are paused. */
+  isPaused: boolean;
+}
+
+function stateOf(action: ActionSummary, scheduled: Scheduled | undefined, list: ListProps): ScheduleRow["state"] {
+  const { actions, app, isPaused } = list;
+  const copy = actions.copyOf(action.id);
+  if (!copy) return { words: "not published", tone: "" };
+  if (!copy.active) return { words: "inactive", tone: "" };
+  if (!scheduled) return { words: "no live schedule", tone: "" };
+  if (!app.isPublished) return { words: "app not published", tone: "" };
+  if (isPaused) return { words: "paused", tone: "" };
+  return actions.hasFailed(action.id) ? { words: "last run failed", tone: "failed" } : { words: "on", tone: "live" };
+}
+
+/** Actions whose draft or live version has a schedule, those that run next first. */
+function rowsOf(list: ListProps): ScheduleRow[] {
+  const byMaster = new Map(list.week.scheduled.map((scheduled) => [scheduled.masterId, scheduled]));
+  const rows = (list.actions.list?.actions ?? [])
+    .filter(({ id, triggers }) => byMaster.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
+    .map((action) => {
+      const scheduled = byMaster.get(action.id);
+      const lastRunAt = list.actions.copyOf(action.id)?.lastRunAt ?? null;
+      return { action, scheduled, lastRunAt, state: stateOf(action, scheduled, list) };
+    });
+  const next = ({ scheduled }: ScheduleRow) => scheduled?.ticks[0] ?? "~";
+  return rows.sort((a, b) => next(a).localeCompare(next(b)) || a.action.name.localeCompare(b.action.name));
+}
+
+function nextIn({ ticks, timezone }: Scheduled): { iso: string; words: string } | null {
+  const iso = ticks.find((tick) => Date.parse(tick) > Date.now());
+  if (!iso) return null;
+  const format = new Intl.DateTimeFormat(undefined, {
+    ...{ weekday: "short", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+    timeZone: timezone,
+  } as Intl.DateTimeFormatOptions);
+  return { iso, words: format.format(new Date(iso)) };
+}
+
+function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {
+  const [outcome, setOutcome] = useState<{ runId: number } | { fault: string } | null>(null);
+  const [busy, setBusy] = useState(false);
+  const start = async () => {
+    setBusy(true);
+    await api.ask(RunAction, { appId, id: action.id, payload: {}, copy: "production" }).then(
+      ({ run: { runId } }) => setOutcome({ runId }),
+      (error: unknown) => setOutcome({ fault: asApiError(error).message }),
+    );
+    setBusy(false);
+  };
+  return (
+    <>
+      <button type="button" aria-label={`Run ${action.name} now`} disabled={busy} onClick={() => void start()}>
+        Run now
+      </button>
+      {outcome && "runId" in outcome && (
+        <a href={hrefOf({ appId, view: "runs", item: String(outcome.runId) })}>Run {outcome.runId}</a>
+      )}
+      {outcome && "fault" in outcome && (
+        <span className="fault" role="alert">
+          {outcome.fault}
+        </span>
+      )}
+    </>
+  );
+}
+
+function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
+  const { action, scheduled, lastRunAt, state } = row;
+  const { api, appId } = list;
+  const next = scheduled && nextIn(scheduled);
+  return (
+    <tr>
+      <th scope="row">
+        <a href={hrefOf({ appId, view: "actions", item: String(action.id) })}>{action.name}</a>
+      </th>
+      <td>
+        {scheduled?.description ?? "–"}
+        <code>{scheduled?.frequency ?? action.frequency}</code>
+      </td>
+      <td className="next-run">
+        {next ? (
+          <>
+            <time dateTime={next.iso} title={`${exact(next.iso)} here`}>
+              {next.words}
+            </time>
+            <span className="hint">{scheduled.timezone}</span>
+          </>
+        ) : (
+          "–"
+        )}
+      </td>
+      <td>
+        {lastRunAt ? (
+          <time dateTime={lastRunAt} title={exact(lastRunAt)}>
+            {ago(lastRunAt)}
+          </time>
+        ) : (
+          "never"
+        )}
+      </td>
+      <td>
+        <span className={`chip ${state.tone}`}>{state.words}</span>
+      </td>
+      <Operations>
+        <td className="row">{list.actions.copyOf(action.id) && <RunNow {...{ api, appId, action }} />}</td>
+      </Operations>
+    </tr>
+  );
+}
+
+export function ScheduleList(list: ListProps) {
+  const rows = rowsOf(list);
+  if (rows.length === 0) {
+    return (
+      <div className="empty-state">
+        <p>
+          <b>No schedules yet</b>
+        </p>
+        <p className="hint">An action runs by itself once it has a schedule trigger and is published.</p>
+        <a className="button" href={hrefOf({ appId: list.appId, view: "actions" })}>
+          Open the actions
+        </a>
+      </div>
+    );
+  }
+  return (
+    <div className="table-box">
+      <table className="schedule-table" aria-label="Schedules">
+        <thead>
+          <tr>
+            <th scope="col">Action</th>
+            <th scope="col">Runs</th>
+            <th scope="col">Next run</th>
+            <th scope="col">Last run</th>
+            <th scope="col">State</th>
+            <Operations>
+              <th scope="col">
+                <span className="unseen">Run now</span>
+              </th>
+            </Operations>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Row key={row.action.id} row={row} list={list} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

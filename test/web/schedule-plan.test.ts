@@ -1,0 +1,39 @@
+/** The builder of schedules: each plan and its cron expression stand for each other, and other expressions stay as they are. */
+import { expect } from "chai";
+import { cronOf, FIRST_PLAN, planOf, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
+
+const PLANS: [cron: string, plan: Partial<SchedulePlan>][] = [
+  ["* * * * *", { repeat: "minutes", every: 1 }],
+  ["*/15 * * * *", { repeat: "minutes", every: 15 }],
+  ["5 * * * *", { repeat: "hourly", minute: 5 }],
+  ["30 7 * * *", { repeat: "daily", hour: 7, minute: 30 }],
+  ["0 9 * * 1-5", { repeat: "weekdays", hour: 9, minute: 0 }],
+  ["0 18 * * 0,3,6", { repeat: "weekly", hour: 18, minute: 0, weekdays: [0, 3, 6] }],
+  ["0 0 31 * *", { repeat: "monthly", hour: 0, minute: 0, dayOfMonth: 31 }],
+];
+
+const OTHERS = [
+  "",
+  "0 9",
+  "0 9 L * *",
+  "*/7 * * * *",
+  "0 9-17 * * *",
+  "0 9 1 1 *",
+  "0 9 1 * 1",
+  "60 9 * * *",
+  "0 9 * * 7",
+  "0 9 * * 1-5 *",
+];
+
+describe("The builder of schedules", () => {
+  for (const [cron, plan] of PLANS) {
+    it(`reads and writes ${cron}`, () => {
+      expect(planOf(cron)).to.deep.include(plan);
+      expect(cronOf({ ...FIRST_PLAN, ...plan })).to.equal(cron);
+    });
+  }
+
+  for (const cron of OTHERS) {
+    it(`leaves "${cron}" to the expression`, () => expect(planOf(cron)).to.equal(null));
+  }
+});
