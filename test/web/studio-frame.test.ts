@@ -161,7 +161,7 @@ describe("The frame of Studio", () => {
     await studio.press("k");
     await focused(".palette input");
     await page.keyboard.type("open slow");
-    await page.waitForFunction('document.querySelectorAll(".palette [role=option]").length === 1');
+    await page.waitForFunction('document.querySelector(".palette [role=option] .grow")?.textContent === "Open slow"');
     await page.keyboard.press("Enter");
     await title("slow · First app · Studio");
     await page.waitForSelector(".payload .primary:enabled");
@@ -176,6 +176,46 @@ describe("The frame of Studio", () => {
     expect(new Set(names).size).to.equal(names.length);
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog", { hidden: true });
+  });
+
+  it("finds tables, settings, people, runs and docs in the palette", async () => {
+    const send = (path: string, body: object) => service.rest("POST", `/v1/apps/${service.appId}/${path}`, { body });
+    const { dataSource } = (await send("data-sources", { name: "Ledger" })).body;
+    await send("settings", { ledgerColour: "green" });
+    const option = (name: string) =>
+      page.waitForFunction(
+        `[...document.querySelectorAll(".palette [role=option] .grow")].some((one) => one.textContent === ${JSON.stringify(name)})`,
+      );
+    await studio.press("k");
+    await focused(".palette input");
+    await page.keyboard.type("ledger");
+    await Promise.all([option("Table Ledger"), option("Setting ledgerColour")]);
+    await studio.replace(".palette input", "12");
+    await option("Open run 12");
+    await studio.replace(".palette input", "time zones of schedules");
+    await page.waitForFunction('/^Docs: /.test(document.querySelector(".palette [role=option] .grow")?.textContent)');
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".docs-panel .docs-text p");
+    await page.click('[aria-label="Close the docs"]');
+    await page.waitForSelector(".docs-panel", { hidden: true });
+    await service.rest("DELETE", `/v1/apps/${service.appId}/data-sources/${dataSource.id}`);
+  });
+
+  it("opens the docs of a page beside it, with the reader's address and app, and follows their links there", async () => {
+    const before = await page.evaluate("location.hash");
+    await page.click('[aria-label="Docs of this page"]');
+    await page.waitForSelector(".docs-panel .docs-text p");
+    expect(await studio.textOf(".docs-panel h2")).to.equal("Actions");
+    const link = await page.waitForSelector('.docs-text a[href^="/docs/"]');
+    await link!.evaluate((one) => (one as unknown as { click(): void }).click());
+    await page.waitForFunction('document.querySelector(".docs-panel h2").textContent !== "Actions"');
+    await studio.replace(".docs-panel input", "curl an action");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".docs-hits button");
+    expect(await page.evaluate("location.hash")).to.equal(before);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".docs-panel", { hidden: true });
+    await focused('[aria-label="Docs of this page"]');
   });
 
   it("says “Cancelled” of what was cancelled, and counts it among no failures", async () => {

@@ -353,7 +353,7 @@ describe("runs in Studio", () => {
     const fields = {
       name: "nightly",
       active: true,
-      triggers: [{ trigger: "schedule" }],
+      triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
       frequency: "0 3 * * *",
       code: BUSY,
     };

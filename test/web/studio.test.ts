@@ -183,13 +183,13 @@ describe("Studio at GET /studio", () => {
 
   it("tells while it is typed what the service makes of a frequency, or why it refuses it", async () => {
     await page.select('[data-field="triggers"] select:has(option[value="schedule"])', "schedule");
-    const valueOf = (selector: string) =>
+    const valueIn = (selector: string) =>
       page.$eval(selector, (field) => (field as unknown as { value: string }).value);
     const here = await page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone");
-    expect(await valueOf('[data-field="timezone"] input')).to.equal(here);
+    expect(await valueIn('[data-field="timezone"] input')).to.equal(here);
     await page.select('select[aria-label="Repeats"]', "weekly");
     await page.click(".weekdays label:nth-of-type(3)");
-    expect(await valueOf('[data-field="frequency"] input')).to.equal("0 9 * * 1,3");
+    expect(await valueIn('[data-field="frequency"] input')).to.equal("0 9 * * 1,3");
     await studio.replace('[data-field="frequency"] input', "0 9 L * *");
     await page.waitForSelector('[data-field="frequency"] input[aria-invalid="true"]');
     expect(await studio.textOf('[data-field="frequency"] .fault')).to.contain("FREQUENCY_INVALID");

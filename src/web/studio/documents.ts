@@ -360,6 +360,12 @@ export const TestSecretBinding: Document<TestSecretBindingMutation, TestSecretBi
 
 export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBindingsMutationVariables> =
   "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
+
+export const FindPaletteItems: Document<FindPaletteItemsQuery, FindPaletteItemsQueryVariables> =
+  "query FindPaletteItems($appId:Int!){dataSources(appId:$appId){id name}settingsStatus(appId:$appId){key}}";
+
+export const FindPalettePeople: Document<FindPalettePeopleQuery, FindPalettePeopleQueryVariables> =
+  "query FindPalettePeople($appId:Int!){members:appMembers(appId:$appId){user{firstName lastName email}}}";
 /** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
   /** Access rules to evaluate; the stored rules by default. */
@@ -2081,4 +2087,18 @@ export type SetSecretBindingsMutationVariables = Exact<{
 
 
 export type SetSecretBindingsMutation = { saved: { updatedAt: string } };
+
+export type FindPaletteItemsQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type FindPaletteItemsQuery = { dataSources: Array<{ id: number, name: string }>, settingsStatus: Array<{ key: string }> };
+
+export type FindPalettePeopleQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type FindPalettePeopleQuery = { members: Array<{ user: { firstName: string, lastName: string, email: string } }> };
 

@@ -14,6 +14,7 @@ import "./style/phone.css";
 import "./style/connections.css";
 import "./style/mailbox.css";
 import "./style/accounts.css";
+import "./style/docs.css";
 import { startReads } from "./shell/start.js";
 
 startReads();

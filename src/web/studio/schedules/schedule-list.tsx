@@ -62,6 +62,7 @@ function nextIn({ ticks, timezone }: Scheduled): { iso: string; words: string } 
 function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {
   const [outcome, setOutcome] = useState<{ runId: number } | { fault: string } | null>(null);
   const [busy, setBusy] = useState(false);
+  const isManual = action.triggers.some(({ trigger }) => trigger === "manual");
   const start = async () => {
     setBusy(true);
     await api.ask(RunAction, { appId, id: action.id, payload: {}, copy: "production" }).then(
@@ -72,7 +73,13 @@ function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { act
   };
   return (
     <>
-      <button type="button" aria-label={`Run ${action.name} now`} disabled={busy} onClick={() => void start()}>
+      <button
+        type="button"
+        aria-label={`Run ${action.name} now`}
+        title={isManual ? undefined : "The action has no manual trigger."}
+        disabled={busy || !isManual}
+        onClick={() => void start()}
+      >
         Run now
       </button>
       {outcome && "runId" in outcome && (

@@ -1,5 +1,5 @@
 /** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
-import { useCallback, useRef } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import { useNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
@@ -11,16 +11,16 @@ import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
 
 const TIERS: [tier: Tier, title: string, text: string][] = [
-  ["public", "Public", "Everyone reads these, the app's own pages as window.ENV.appSettings too."],
-  ["private", "Private _", "Editors and server actions read these; they never reach the app's pages."],
-  ["protected", "Protected __", "Server actions alone. Written here, replaced here, read back by nobody."],
+  ["public", "Public", "Everyone can read these. The pages of the app have them as window.ENV.appSettings."],
+  ["private", "Private _", "Only editors and server actions can read these."],
+  ["protected", "Protected __", "Only server actions can read these. You can replace a value but never read it back."],
 ];
 
 export function SettingsView(props: PageProps) {
   return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
 }
 
-function AllSettings({ api, appId, ask, setDirty }: PageProps) {
+function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(api, appId);
   const { values, details, fault } = settings;
@@ -33,6 +33,16 @@ function AllSettings({ api, appId, ask, setDirty }: PageProps) {
     },
     [setDirty],
   );
+
+  const isLoaded = values !== null;
+  const shownKey = place.query["key"];
+  useEffect(() => {
+    // The address names a setting: its row is scrolled into view and receives the focus.
+    const rows = isLoaded && shownKey ? [...document.querySelectorAll<HTMLElement>(".setting")] : [];
+    const row = rows.find(({ dataset }) => dataset["key"] === shownKey);
+    row?.scrollIntoView({ block: "center" });
+    row?.querySelector<HTMLElement>("textarea, input, button")?.focus({ preventScroll: true });
+  }, [shownKey, isLoaded]);
 
   const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
   const keys = [...Object.keys(values ?? {}), ...secrets].sort();

@@ -1,7 +1,8 @@
-/** Ctrl+K: every command by its words. The commands are those of what is on the screen. */
+/** Ctrl+K: commands of the screen, and actions, tables, settings, people, runs and docs, found by their words. */
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { Modal } from "../shared/modal.js";
 import { type Command, commandsNow } from "./commands.js";
+import { runCommands, type SearchContext, useDocsHits, useItems } from "./palette-search.js";
 
 const SHOWN = 40;
 
@@ -12,11 +13,16 @@ function matching(commands: Command[], typed: string): Command[] {
 
 const optionId = (index: number) => `command-${index}`;
 
-function Palette({ close }: { close: () => void }) {
+/** Each name once, for two tables of one name too. */
+const byName = (commands: Command[]): Command[] => [...new Map(commands.map((one) => [one.name, one])).values()];
+
+function Palette({ close, context }: { close: () => void; context: SearchContext }) {
   const [commands] = useState(commandsNow);
+  const items = useItems(context);
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
-  const found = matching(commands, typed);
+  const docs = useDocsHits(typed, context);
+  const found = byName([...runCommands(typed, context), ...matching([...commands, ...items], typed), ...docs]);
   const choose = (command: Command | undefined) => {
     if (!command) return;
     close();
@@ -42,7 +48,7 @@ function Palette({ close }: { close: () => void }) {
         aria-controls="commands"
         aria-activedescendant={found.length > 0 ? optionId(at) : undefined}
         aria-autocomplete="list"
-        placeholder="What do you want to do?"
+        placeholder="Search actions, tables, runs, settings, people, docs and commands"
         autoComplete="off"
         value={typed}
         onKeyDown={onKeyDown}
@@ -68,15 +74,15 @@ function Palette({ close }: { close: () => void }) {
         ))}
       </div>
       <p className="hint" role="status">
-        {found.length === 0 ? "No command matches." : ""}
+        {found.length === 0 ? "Nothing matches." : ""}
       </p>
     </Modal>
   );
 }
 
 /** @returns what opens it, and the element that shows it */
-export function usePalette() {
-  // The browser tells of a closed dialog a moment later: by its number that word ends no opening but its own.
+export function usePalette(context: SearchContext) {
+  // The browser reports a closed dialog a moment later. The number keeps that report from closing the next one.
   const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
   const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
   const close = useCallback(
@@ -101,5 +107,5 @@ export function usePalette() {
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);
-  return { openPalette, palette: isOpen && <Palette key={opening} close={close} /> };
+  return { openPalette, palette: isOpen && <Palette key={opening} close={close} context={context} /> };
 }

@@ -3,6 +3,7 @@ import { type ComponentType, lazy, Suspense, useCallback, useEffect, useState } 
 import { SessionDialog } from "../accounts/session-dialog.js";
 import { type Actions, useActions } from "../actions/use-actions.js";
 import { NewApp, type NewAppProps } from "../app/new-app.js";
+import { useDocs } from "../docs/use-docs.js";
 import { Apps } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { useConfirm } from "../shared/confirm.js";
@@ -13,7 +14,7 @@ import { loading, PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
 import type { Place } from "./place.js";
-import { roleOn } from "./rights.js";
+import { mayEdit, roleOn } from "./rights.js";
 import { RoleProvider } from "./role.js";
 import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
@@ -101,7 +102,9 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   const { place, go, setDirty, mayGo } = usePlace(mayLeave);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
-  const { openPalette, palette } = usePalette();
+  const { openDocs, docsPanel } = useDocs(app?.id ?? 0);
+  const isEditor = app !== undefined && mayEdit(roleOn({ roles, isAdmin }, app.id));
+  const { openPalette, palette } = usePalette({ api, appId: app?.id ?? 0, isEditor, go, openDocs });
   const { isCollapsed, toggle } = useCollapsed();
   const isNarrow = useMedia("(max-width: 799px)");
   useTitle(app, place, actions);
@@ -132,7 +135,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
           </aside>
         )}
         <div className="studio-main">
-          <TopBar {...{ api, actions }} {...sidebar} />
+          <TopBar {...{ api, actions, openDocs }} {...sidebar} />
           <ConnectionBanner api={api} />
           <main id="content" className="content" tabIndex={-1}>
             <PageBoundary key={`${app.id}/${view}`}>
@@ -148,6 +151,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
         </div>
         {dialog}
         {palette}
+        {docsPanel}
         <SessionDialog email={email} />
       </div>
     </RoleProvider>

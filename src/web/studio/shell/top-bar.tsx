@@ -1,7 +1,9 @@
 /** Bar above a page: where the page is, whether the app is published, and what runs. On a narrow window also the way to the sidebar. */
 import ChevronRight from "lucide-react/icons/chevron-right";
+import CircleHelp from "lucide-react/icons/circle-question-mark";
 import { Fragment, lazy } from "react";
 import type { Actions } from "../actions/use-actions.js";
+import { helpPath } from "../docs/help-pages.js";
 import type { Api } from "../shared/api.js";
 import { useMedia } from "../shared/use-narrow.js";
 import { DrawerButton, OnFirstUse } from "./menu-buttons.js";
@@ -25,6 +27,7 @@ interface TopBarProps extends SidebarProps {
   api: Api;
   actions: Actions;
   place: Place;
+  openDocs: (address: string) => void;
 }
 
 function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
@@ -50,7 +53,7 @@ function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" 
   );
 }
 
-export function TopBar({ api, actions, ...props }: TopBarProps) {
+export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
   const { app, place } = props;
   const isNarrow = useMedia("(max-width: 799px)");
   return (
@@ -76,6 +79,15 @@ export function TopBar({ api, actions, ...props }: TopBarProps) {
       <span className={app.isPublished ? "chip live app-state" : "chip app-state"}>
         {app.isPublished ? "published" : "not published"}
       </span>
+      <button
+        type="button"
+        className="quiet icon"
+        aria-label="Docs of this page"
+        title="Docs of this page"
+        onClick={() => openDocs(helpPath(place.view, place.item))}
+      >
+        <CircleHelp size={16} aria-hidden />
+      </button>
     </header>
   );
 }

@@ -1,0 +1,152 @@
+/** Side panel with pages of the documentation, beside the page that they explain. Loaded when it is first opened. */
+import * as Dialog from "@radix-ui/react-dialog";
+import ExternalLink from "lucide-react/icons/external-link";
+import X from "lucide-react/icons/x";
+import { type FormEvent, type MouseEvent, useEffect, useRef, useState } from "react";
+import { serviceAddress } from "../../service-address.js";
+import { asApiError } from "../shared/api.js";
+import { type DocsHit, type DocsPage, docsPathOf, readDocs, searchDocs } from "./read-docs.js";
+
+const ICON_PIXELS = 16;
+
+interface ContentProps {
+  page: DocsPage;
+  /** Section to show; empty for the top of the page. */
+  hash: string;
+  open: (path: string) => void;
+}
+
+function Content({ page, hash, open }: ContentProps) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    box.current?.replaceChildren(...page.nodes);
+  }, [page]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each page shows its section
+  useEffect(() => {
+    const section = hash === "" ? null : box.current?.querySelector(`[id="${CSS.escape(hash.slice(1))}"]`);
+    if (section) section.scrollIntoView();
+    else box.current?.parentElement?.scrollTo(0, 0);
+  }, [page, hash]);
+  const onClick = (event: MouseEvent) => {
+    const link = (event.target as Element).closest("a");
+    if (!link) return;
+    event.preventDefault();
+    const href = link.getAttribute("href") ?? "";
+    const path = href.startsWith("#") ? href : docsPathOf(new URL(href, location.href));
+    if (path === null) window.open(link.href, "_blank", "noreferrer");
+    else open(path);
+  };
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it take the keys
+    // biome-ignore lint/a11y/noStaticElementInteractions: the same
+    <div ref={box} className="docs-text" onClick={onClick} />
+  );
+}
+
+function Hits({ hits, open }: { hits: readonly DocsHit[]; open: (path: string) => void }) {
+  if (hits.length === 0) return <p className="hint">No section contains these words.</p>;
+  return (
+    <ul className="docs-hits">
+      {hits.map(({ name, path }) => (
+        <li key={path}>
+          <button type="button" className="link" onClick={() => open(path)}>
+            {name}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function usePage(path: string, appId: number) {
+  const [page, setPage] = useState<DocsPage | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  useEffect(() => {
+    let isOver = false;
+    readDocs(path, appId).then(
+      (read) => {
+        if (isOver) return;
+        setPage(read);
+        setFault(null);
+      },
+      (error: unknown) => isOver || setFault(asApiError(error).message),
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [path, appId]);
+  return { page, fault };
+}
+
+interface DocsPanelProps {
+  /** Path of a page, with its section. */
+  address: string;
+  appId: number;
+  open: (address: string) => void;
+  close: () => void;
+}
+
+export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
+  const [path = "", section] = address.split("#");
+  const { page, fault } = usePage(path, appId);
+  const [query, setQuery] = useState("");
+  const [hits, setHits] = useState<DocsHit[] | null>(null);
+  const follow = (next: string) => {
+    setHits(null);
+    open(next.startsWith("#") ? path + next : next);
+  };
+  const search = (event: FormEvent) => {
+    event.preventDefault();
+    searchDocs(query).then(setHits, () => setHits([]));
+  };
+  return (
+    <Dialog.Root open modal={false} onOpenChange={(isOpen) => isOpen || close()}>
+      <Dialog.Portal>
+        <Dialog.Content
+          className="docs-panel"
+          aria-describedby={undefined}
+          // The page beside it is used while the panel is open.
+          onInteractOutside={(event) => event.preventDefault()}
+        >
+          <header>
+            <Dialog.Title>{hits ? "Search" : (page?.title ?? "Docs")}</Dialog.Title>
+            <a
+              className="quiet icon"
+              href={serviceAddress(address).href}
+              target="_blank"
+              rel="noreferrer"
+              aria-label="Open this page in a tab"
+            >
+              <ExternalLink size={ICON_PIXELS} aria-hidden />
+            </a>
+            <Dialog.Close className="quiet icon" aria-label="Close the docs">
+              <X size={ICON_PIXELS} aria-hidden />
+            </Dialog.Close>
+          </header>
+          <form className="row" onSubmit={search}>
+            <input
+              type="search"
+              className="grow"
+              aria-label="Search the docs"
+              placeholder="Search the docs"
+              maxLength={200}
+              value={query}
+              onChange={(event) => setQuery(event.target.value)}
+            />
+          </form>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys */}
+          <section className="docs-body" aria-label="Documentation" tabIndex={0}>
+            {fault && (
+              <p className="fault" role="alert">
+                {fault}
+              </p>
+            )}
+            {hits && <Hits hits={hits} open={follow} />}
+            {!hits && page && <Content page={page} hash={section ? `#${section}` : ""} open={follow} />}
+            {!hits && !page && !fault && <p className="hint">Loading…</p>}
+          </section>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}

@@ -1,0 +1,34 @@
+/** Documentation page of each page of Studio, for its "?" button. Add a row when you add a page. */
+import { type AppPart, isAppPart, type View } from "../shell/views.js";
+
+const PAGES: Readonly<Record<Exclude<View, "app">, string>> = {
+  home: "start/studio",
+  actions: "reference/actions",
+  runs: "reference/runs",
+  schedule: "guides/schedules",
+  data: "reference/data-sources",
+  media: "reference/media",
+  outbox: "reference/messages",
+  notifications: "reference/messages",
+  alerts: "reference/alerts",
+  settings: "reference/settings",
+  account: "operate/people",
+  apps: "start/concepts",
+  people: "operate/people",
+};
+
+const PARTS: Readonly<Record<AppPart, string>> = {
+  general: "start/concepts",
+  tokens: "guides/api-token",
+  people: "operate/people",
+  connections: "reference/requests",
+  audit: "operate/people",
+  versions: "guides/publish-and-roll-back",
+  transfer: "reference/manifest",
+};
+
+/** Path of the documentation page for an open page of Studio. */
+export function helpPath(view: View, item: string | null): string {
+  if (view !== "app") return `/docs/${PAGES[view]}`;
+  return `/docs/${PARTS[isAppPart(item) ? item : "general"]}`;
+}

@@ -1,0 +1,62 @@
+/** Reads pages and search results of the documentation that this service serves. */
+import { addCopyButtons } from "../../docs/copy-button.js";
+import { serviceAddress } from "../../service-address.js";
+import { ApiError } from "../shared/api.js";
+
+/** A documentation page, ready to be shown. */
+export interface DocsPage {
+  title: string;
+  nodes: Node[];
+}
+
+async function readMain(path: string): Promise<HTMLElement> {
+  const response = await fetch(serviceAddress(path));
+  if (!response.ok) throw new ApiError("NOT_FOUND", `the documentation has no page ${path}`);
+  const main = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
+  if (!main) throw new ApiError("INTERNAL_ERROR", `the documentation page ${path} has no content`);
+  return main;
+}
+
+/** Puts the reader's app into examples. The service has put in its own address. */
+function fillIn(main: HTMLElement, appId: number): void {
+  for (const code of main.querySelectorAll("pre code")) {
+    const text = code.textContent ?? "";
+    const filled = text.replaceAll(/\bSVC_APP=1\b/g, `SVC_APP=${appId}`).replaceAll(/\/apps\/1\b/g, `/apps/${appId}`);
+    // Highlighted examples keep their elements if nothing changes.
+    if (filled !== text) code.textContent = filled;
+  }
+}
+
+/** @throws ApiError */
+export async function readDocs(path: string, appId: number): Promise<DocsPage> {
+  const main = await readMain(path);
+  fillIn(main, appId);
+  const content = document.importNode(main, true);
+  addCopyButtons(content);
+  const heading = content.querySelector("h1");
+  const title = heading?.textContent?.trim() ?? "Docs";
+  heading?.remove();
+  return { title, nodes: [...content.childNodes] };
+}
+
+export interface DocsHit {
+  name: string;
+  /** Path of the page, with its section. */
+  path: string;
+}
+
+/** Path of an address of the documentation below the service's own address; null for other addresses. */
+export function docsPathOf(address: URL): string | null {
+  const base = serviceAddress("/docs").pathname;
+  const isDocs =
+    address.origin === location.origin && (address.pathname === base || address.pathname.startsWith(`${base}/`));
+  return isDocs ? `/docs${address.pathname.slice(base.length)}${address.hash}` : null;
+}
+
+export async function searchDocs(query: string): Promise<DocsHit[]> {
+  const main = await readMain(`/docs/search?q=${encodeURIComponent(query)}`);
+  return [...main.querySelectorAll<HTMLAnchorElement>(".results a")].flatMap((link) => {
+    const path = docsPathOf(new URL(link.getAttribute("href") ?? "", location.origin));
+    return path === null ? [] : [{ name: link.textContent ?? "", path }];
+  });
+}

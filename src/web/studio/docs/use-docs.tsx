@@ -1,0 +1,18 @@
+/** State of the documentation panel: which page is open, and the function that opens one. */
+import { lazy, Suspense, useCallback, useState } from "react";
+import { loading, PageBoundary } from "../shell/page-boundary.js";
+
+const DocsPanel = lazy(async () => ({ default: (await loading(import("./docs-panel.js"))).DocsPanel }));
+
+export function useDocs(appId: number) {
+  const [address, setAddress] = useState<string | null>(null);
+  const close = useCallback(() => setAddress(null), []);
+  const panel = address !== null && (
+    <PageBoundary>
+      <Suspense fallback={null}>
+        <DocsPanel {...{ address, appId, close }} open={setAddress} />
+      </Suspense>
+    </PageBoundary>
+  );
+  return { openDocs: setAddress, docsPanel: panel };
+}

@@ -1,0 +1,86 @@
+/** Commands of the palette that the service is asked for: data sources, settings, people, runs and the documentation. */
+import { useEffect, useState } from "react";
+import { searchDocs } from "../docs/read-docs.js";
+import { FindPaletteItems, FindPalettePeople } from "../documents.js";
+import type { Api } from "../shared/api.js";
+import type { Command } from "./commands.js";
+import type { Navigation } from "./place.js";
+
+const TYPED_MS = 200;
+const DOCS_MIN_CHARACTERS = 3;
+const DOCS_SHOWN = 6;
+
+export interface SearchContext {
+  api: Api;
+  appId: number;
+  isEditor: boolean;
+  go: Navigation["go"];
+  openDocs: (address: string) => void;
+}
+
+async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<Command[]> {
+  // A role may not read some of them; the palette then offers the others.
+  const [items, people] = await Promise.all([
+    api.ask(FindPaletteItems, { appId }).catch(() => null),
+    isEditor ? api.ask(FindPalettePeople, { appId }).catch(() => null) : null,
+  ]);
+  return [
+    ...(items?.dataSources ?? []).map(({ id, name }) => ({
+      name: `Table ${name}`,
+      run: () => go({ view: "data", item: String(id), query: {} }),
+    })),
+    ...(items?.settingsStatus ?? []).map(({ key }) => ({
+      name: `Setting ${key}`,
+      run: () => go({ view: "settings", item: null, query: { key } }),
+    })),
+    ...(people?.members ?? []).map(({ user: { firstName, lastName, email } }) => ({
+      name: `Person ${[firstName, lastName].filter(Boolean).join(" ")} ${email}`.replaceAll(/\s+/g, " "),
+      run: () => go({ view: "app", item: "people" }),
+    })),
+  ];
+}
+
+/** Tables, settings and people of the app; empty while they are read. */
+export function useItems(context: SearchContext): Command[] {
+  const [items, setItems] = useState<Command[]>([]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: read once, when the palette opens
+  useEffect(() => {
+    let isOver = false;
+    void readItems(context).then((read) => isOver || setItems(read));
+    return () => {
+      isOver = true;
+    };
+  }, []);
+  return items;
+}
+
+/** Documentation sections that contain the typed words. */
+export function useDocsHits(typed: string, { openDocs }: SearchContext): Command[] {
+  const [hits, setHits] = useState<Command[]>([]);
+  const query = typed.trim();
+  useEffect(() => {
+    setHits([]);
+    if (query.length < DOCS_MIN_CHARACTERS) return;
+    let isOver = false;
+    const timer = setTimeout(async () => {
+      const found = await searchDocs(query).catch(() => []);
+      const commands = found.slice(0, DOCS_SHOWN).map(({ name, path }) => ({
+        name: `Docs: ${name}`,
+        run: () => openDocs(path),
+      }));
+      if (!isOver) setHits(commands);
+    }, TYPED_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [query, openDocs]);
+  return hits;
+}
+
+/** The run with the typed number. */
+export function runCommands(typed: string, { go }: SearchContext): Command[] {
+  const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
+  if (number === undefined) return [];
+  return [{ name: `Open run ${number}`, run: () => go({ view: "runs", item: number, query: {} }) }];
+}
