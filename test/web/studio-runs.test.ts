@@ -98,6 +98,34 @@ describe("runs in Studio", () => {
     expect(others).to.have.lengthOf(1);
   });
 
+  it("shows the columns that the person chooses, also after the page is loaded again", async () => {
+    const heads = () => page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
+    await studio.button("Columns");
+    for (const column of ["Trigger", "Queued"])
+      await (await page.waitForSelector(studio.withText("*[@role='menuitemcheckbox']", column)))!.click();
+    await page.keyboard.press("Escape");
+    const chosen = ["Run", "State", "Started", "Action", "Version", "Queued", "Duration", "Error or reason"];
+    expect(await heads()).to.deep.equal(chosen);
+    await page.reload();
+    await page.waitForSelector(".run-heads");
+    expect(await heads()).to.deep.equal(chosen);
+    await page.evaluate('localStorage.removeItem("studio.runs.hidden-columns")');
+    await page.reload();
+    await page.waitForSelector(".run-heads");
+  });
+
+  it("cancels the listed runs that have not ended, after a question", async () => {
+    const runId = await start("busy");
+    await open("runs?state=running");
+    await listed(runId);
+    await studio.button("Cancel this run");
+    await studio.button("Cancel them", "//dialog");
+    await page.waitForFunction('/1 run cancelled/.test(document.querySelector(".runs-count").textContent)');
+    await ended(runId);
+    await open("runs");
+    await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
+  });
+
   it("shows a run that starts while the list is open, and scrolls the chart away with the list", async () => {
     const runId = await start("busy");
     await page.waitForSelector(`.run-row.running a[href="${hrefOf(runId)}"]`);
@@ -253,8 +281,8 @@ describe("runs in Studio", () => {
     await open(`runs/${waiting}`);
     await page.waitForSelector("::-p-text(for others of its action to end)");
     await open("runs");
-    await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run waits)');
-    await studio.button("Cancel all that waits");
+    await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
+    await studio.button("Cancel all queued runs");
     await page.waitForSelector("dialog[open]");
     await studio.button("Cancel them");
     await ended(waiting);
@@ -366,6 +394,8 @@ describe("runs in Studio", () => {
       [service.appId, copy],
     );
     await open("schedule");
+    // The page has read the app before it was published.
+    await page.reload();
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);
     const nightly = (await studio.rowsOf("Schedules")).find(([name]) => name?.name === "nightly")!;

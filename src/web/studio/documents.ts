@@ -362,7 +362,7 @@ export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBin
   "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
 
 export const FindPaletteItems: Document<FindPaletteItemsQuery, FindPaletteItemsQueryVariables> =
-  "query FindPaletteItems($appId:Int!){dataSources(appId:$appId){id name}settingsStatus(appId:$appId){key}}";
+  "query FindPaletteItems($appId:Int!){dataSources(appId:$appId){id name}settings(appId:$appId)settingsStatus(appId:$appId){key}}";
 
 export const FindPalettePeople: Document<FindPalettePeopleQuery, FindPalettePeopleQueryVariables> =
   "query FindPalettePeople($appId:Int!){members:appMembers(appId:$appId){user{firstName lastName email}}}";
@@ -2093,7 +2093,7 @@ export type FindPaletteItemsQueryVariables = Exact<{
 }>;
 
 
-export type FindPaletteItemsQuery = { dataSources: Array<{ id: number, name: string }>, settingsStatus: Array<{ key: string }> };
+export type FindPaletteItemsQuery = { settings: unknown, dataSources: Array<{ id: number, name: string }>, settingsStatus: Array<{ key: string }> };
 
 export type FindPalettePeopleQueryVariables = Exact<{
   appId: number;

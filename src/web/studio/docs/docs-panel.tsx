@@ -105,6 +105,10 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
         <Dialog.Content
           className="docs-panel"
           aria-describedby={undefined}
+          onOpenAutoFocus={(event) => {
+            event.preventDefault();
+            (event.currentTarget as HTMLElement).querySelector<HTMLElement>(".docs-body")?.focus();
+          }}
           // The page beside it is used while the panel is open.
           onInteractOutside={(event) => event.preventDefault()}
         >

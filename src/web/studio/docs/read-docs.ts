@@ -32,6 +32,8 @@ export async function readDocs(path: string, appId: number): Promise<DocsPage> {
   const main = await readMain(path);
   fillIn(main, appId);
   const content = document.importNode(main, true);
+  // Links of headings to themselves.
+  for (const link of content.querySelectorAll(":is(h1, h2, h3, h4) > a[href^='#']")) link.remove();
   addCopyButtons(content);
   const heading = content.querySelector("h1");
   const title = heading?.textContent?.trim() ?? "Docs";

@@ -1,4 +1,4 @@
-/** What waits of the app, above its runs, and all of it cancelled at once. Not there where nothing waits. */
+/** Backlog of the app above its runs, with a button that cancels all queued runs. Hidden if no run is queued. */
 import { useCallback, useEffect, useState } from "react";
 import { CancelBacklog, ReadBacklog, type ReadBacklogQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -45,8 +45,8 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {
     const sure = await ask({
-      title: "Cancel all that waits?",
-      text: "Every run of this app that waits ends as cancelled, also those that come until it is done. What runs already goes on.",
+      title: "Cancel all queued runs?",
+      text: "All queued runs of this app are cancelled, also those that are queued meanwhile. Running runs continue.",
       yes: "Cancel them",
       danger: true,
     });
@@ -66,7 +66,7 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
     <section className="row backlog" aria-label="Backlog">
       {waits && (
         <p>
-          {countedRuns(waits.runs)} wait{waits.runs === 1 ? "s" : ""}
+          {countedRuns(waits.runs)} queued
           {waits.oldestAt && <>, the oldest for {lasted(Math.max(0, Date.now() - Date.parse(waits.oldestAt)))}</>}, with{" "}
           {sized(waits.bytes)} of payloads
         </p>
@@ -75,7 +75,7 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
       {waits && (
         <Operations>
           <button type="button" disabled={busy} onClick={() => void cancel()}>
-            Cancel all that waits
+            Cancel all queued runs
           </button>
         </Operations>
       )}

@@ -2,13 +2,11 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
-import { exact, stamp } from "../shared/format.js";
+import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
-import { hrefOf, type Place } from "../shell/place.js";
-import { CancelButton } from "./run-line.js";
-import { CopyChip, gistOf, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+import type { Place } from "../shell/place.js";
+import { type RunColumn, templateOf } from "./run-columns.js";
 import type { RunsFound } from "./use-runs.js";
 
 const ROW_PIXELS = 34;
@@ -22,16 +20,15 @@ interface RowProps {
   /** Filters of the list: the run's page leads back to them. */
   filters: Place["query"];
   cancel: (runId: number) => Promise<void>;
+  columns: readonly RunColumn[];
   /** Position in the table, after the heads. */
   index: number;
   start: number;
   size: number;
 }
 
-/** Drawn once, however often the table around it is. The link of the action's name covers the row. */
-const RunItem = memo(function RunItem({ run, appId, filters, cancel, index, start, size }: RowProps) {
-  const { id, startedAt } = run;
-  const name = run.actionName ?? `action ${run.actionId}`;
+/** Memoized: a change of one row does not draw the others. The link of the action's name covers the row. */
+const RunItem = memo(function RunItem({ run, index, start, size, columns, ...context }: RowProps) {
   return (
     <div
       role="row"
@@ -39,49 +36,15 @@ const RunItem = memo(function RunItem({ run, appId, filters, cancel, index, star
       className={`run-row ${run.state}`}
       style={{ height: size, transform: `translateY(${start}px)` }}
     >
-      <span role="cell" className="run-number">
-        #{id}
-      </span>
-      <span role="cell">
-        <RunState state={run.state} />
-      </span>
-      <span role="cell" className="started">
-        {startedAt ? (
-          <time dateTime={startedAt} title={exact(startedAt)}>
-            {stamp(startedAt)}
-          </time>
-        ) : (
-          "not started"
-        )}
-      </span>
-      <b role="cell">
-        <a
-          className="run-link"
-          href={hrefOf({ appId, view: "runs", item: String(id), query: filters })}
-          aria-label={`${name}, run ${id}`}
-        >
-          {name}
-        </a>
-      </b>
-      <span role="cell">
-        <CopyChip copy={run.copy} />
-      </span>
-      <span role="cell" className="mode">
-        {TRIGGER_WORDS[run.trigger]}
-      </span>
-      <span role="cell" className="took">
-        {tookOf(run)}
-      </span>
-      <span role="cell" className="end">
-        <span className="gist">{gistOf(run)}</span>
-        <CancelButton {...{ run, cancel }} />
-      </span>
+      {columns.map(({ key, className, cell }) => (
+        <span key={key} role="cell" className={className}>
+          {cell(run, context)}
+        </span>
+      ))}
     </div>
   );
 });
 
-/** Heads of the columns, in the order of the cells. */
-const HEADS = ["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Error or reason"];
 /** Position of the first run for assistive technology: the heads are row 1. */
 const FIRST_ROW = 2;
 
@@ -89,6 +52,7 @@ interface RunsListProps {
   found: RunsFound;
   appId: number;
   filters: Place["query"];
+  columns: readonly RunColumn[];
   /** Scrolls away above the list. */
   children: ReactNode;
 }
@@ -105,7 +69,7 @@ function useHeight(element: RefObject<HTMLElement | null>): number {
   return height;
 }
 
-export function RunsList({ found, appId, filters, children }: RunsListProps) {
+export function RunsList({ found, appId, filters, columns, children }: RunsListProps) {
   const { runs, total, hasMore, isLoading, loadMore, cancel } = found;
   const box = useRef<HTMLElement>(null);
   const above = useRef<HTMLDivElement>(null);
@@ -139,13 +103,14 @@ export function RunsList({ found, appId, filters, children }: RunsListProps) {
       {count > 0 && (
         <div
           role="table"
+          style={{ "--run-columns": templateOf(columns) } as CSSProperties}
           aria-label="Runs, newest first"
           aria-rowcount={total?.isExact ? Math.max(total.count, count) + 1 : -1}
         >
           <div role="rowgroup" className="run-heads-group">
             <div role="row" aria-rowindex={1} className="run-heads">
-              {HEADS.map((head) => (
-                <span key={head} role="columnheader" className={head === "Duration" ? "took" : ""}>
+              {columns.map(({ key, head, className }) => (
+                <span key={key} role="columnheader" className={className}>
                   {head}
                 </span>
               ))}
@@ -156,7 +121,7 @@ export function RunsList({ found, appId, filters, children }: RunsListProps) {
               <RunItem
                 key={key}
                 run={runs![index]!}
-                {...{ appId, filters, cancel, index, size }}
+                {...{ appId, filters, cancel, columns, index, size }}
                 start={start - scrollMargin}
               />
             ))}

@@ -3,16 +3,18 @@ import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
-import { BulkReplay } from "./bulk-replay.js";
+import { BulkActions } from "./bulk-actions.js";
+import { ChooseColumns } from "./columns-button.js";
 import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
 import { filterOf, isCounted, type RunsQuery, rangeOf } from "./runs-query.js";
+import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
 function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
-  if (!runs || !total) return <p className="hint">Looking…</p>;
+  if (!runs || !total) return <p className="hint">Loading…</p>;
   const more = total.isExact ? "" : " or more";
   return (
     <p className="hint row" role="status">
@@ -38,13 +40,14 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
     (search: string) => go({ query: changedQuery(query, { search }) }, { replace: query.search !== undefined }),
     [go, query],
   );
+  const columns = useColumns();
   const isFiltered = Object.keys(query).length > 0;
   return (
     <div className="runs-page">
       <h2 className="unseen">Runs</h2>
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, ask }} />
-      <RunsList found={found} appId={appId} filters={place.query}>
+      <RunsList found={found} appId={appId} filters={place.query} columns={columns.shown}>
         {isCounted(query) && (
           <RunsOverTime
             {...{ api, appId }}
@@ -64,10 +67,11 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
             </span>
           )}
           <span className="grow" />
-          <BulkReplay {...{ api, appId, ask }} state={query.state} runs={runs ?? []} />
+          <BulkActions {...{ api, appId, ask }} state={query.state} runs={runs ?? []} />
+          <ChooseColumns {...columns} />
         </div>
         {runs?.length === 0 && !hasMore && !isLoading && (
-          <p className="hint empty">{isFiltered ? "No run fits these filters." : "Nothing has run yet."}</p>
+          <p className="hint empty">{isFiltered ? "No run matches these filters." : "Nothing has run yet."}</p>
         )}
       </RunsList>
     </div>

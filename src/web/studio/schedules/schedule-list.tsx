@@ -132,7 +132,9 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
         <span className={`chip ${state.tone}`}>{state.words}</span>
       </td>
       <Operations>
-        <td className="row">{list.actions.copyOf(action.id) && <RunNow {...{ api, appId, action }} />}</td>
+        <td>
+          <div className="row">{list.actions.copyOf(action.id) && <RunNow {...{ api, appId, action }} />}</div>
+        </td>
       </Operations>
     </tr>
   );

@@ -1,7 +1,7 @@
 /** Commands of the palette that the service is asked for: data sources, settings, people, runs and the documentation. */
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
-import { FindPaletteItems, FindPalettePeople } from "../documents.js";
+import { FindPaletteItems, type FindPaletteItemsQuery, FindPalettePeople } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { Command } from "./commands.js";
 import type { Navigation } from "./place.js";
@@ -18,6 +18,13 @@ export interface SearchContext {
   openDocs: (address: string) => void;
 }
 
+/** Keys of all settings that this role can see; values of protected settings are not among them. */
+function keysOf(items: FindPaletteItemsQuery | null): string[] {
+  const readable = Object.keys((items?.settings ?? {}) as object);
+  const others = (items?.settingsStatus ?? []).map(({ key }) => key);
+  return [...new Set([...readable, ...others])].sort();
+}
+
 async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<Command[]> {
   // A role may not read some of them; the palette then offers the others.
   const [items, people] = await Promise.all([
@@ -29,7 +36,7 @@ async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<C
       name: `Table ${name}`,
       run: () => go({ view: "data", item: String(id), query: {} }),
     })),
-    ...(items?.settingsStatus ?? []).map(({ key }) => ({
+    ...keysOf(items).map((key) => ({
       name: `Setting ${key}`,
       run: () => go({ view: "settings", item: null, query: { key } }),
     })),

@@ -1,0 +1,87 @@
+/** Replays or cancels the listed runs after a question, one after the other. Read it with runs-page.tsx. */
+import { useState } from "react";
+import { CancelRun, ReplayRun } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import type { Ask } from "../shared/confirm.js";
+import { counted } from "../shared/format.js";
+import type { RunRow } from "../shared/model.js";
+import { Operations } from "../shell/role.js";
+
+/** Maximum number of runs of one request. */
+const RUNS_MAX = 100;
+
+interface BulkAction {
+  verb: string;
+  done: string;
+  text: string;
+  danger?: true;
+  send(api: Api, appId: number, runId: number): Promise<unknown>;
+}
+
+const REPLAY: BulkAction = {
+  verb: "Replay",
+  done: "queued",
+  text: "Each runs again with its own payload, by the current draft or live version: the one of the two that ran before.",
+  send: (api, appId, runId) => api.ask(ReplayRun, { appId, runId, options: null }),
+};
+const CANCEL: BulkAction = {
+  verb: "Cancel",
+  done: "cancelled",
+  text: "Running runs are stopped, and queued runs do not start.",
+  danger: true,
+  send: (api, appId, runId) => api.ask(CancelRun, { appId, runId }),
+};
+
+/** Action for a list that is filtered by this state. */
+const ACTIONS: Readonly<Record<string, BulkAction>> = {
+  queued: CANCEL,
+  running: CANCEL,
+  failed: REPLAY,
+  skipped: REPLAY,
+  cancelled: REPLAY,
+};
+
+interface BulkActionsProps {
+  api: Api;
+  appId: number;
+  ask: Ask;
+  /** State that the list is filtered by. */
+  state: string | undefined;
+  runs: readonly RunRow[];
+}
+
+export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) {
+  const [progress, setProgress] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const action = ACTIONS[state ?? ""];
+  if (!action || (runs.length === 0 && progress === "")) return null;
+  const { verb, done, text, danger = false, send } = action;
+  const chosen = runs.slice(0, RUNS_MAX);
+  const start = async () => {
+    const title = `${verb} ${counted(chosen.length, "run", "runs")}?`;
+    if (!(await ask({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
+    setBusy(true);
+    let sent = 0;
+    try {
+      for (const { id } of chosen) {
+        setProgress(`${sent} of ${chosen.length} ${done}…`);
+        await send(api, appId, id);
+        sent += 1;
+      }
+      setProgress(`${counted(sent, "run", "runs")} ${done}.`);
+    } catch (error) {
+      setProgress(`${counted(sent, "run", "runs")} ${done}, then: ${asApiError(error).message}`);
+    }
+    setBusy(false);
+  };
+  return (
+    <Operations>
+      <span className="hint" role="status">
+        {progress}
+      </span>
+      <button type="button" disabled={isBusy || chosen.length === 0} onClick={() => void start()}>
+        {verb} {chosen.length === 1 ? "this run" : `these ${chosen.length} runs`}
+      </button>
+    </Operations>
+  );
+}

@@ -1,0 +1,32 @@
+/** Menu of the columns of the table of runs. Loaded and open on first use. */
+import * as Dropdown from "@radix-ui/react-dropdown-menu";
+import Check from "lucide-react/icons/check";
+import { ColumnsButton } from "./columns-button.js";
+import { RUN_COLUMNS } from "./run-columns.js";
+import type { Columns } from "./use-columns.js";
+
+export function ColumnsMenu({ shown, toggle }: Columns) {
+  return (
+    <Dropdown.Root modal={false} defaultOpen>
+      <Dropdown.Trigger asChild>
+        <ColumnsButton />
+      </Dropdown.Trigger>
+      <Dropdown.Content className="menu" align="end" sideOffset={6}>
+        {RUN_COLUMNS.filter(({ isFixed }) => !isFixed).map((column) => (
+          <Dropdown.CheckboxItem
+            key={column.key}
+            checked={shown.includes(column)}
+            // Several columns are chosen in one visit to the menu.
+            onSelect={(event) => event.preventDefault()}
+            onCheckedChange={() => toggle(column.key)}
+          >
+            <span className="grow">{column.head}</span>
+            <Dropdown.ItemIndicator>
+              <Check size={14} aria-hidden />
+            </Dropdown.ItemIndicator>
+          </Dropdown.CheckboxItem>
+        ))}
+      </Dropdown.Content>
+    </Dropdown.Root>
+  );
+}

@@ -1,0 +1,90 @@
+/** Columns of the table of runs: heads, widths and cells. Add a column here. */
+import type { ReactNode } from "react";
+import { exact, stamp } from "../shared/format.js";
+import type { RunRow } from "../shared/model.js";
+import { hrefOf, type Place } from "../shell/place.js";
+import { CancelButton } from "./run-line.js";
+import { CopyChip, gistOf, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+
+interface CellContext {
+  appId: number;
+  filters: Place["query"];
+  cancel: (runId: number) => Promise<void>;
+}
+
+export interface RunColumn {
+  key: string;
+  head: string;
+  /** Track of the grid. */
+  width: string;
+  className: string;
+  /** True if the column cannot be hidden. */
+  isFixed?: true;
+  cell(run: RunRow, context: CellContext): ReactNode;
+}
+
+function Started({ startedAt }: RunRow) {
+  if (startedAt === null) return "not started";
+  return (
+    <time dateTime={startedAt} title={exact(startedAt)}>
+      {stamp(startedAt)}
+    </time>
+  );
+}
+
+function Waited({ queuedAt }: RunRow) {
+  return (
+    <time dateTime={queuedAt} title={exact(queuedAt)}>
+      {stamp(queuedAt)}
+    </time>
+  );
+}
+
+function ActionLink({ run, appId, filters }: { run: RunRow } & Pick<CellContext, "appId" | "filters">) {
+  const name = run.actionName ?? `action ${run.actionId}`;
+  return (
+    <a
+      className="run-link"
+      href={hrefOf({ appId, view: "runs", item: String(run.id), query: filters })}
+      aria-label={`${name}, run ${run.id}`}
+    >
+      {name}
+    </a>
+  );
+}
+
+export const RUN_COLUMNS: readonly RunColumn[] = [
+  { key: "run", head: "Run", width: "64px", className: "run-number", cell: ({ id }) => `#${id}` },
+  { key: "state", head: "State", width: "96px", className: "", cell: ({ state }) => <RunState state={state} /> },
+  { key: "started", head: "Started", width: "120px", className: "started", cell: (run) => <Started {...run} /> },
+  {
+    key: "action",
+    head: "Action",
+    width: "minmax(90px, 200px)",
+    className: "run-name",
+    isFixed: true,
+    cell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
+  },
+  { key: "version", head: "Version", width: "56px", className: "", cell: ({ copy }) => <CopyChip copy={copy} /> },
+  { key: "trigger", head: "Trigger", width: "92px", className: "mode", cell: ({ trigger }) => TRIGGER_WORDS[trigger] },
+  { key: "queued", head: "Queued", width: "120px", className: "started", cell: (run) => <Waited {...run} /> },
+  { key: "duration", head: "Duration", width: "68px", className: "took", cell: tookOf },
+  {
+    key: "end",
+    head: "Error or reason",
+    width: "minmax(0, 1fr)",
+    className: "end",
+    isFixed: true,
+    cell: (run, { cancel }) => (
+      <>
+        <span className="gist">{gistOf(run)}</span>
+        <CancelButton {...{ run, cancel }} />
+      </>
+    ),
+  },
+];
+
+/** Columns that are hidden until the person shows them. */
+export const HIDDEN_AT_FIRST: readonly string[] = ["queued"];
+
+export const templateOf = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");

@@ -1,0 +1,37 @@
+/** Columns of the table of runs that the person has hidden. The browser stores them. */
+import { useCallback, useMemo, useState } from "react";
+import { HIDDEN_AT_FIRST, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
+
+const KEY = "studio.runs.hidden-columns";
+
+/** A browser may forbid storage, and an earlier release may have stored something else. */
+function read(): readonly string[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? "null");
+    return Array.isArray(stored) ? stored.filter((one) => typeof one === "string") : HIDDEN_AT_FIRST;
+  } catch {
+    return HIDDEN_AT_FIRST;
+  }
+}
+
+export interface Columns {
+  shown: readonly RunColumn[];
+  toggle: (key: string) => void;
+}
+
+export function useColumns(): Columns {
+  const [hidden, setHidden] = useState(read);
+  const toggle = useCallback((key: string) => {
+    setHidden((old) => {
+      const next = old.includes(key) ? old.filter((one) => one !== key) : [...old, key];
+      try {
+        localStorage.setItem(KEY, JSON.stringify(next));
+      } catch {
+        // The choice holds for this visit.
+      }
+      return next;
+    });
+  }, []);
+  const shown = useMemo(() => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || !hidden.includes(key)), [hidden]);
+  return { shown, toggle };
+}
