@@ -99,6 +99,31 @@ describe("messages in actions, pages and Studio", function () {
     );
   });
 
+  it("Studio's outbox sets an e-mail server in a form, with errors beside the fields, and says what became of a test", async () => {
+    await studio.open(`${service.appId}/outbox/email`);
+    const field = (label: string) => `::-p-xpath(//article//div[label[starts-with(., "${label}")]]/input)`;
+    await studio.replace(field("Host"), "mail.example.com");
+    await studio.replace(field("Port"), "99999");
+    await studio.button("Save", "//article");
+    await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Port must be a number from 1 to 65535.'])");
+    await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Sender is required.'])");
+    await studio.follow("Home");
+    await studio.button("Cancel", "//dialog");
+    await studio.replace(field("Port"), "2525");
+    await studio.replace(field("Sender"), "Shop <shop@example.com>");
+    await studio.button("Save", "//article");
+    await page.waitForSelector(studio.withText("button[@disabled]", "Replace"));
+    await page.waitForSelector("::-p-xpath(//span[starts-with(., 'configured')])");
+    const settings = `/v1/apps/${service.appId}/settings`;
+    const removed = await service.rest("DELETE", settings, { body: { keys: ["__smtp"] } });
+    expect(removed.http, JSON.stringify(removed.body)).to.equal(200);
+    await studio.replace('input[aria-label="Address for the test"]', "ann@example.com");
+    await studio.button("Send a test");
+    await page.waitForSelector(".test-message .chip.kept");
+    await (await page.waitForSelector(studio.withText("a", "Open the message")))!.click();
+    await page.waitForSelector(".reader .chip.kept");
+  });
+
   it("Studio's outbox fits a narrow screen: the list, or what is opened", async () => {
     await page.setViewport({ width: 390, height: 800 });
     const widths = "[document.documentElement.scrollWidth, innerWidth]";

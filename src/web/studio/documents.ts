@@ -366,6 +366,12 @@ export const FindPaletteItems: Document<FindPaletteItemsQuery, FindPaletteItemsQ
 
 export const FindPalettePeople: Document<FindPalettePeopleQuery, FindPalettePeopleQueryVariables> =
   "query FindPalettePeople($appId:Int!){members:appMembers(appId:$appId){user{firstName lastName email}}}";
+
+export const SendTestEmail: Document<SendTestEmailMutation, SendTestEmailMutationVariables> =
+  "mutation SendTestEmail($appId:Int!$options:EmailInput!){receipt:sendEmail(appId:$appId options:$options){id status}}";
+
+export const SendTestSms: Document<SendTestSmsMutation, SendTestSmsMutationVariables> =
+  "mutation SendTestSms($appId:Int!$message:SmsInput!){receipt:sendSms(appId:$appId message:$message){id status}}";
 /** User, access rules and filter of an evaluation. */
 export type AccessTrialInput = {
   /** Access rules to evaluate; the stored rules by default. */
@@ -510,6 +516,18 @@ export type AlertRuleInput = {
   setting?: string | null | undefined;
   /** E-mail addresses to notify, 1 to 10; required for the channel `email`. */
   to?: Array<string> | null | undefined;
+};
+
+/** File to attach to an e-mail. */
+export type AttachmentInput = {
+  /** Contents of the file. */
+  content?: string | null | undefined;
+  /** Encoding of `content`: base64 or utf8; utf8 by default. */
+  encoding?: string | null | undefined;
+  /** Name of the file. */
+  name?: string | null | undefined;
+  /** Media type, for example text/csv. */
+  type?: string | null | undefined;
 };
 
 /** Limit on how many runs of the action execute at the same time. */
@@ -658,6 +676,39 @@ export type DebounceInput = {
   maxWaitMs?: number | null | undefined;
 };
 
+/** E-mail to send. Values of `data` replace `{{name}}` placeholders. */
+export type EmailInput = {
+  /** Files to attach. */
+  attachments?: Array<AttachmentInput> | null | undefined;
+  /** Name of the sender; the app determines the address. */
+  fromName?: string | null | undefined;
+  /**
+   * Name of the sender.
+   * @deprecated Use fromName, as messages have it.
+   */
+  from_name?: string | null | undefined;
+  /** Additional headers. */
+  headers?: Array<MessageHeaderInput> | null | undefined;
+  /** HTML body. */
+  html?: string | null | undefined;
+  /** Subject of the e-mail. */
+  subject?: string | null | undefined;
+  /** Plain text body. */
+  text?: string | null | undefined;
+  /** Recipients, 1 to 1000. */
+  to?: Array<EmailRecipientInput> | null | undefined;
+};
+
+/** Recipient of an e-mail. */
+export type EmailRecipientInput = {
+  /** E-mail address; required. */
+  email?: string | null | undefined;
+  /** Name of the recipient. */
+  name?: string | null | undefined;
+  /** Kind of recipient: to, cc or bcc; to by default. */
+  type?: string | null | undefined;
+};
+
 /** Environment in which an action runs. */
 export type Environment =
   /** The action runs on the server or in a browser, depending on the trigger. */
@@ -737,6 +788,14 @@ export type MessageDecision =
   | 'again'
   /** Mark the message as sent. */
   | 'sent';
+
+/** Additional header of an e-mail. */
+export type MessageHeaderInput = {
+  /** Name of the header. */
+  name?: string | null | undefined;
+  /** Value of the header. */
+  value?: string | null | undefined;
+};
 
 /** Kind of message. */
 export type MessageKind =
@@ -899,6 +958,18 @@ export type SecretBindingTestInput = {
   origin?: string | null | undefined;
   /** Path with its query; / by default. */
   path?: string | null | undefined;
+};
+
+/** Text message to send. */
+export type SmsInput = {
+  /** Text of the message. */
+  body?: string | null | undefined;
+  /** Phone number or name of the sender; the app's sender by default. */
+  from?: string | null | undefined;
+  /** Provider that sends the message: twilio or webhook; the app's provider by default. */
+  provider?: string | null | undefined;
+  /** Phone number of the recipient, for example +15550100. */
+  to?: string | null | undefined;
 };
 
 /** Language of an action's files. */
@@ -2101,4 +2172,20 @@ export type FindPalettePeopleQueryVariables = Exact<{
 
 
 export type FindPalettePeopleQuery = { members: Array<{ user: { firstName: string, lastName: string, email: string } }> };
+
+export type SendTestEmailMutationVariables = Exact<{
+  appId: number;
+  options: EmailInput;
+}>;
+
+
+export type SendTestEmailMutation = { receipt: { id: number, status: MessageStatus } };
+
+export type SendTestSmsMutationVariables = Exact<{
+  appId: number;
+  message: SmsInput;
+}>;
+
+
+export type SendTestSmsMutation = { receipt: { id: number, status: MessageStatus } };
 

@@ -1,4 +1,4 @@
-/** An alert as a person edits it: every field a text, and what the service is sent of it. Draws nothing. */
+/** Draft of an alert with a text for each field, and the input of the service. Pure. */
 import type { Alert, AlertInput } from "../shared/model.js";
 
 export type AlertCondition = Alert["condition"];
@@ -13,22 +13,22 @@ export interface AlertDraft {
   of: string;
   minutes: string;
   channel: AlertChannel;
-  /** Addresses, by commas. */
+  /** Addresses, separated by commas. */
   to: string;
   setting: string;
   enabled: boolean;
 }
 
 export const CONDITIONS: [AlertCondition, string][] = [
-  ["failed", "runs fail"],
-  ["silent", "no run succeeds for so long"],
-  ["skipped", "a tick is skipped or overdue"],
-  ["queued", "runs wait for so long"],
+  ["failed", "Runs fail"],
+  ["silent", "No run succeeds for some time"],
+  ["skipped", "A scheduled run is skipped or overdue"],
+  ["queued", "Runs are queued for some time"],
 ];
 
 export const CHANNELS: [AlertChannel, string][] = [
-  ["email", "e-mail"],
-  ["webhook", "a signed webhook"],
+  ["email", "E-mail"],
+  ["webhook", "Signed webhook"],
   ["slack", "Slack"],
 ];
 
@@ -56,7 +56,7 @@ export function alertInputOf(draft: AlertDraft): AlertInput {
   return { name, condition, channel, enabled, actionId, ...numbers, ...where };
 }
 
-/** When it fires, in words. */
+/** Condition of the alert in words. */
 export function gistOf({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":
@@ -64,8 +64,8 @@ export function gistOf({ condition, failures, of, minutes }: Alert): string {
     case "silent":
       return `no success for ${minutes} minutes`;
     case "skipped":
-      return "a tick skipped or overdue";
+      return "a scheduled run is skipped or overdue";
     default:
-      return `runs wait for ${minutes} minutes`;
+      return `runs are queued for ${minutes} minutes`;
   }
 }

@@ -1,4 +1,4 @@
-/** One alert: when it fires, whom it tells, what it fires for now, and what it has said. */
+/** One alert: its condition, its recipients, what it fires for now, and the messages that it has sent. */
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -8,26 +8,46 @@ import type { ActionSummary, Alert, AlertDelivery, AlertInput } from "../shared/
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { type AlertDraft, alertInputOf, CHANNELS, CONDITIONS, draftOfAlert } from "./alert-draft.js";
 
-interface LabelledProps {
-  label: string;
-  hint?: string;
-  children: (id: string) => ReactNode;
+/** Attributes that connect a field with its error message. */
+interface TiedField {
+  id: string;
+  "aria-invalid": boolean;
+  "aria-describedby": string;
 }
 
-function Labelled({ label, hint, children }: LabelledProps) {
+interface LabelledProps {
+  label: string;
+  hint?: string | undefined;
+  fault?: string | null;
+  children: (tied: TiedField) => ReactNode;
+}
+
+function Labelled({ label, hint, fault = null, children }: LabelledProps) {
   const id = useId();
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      {children(id)}
+      {children({ id, "aria-invalid": fault !== null, "aria-describedby": `${id}-fault` })}
+      <p id={`${id}-fault`} className="fault" role="alert">
+        {fault}
+      </p>
       <p className="hint">{hint}</p>
     </div>
   );
 }
 
+/** Fields that an error of the service may name. */
+const FIELDS = ["name", "failures", "of", "minutes", "to", "setting"] as const;
+type FieldName = (typeof FIELDS)[number];
+
+/** Field that the message begins with, or null. */
+const fieldIn = (message: string | null): FieldName | null =>
+  FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ?? null;
+
 interface PartProps {
   draft: AlertDraft;
   change: (part: Partial<AlertDraft>) => void;
+  faultOf: (field: FieldName) => string | null;
 }
 
 function Choice<T extends string>(props: {
@@ -38,8 +58,8 @@ function Choice<T extends string>(props: {
 }) {
   return (
     <Labelled label={props.label}>
-      {(id) => (
-        <select id={id} value={props.value} onChange={(event) => props.choose(event.target.value as T)}>
+      {(tied) => (
+        <select {...tied} value={props.value} onChange={(event) => props.choose(event.target.value as T)}>
           {props.options.map(([value, words]) => (
             <option key={value} value={value}>
               {words}
@@ -51,59 +71,84 @@ function Choice<T extends string>(props: {
   );
 }
 
-function NumberField({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {
+interface NumberFieldProps {
+  label: string;
+  value: string;
+  fault: string | null;
+  change: (value: string) => void;
+}
+
+function NumberField({ label, value, fault, change }: NumberFieldProps) {
   return (
-    <Labelled label={label}>
-      {(id) => <input id={id} type="number" min={1} value={value} onChange={(event) => change(event.target.value)} />}
+    <Labelled label={label} fault={fault}>
+      {(tied) => (
+        <input {...tied} type="number" min={1} value={value} onChange={(event) => change(event.target.value)} />
+      )}
     </Labelled>
   );
 }
 
-function When({ draft, change, actions }: PartProps & { actions: ActionSummary[] }) {
+function When({ draft, change, faultOf, actions }: PartProps & { actions: ActionSummary[] }) {
   const { condition, actionId, failures, of, minutes } = draft;
   const named: [string, string][] = [
-    ["", "every action of the app"],
+    ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
   return (
     <>
-      <Choice label="Tell when" value={condition} options={CONDITIONS} choose={(next) => change({ condition: next })} />
+      <Choice label="Condition" value={condition} options={CONDITIONS} choose={(next) => change({ condition: next })} />
       {condition !== "queued" && (
-        <Choice label="Of" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
+        <Choice label="Action" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
       )}
       {condition === "failed" && (
         <>
-          <NumberField label="Failures" value={failures} change={(next) => change({ failures: next })} />
-          <NumberField label="Of the last runs" value={of} change={(next) => change({ of: next })} />
+          <NumberField
+            label="Failures"
+            value={failures}
+            fault={faultOf("failures")}
+            change={(next) => change({ failures: next })}
+          />
+          <NumberField
+            label="Of the last runs"
+            value={of}
+            fault={faultOf("of")}
+            change={(next) => change({ of: next })}
+          />
         </>
       )}
       {(condition === "silent" || condition === "queued") && (
-        <NumberField label="Minutes" value={minutes} change={(next) => change({ minutes: next })} />
+        <NumberField
+          label="Minutes"
+          value={minutes}
+          fault={faultOf("minutes")}
+          change={(next) => change({ minutes: next })}
+        />
       )}
     </>
   );
 }
 
-function Whom({ draft, change }: PartProps) {
+function Recipients({ draft, change, faultOf }: PartProps) {
   const { channel, to, setting } = draft;
   const isMail = channel === "email";
   const hints = {
     webhook: 'A protected setting that holds {"url", "secret"}.',
-    slack: "A protected setting that holds the webhook's address.",
+    slack: "A protected setting that holds the URL of the webhook.",
   };
   return (
     <>
-      <Choice label="By" value={channel} options={CHANNELS} choose={(next) => change({ channel: next })} />
+      <Choice label="Send by" value={channel} options={CHANNELS} choose={(next) => change({ channel: next })} />
       <Labelled
         label={isMail ? "Addresses" : "Setting"}
         hint={channel === "email" ? "Separated by commas." : hints[channel]}
+        fault={faultOf(isMail ? "to" : "setting")}
       >
-        {(id) =>
+        {(tied) =>
           isMail ? (
-            <input id={id} value={to} onChange={(event) => change({ to: event.target.value })} />
+            <input {...tied} value={to} onChange={(event) => change({ to: event.target.value })} />
           ) : (
             <input
-              id={id}
+              {...tied}
               className="mono"
               value={setting}
               onChange={(event) => change({ setting: event.target.value })}
@@ -117,17 +162,17 @@ function Whom({ draft, change }: PartProps) {
           checked={draft.enabled}
           onChange={(event) => change({ enabled: event.target.checked })}
         />
-        switched on
+        Alert is on
       </label>
     </>
   );
 }
 
-function Standing({ one, deliveries }: { one: Alert; deliveries: AlertDelivery[] }) {
+function Status({ one, deliveries }: { one: Alert; deliveries: AlertDelivery[] }) {
   return (
-    <aside aria-label="Standing">
+    <aside aria-label="Status of the alert">
       <h3>Now</h3>
-      {one.firing.length === 0 && <p className="hint">All is well.</p>}
+      {one.firing.length === 0 && <p className="hint">Not firing.</p>}
       <ul>
         {one.firing.map(({ actionName, firedAt, reason }) => (
           <li key={`${actionName} ${firedAt}`}>
@@ -135,8 +180,8 @@ function Standing({ one, deliveries }: { one: Alert; deliveries: AlertDelivery[]
           </li>
         ))}
       </ul>
-      <h3>Said</h3>
-      {deliveries.length === 0 && <p className="hint">Nothing yet.</p>}
+      <h3>Sent messages</h3>
+      {deliveries.length === 0 && <p className="hint">None yet.</p>}
       <ul>
         {deliveries.map(({ id, status, text, detail, createdAt }) => (
           <li key={id}>
@@ -170,7 +215,13 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const [deliveries, setDeliveries] = useState<AlertDelivery[]>([]);
-  const change = (part: Partial<AlertDraft>) => setDraft((old) => ({ ...old, ...part }));
+  const change = (part: Partial<AlertDraft>) => {
+    // The message is about the value that was refused.
+    setFault(null);
+    setDraft((old) => ({ ...old, ...part }));
+  };
+  const faulty = fieldIn(fault);
+  const faultOf = (name: FieldName) => (name === faulty ? fault : null);
   const id = one?.id;
 
   const attempt = async (work: () => Promise<void>) => {
@@ -182,10 +233,15 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
   const read = async () => {
     if (id !== undefined) setDeliveries(await deliveriesOf(id));
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what it has said is read when it is opened, and after a test
+  // biome-ignore lint/correctness/useExhaustiveDependencies: sent messages are read when the alert is opened, and after a test
   useEffect(() => void attempt(read), [id]);
   const onRemove = async () => {
-    const question = { title: "Delete it?", text: "Nobody is told any more.", yes: "Delete", danger: true };
+    const question = {
+      title: "Delete this alert?",
+      text: "Its recipients get no more messages.",
+      yes: "Delete",
+      danger: true,
+    };
     if (await ask(question)) await attempt(remove);
   };
   return (
@@ -198,15 +254,15 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
       </div>
       <div className="notification-editor">
         <div>
-          <Labelled label="Name">
-            {(field) => (
-              <input id={field} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
+          <Labelled label="Name" fault={faultOf("name")}>
+            {(tied) => (
+              <input {...tied} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
             )}
           </Labelled>
-          <When {...{ draft, change, actions }} />
-          <Whom {...{ draft, change }} />
+          <When {...{ draft, change, faultOf, actions }} />
+          <Recipients {...{ draft, change, faultOf }} />
           <p className="fault" role="alert">
-            {fault}
+            {faulty === null && fault}
           </p>
           <ChangedElsewhere label="This alert" field={field} />
           <div className="row">
@@ -230,7 +286,7 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
             )}
           </div>
         </div>
-        {one && <Standing one={one} deliveries={deliveries} />}
+        {one && <Status one={one} deliveries={deliveries} />}
       </div>
     </article>
   );

@@ -1,4 +1,4 @@
-/** The app's alerts: whom it has told when something is wrong, what fires now, and one of them opened. */
+/** Alerts of the app with their states, and one of them opened. */
 import { useCallback } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
@@ -15,7 +15,7 @@ function useAlerts(api: Api, appId: number) {
   const read = useCallback(async () => (await api.ask(ListAlerts, { appId })).alerts, [api, appId]);
   const { value: alerts, fault, reload: load } = useLoaded<Alert[]>(api, read, LOOK_AGAIN_MS);
 
-  /** Says what to do, and shows the list as it is now. */
+  /** Reads the list again if the alert was changed elsewhere. @throws ApiError with the message for the person */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, load));
   };
@@ -34,7 +34,7 @@ function useAlerts(api: Api, appId: number) {
 }
 
 function Line({ one, selected, open }: { one: Alert; selected: boolean; open: () => void }) {
-  const state = one.firing.length > 0 ? "firing" : one.enabled ? "well" : "off";
+  const state = one.firing.length > 0 ? "firing" : one.enabled ? "on" : "off";
   return (
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
@@ -71,7 +71,7 @@ export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { li
             <Line key={alert.id} one={alert} selected={alert.id === open} open={() => show(alert.id)} />
           ))}
         </ul>
-        {alerts?.length === 0 && <p className="hint empty">No alert yet: nobody is told when something fails.</p>}
+        {alerts?.length === 0 && <p className="hint empty">No alerts yet. Failures send no messages.</p>}
       </section>
       {open === "new" || one ? (
         <AlertEditor
@@ -92,7 +92,7 @@ export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { li
       ) : (
         <div className="welcome">
           <h2>Choose an alert</h2>
-          <p>Or make a new one: people are told with the first failure, and when it is over.</p>
+          <p>Or create one. It sends a message at the first failure, and another when the problem is over.</p>
         </div>
       )}
     </div>

@@ -84,12 +84,9 @@ function Notices({ home: { watch }, appId }: { home: HomeData; appId: number }) 
       {isKept && (
         <p className="home-notice">
           <MailWarning size={16} aria-hidden />
-          <span className="grow">
-            Messages are kept, not sent: no server or provider is configured for them. Set <code>__smtp</code> for
-            e-mail.
-          </span>
+          <span className="grow">Messages are stored, not sent: no e-mail server or SMS provider is configured.</span>
           <a href={hrefOf({ appId, view: "outbox" })}>Open the outbox</a>
-          <a href={hrefOf({ appId, view: "settings" })}>Open settings</a>
+          <a href={hrefOf({ appId, view: "outbox", item: "email" })}>Set up e-mail</a>
         </p>
       )}
     </>

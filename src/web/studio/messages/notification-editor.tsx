@@ -1,4 +1,4 @@
-/** One notification: written, shown as its readers will see it, published at once or at a moment. */
+/** Editor of one notification with a preview. It is published at once or at a set time. */
 import { useEffect, useId, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -51,9 +51,9 @@ function TextField({ label, value, change, rows, mono, hint }: TextFieldProps) {
 }
 
 const WHEN: [When, string][] = [
-  ["draft", "keep as a draft"],
-  ["published", "publish now"],
-  ["scheduled", "publish at"],
+  ["draft", "Keep as a draft"],
+  ["published", "Publish now"],
+  ["scheduled", "Publish at"],
 ];
 
 function WhenFields({
@@ -88,7 +88,7 @@ function WhenFields({
       )}
       <label className="check">
         <input type="checkbox" checked={draft.push} onChange={(event) => change({ push: event.target.checked })} />
-        also to devices (Web Push)
+        Also send to devices (Web Push)
       </label>
     </div>
   );
@@ -118,12 +118,17 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
     setBusy(true);
     setFault(null);
     await work().catch((error: unknown) => {
-      setFault(error instanceof SyntaxError ? "the scope is not JSON" : asApiError(error).message);
+      setFault(error instanceof SyntaxError ? "Recipients must be valid JSON." : asApiError(error).message);
     });
     setBusy(false);
   };
   const onRemove = async () => {
-    const question = { title: "Delete it?", text: "Whoever has not seen it will not.", yes: "Delete", danger: true };
+    const question = {
+      title: "Delete this notification?",
+      text: "Users who have not seen it will not receive it.",
+      yes: "Delete",
+      danger: true,
+    };
     if (await ask(question)) await attempt(remove);
   };
   const label = draft.when === "published" && one?.status !== "published" ? "Publish" : "Save";
@@ -148,13 +153,13 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
             hint="A page of the app, such as /orders/7."
           />
           <TextField
-            label="Who gets it"
+            label="Recipients"
             rows={3}
             mono
             value={draft.scope}
             change={(scope) => change({ scope })}
             hint={
-              'Empty: everybody. Else a where on the app user, such as {"email": {"$iLike": "@example.com"}}, or a list.'
+              'Empty: all users. Otherwise a where on the app user, such as {"email": {"$iLike": "@example.com"}}, or a list.'
             }
           />
           <WhenFields draft={draft} change={change} />

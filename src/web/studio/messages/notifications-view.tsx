@@ -87,10 +87,10 @@ export function NotificationsView({ api, appId, ask, place, go, setDirty }: Page
             <Line key={entry.id} one={entry} selected={entry.id === one?.id} open={() => show(entry.id)} />
           ))}
         </ul>
-        {entries?.length === 0 && <p className="hint empty">No notification yet.</p>}
+        {entries?.length === 0 && <p className="hint empty">No notifications yet.</p>}
         {more && (
           <button type="button" className="link" onClick={loadMore}>
-            Load older ones
+            Load older notifications
           </button>
         )}
       </section>
@@ -111,7 +111,7 @@ export function NotificationsView({ api, appId, ask, place, go, setDirty }: Page
       ) : (
         <div className="welcome">
           <h2>Choose a notification</h2>
-          <p>Or write a new one: it reaches the app's users in its pages at once, and on devices that asked for it.</p>
+          <p>Or write one. Users receive it in open pages at once, and on devices that subscribed.</p>
         </div>
       )}
     </div>

@@ -1,10 +1,12 @@
-/** The outbox: every message that the app was to send, what became of it, and one of them opened. */
+/** The outbox: messages of the app with their states, one of them opened, and the forms of e-mail and SMS delivery. */
 import { useEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { exact, moment } from "../shared/format.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
-import { idOf } from "../shell/place.js";
+import { hrefOf, idOf } from "../shell/place.js";
+import type { Channel } from "./delivery-draft.js";
+import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
 import { useOutbox } from "./use-outbox.js";
 
@@ -46,7 +48,9 @@ function Line({ message, selected, open }: LineProps) {
   );
 }
 
-export function OutboxView({ api, appId, ask, place, go }: PageProps) {
+const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
+
+export function OutboxView({ api, appId, ask, place, go, setDirty, email }: PageProps) {
   const status = STATUSES.find((one) => one === place.query["status"]) ?? null;
   const { messages, more, fault, loadMore, read, decide } = useOutbox(api, appId, status);
   const [message, setMessage] = useState<Message | null>(null);
@@ -70,11 +74,13 @@ export function OutboxView({ api, appId, ask, place, go }: PageProps) {
     if (openId !== null && (open === null || (changed !== undefined && changed !== open.updatedAt))) void show(openId);
   }, [openId, changed]);
 
+  const channel = isChannel(place.item) ? place.item : null;
+  const back = () => go({ item: null, query: place.query });
   const onDecide = async (decision: MessageDecision) => {
     if (open) setMessage(await decide(open.id, decision));
   };
   return (
-    <div className={open ? "mailbox opened" : "mailbox"}>
+    <div className={open || channel ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Outbox">
         <div className="row list-head">
           <label className="grow">
@@ -89,6 +95,12 @@ export function OutboxView({ api, appId, ask, place, go }: PageProps) {
               ))}
             </select>
           </label>
+          <a className="button" href={hrefOf({ appId, view: "outbox", item: "email" })}>
+            E-mail
+          </a>
+          <a className="button" href={hrefOf({ appId, view: "outbox", item: "sms" })}>
+            SMS
+          </a>
         </div>
         <p className="fault" role="alert">
           {fault?.message ?? readFault}
@@ -112,12 +124,12 @@ export function OutboxView({ api, appId, ask, place, go }: PageProps) {
           </button>
         )}
       </section>
-      {open ? (
-        <MessageReader message={open} ask={ask} decide={onDecide} back={() => go({ item: null, query: place.query })} />
-      ) : (
+      {channel && <DeliveryForm key={channel} {...{ api, appId, setDirty, email, channel, back }} />}
+      {open && <MessageReader message={open} ask={ask} decide={onDecide} back={back} />}
+      {!open && !channel && (
         <div className="welcome">
           <h2>Choose a message</h2>
-          <p>Without a mail server messages are kept here, and reach nobody.</p>
+          <p>Without an e-mail server or SMS provider, messages are stored here and not sent.</p>
         </div>
       )}
     </div>

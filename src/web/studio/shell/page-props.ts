@@ -23,6 +23,8 @@ export interface PageProps {
   reloadApps: () => Promise<void>;
   /** Of all apps: makes apps and people. */
   isAdmin: boolean;
+  /** E-mail address of the person; empty for a token. */
+  email: string;
   /** Role of the person on the open app. */
   role: Role;
   /** Organizations in which the person has a role. */

@@ -142,7 +142,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
               <Suspense fallback={<p className="welcome">Loading…</p>}>
                 <Page
                   appId={app.id}
-                  {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }}
+                  {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin, email }}
                   {...rights}
                 />
               </Suspense>

@@ -1,0 +1,126 @@
+/** Form of the e-mail server or the SMS provider of an app, with a test. Stored values are never read back, so that a save replaces all. */
+import { type FormEvent, useEffect, useId, useState } from "react";
+import { useSettings } from "../settings/use-settings.js";
+import { ago } from "../shared/format.js";
+import type { PageProps } from "../shell/page-props.js";
+import { type Channel, type DeliveryDraft, faultsOf, KINDS, SETTING_KEYS, settingOf } from "./delivery-draft.js";
+import { TestMessage } from "./test-message.js";
+
+interface FieldProps {
+  field: (typeof KINDS)[Channel][string]["fields"][number];
+  value: string;
+  fault: string | undefined;
+  change: (value: string) => void;
+}
+
+function DeliveryInput({ field: { label, hint, type = "text", isRequired }, value, fault, change }: FieldProps) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>
+        {label}
+        {isRequired && <span aria-hidden="true"> *</span>}
+      </label>
+      <input
+        id={id}
+        type={type}
+        autoComplete={type === "password" ? "new-password" : "off"}
+        aria-required={isRequired ?? false}
+        aria-invalid={fault !== undefined}
+        aria-describedby={`${id}-fault ${id}-hint`}
+        value={value}
+        onChange={(event) => change(event.target.value)}
+      />
+      <p id={`${id}-fault`} className="fault" role="alert">
+        {fault}
+      </p>
+      <p id={`${id}-hint`} className="hint">
+        {hint}
+      </p>
+    </div>
+  );
+}
+
+function useDelivery({ api, appId, setDirty }: DeliveryProps, channel: Channel) {
+  const settings = useSettings(api, appId);
+  const [kind, setKind] = useState(Object.keys(KINDS[channel])[0]!);
+  const [draft, setDraft] = useState<DeliveryDraft>({});
+  const [faults, setFaults] = useState<Record<string, string>>({});
+  const [refusal, setRefusal] = useState<string | null>(null);
+  const isDirty = Object.values(draft).some((text) => text !== "");
+  useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  const put = (name: string, value: string) => {
+    setDraft((old) => ({ ...old, [name]: value }));
+    setFaults(({ [name]: _, ...others }) => others);
+  };
+  const save = async () => {
+    const found = faultsOf(channel, kind, draft);
+    setFaults(found);
+    setRefusal(null);
+    if (Object.keys(found).length > 0) return;
+    const refused = await settings.set(SETTING_KEYS[channel], settingOf(channel, kind, draft));
+    setRefusal(refused);
+    if (refused === null) setDraft({});
+  };
+  const stored = settings.details[SETTING_KEYS[channel]];
+  return { kind, setKind, draft, put, faults, refusal, isDirty, save, stored };
+}
+
+type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; back: () => void };
+
+export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: Channel }) {
+  const { api, appId, email, back } = props;
+  const { kind, setKind, draft, put, faults, refusal, isDirty, save, stored } = useDelivery(props, channel);
+  const kinds = Object.entries(KINDS[channel]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void save();
+  };
+  return (
+    <article className="reader delivery" aria-label={channel === "email" ? "E-mail delivery" : "SMS delivery"}>
+      <div className="row">
+        <button type="button" className="link narrow-only" onClick={back}>
+          ← Outbox
+        </button>
+        <h2 className="grow">{channel === "email" ? "E-mail delivery" : "SMS delivery"}</h2>
+        <span className={stored ? "chip live" : "chip"}>
+          {stored ? `configured ${stored.updatedAt ? ago(stored.updatedAt) : ""}` : "not configured"}
+        </span>
+      </div>
+      <p className="hint">
+        Stored in the protected setting <code>{SETTING_KEYS[channel]}</code>. Stored values are never shown again: a
+        save replaces all of them.
+      </p>
+      <form onSubmit={submit} noValidate>
+        {kinds.length > 1 && (
+          <label className="field">
+            Provider
+            <select value={kind} onChange={(event) => setKind(event.target.value)}>
+              {kinds.map(([name, { label }]) => (
+                <option key={name} value={name}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        {KINDS[channel][kind]!.fields.map((field) => (
+          <DeliveryInput
+            key={field.name}
+            field={field}
+            value={draft[field.name] ?? ""}
+            fault={faults[field.name]}
+            change={(value) => put(field.name, value)}
+          />
+        ))}
+        <p className="fault" role="alert">
+          {refusal}
+        </p>
+        <button type="submit" className="primary" disabled={!isDirty}>
+          {stored ? "Replace" : "Save"}
+        </button>
+      </form>
+      <TestMessage {...{ api, appId, channel }} to={channel === "email" ? email : ""} />
+    </article>
+  );
+}
