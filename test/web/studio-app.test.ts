@@ -106,7 +106,7 @@ describe("Studio's pages of an app", () => {
     const { body } = await service.rest("GET", app("/tokens"), { as: "admin" });
     const expiry = Date.parse(body.tokens[0].expiresAt) - Date.now();
     expect(expiry / 86_400_000).to.be.within(89, 90);
-    await studio.button("I have it");
+    await studio.button("Done");
     await page.waitForSelector(".secret-once", { hidden: true });
     expect(await page.evaluate("document.body.textContent")).not.to.contain(token);
     await page.click('[aria-label="Revoke the till"]');
@@ -122,7 +122,7 @@ describe("Studio's pages of an app", () => {
     await (await page.waitForSelector("::-p-xpath(//label[b='data']/input)"))!.click();
     await studio.button("Make a token");
     const token = (await studio.textOf(".secret-once code"))!;
-    await studio.button("I have it");
+    await studio.button("Done");
     expect((await service.rest("GET", app("/data-sources"), { as: token })).http).to.equal(200);
     expect((await service.rest("GET", app("/settings/status"), { as: token })).http).to.equal(403);
     const { body } = await service.rest("GET", app("/tokens"), { as: "admin" });

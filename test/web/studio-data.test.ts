@@ -137,7 +137,7 @@ describe("Studio's page of data sources", () => {
     await studio.replace(".grid-rows input.cell", "mine");
     await page.keyboard.press("Enter");
     await page.waitForFunction('document.querySelector(".grid-rows").textContent.includes("theirs")');
-    await page.waitForSelector(".entries-panel [role=alert] ::-p-text(Somebody changed this entry meanwhile)");
+    await page.waitForSelector(".entries-panel [role=alert] ::-p-text(Someone else changed this entry)");
     expect(JSON.stringify(await stored("Seats"))).to.not.contain("mine");
   });
 
@@ -275,7 +275,7 @@ describe("Studio's page of data sources", () => {
     expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.match(
       /allowedby rule 1columns: Row; must name Row/,
     );
-    expect(await studio.textOf('.trial-verbs tr[data-verb="insert"]')).to.match(/refusedno rule fits/);
+    expect(await studio.textOf('.trial-verbs tr[data-verb="insert"]')).to.match(/refusedno rule matches/);
     const shown = await page.$$eval(".trial-entries tbody tr", (all) =>
       all.map((row) => row.lastElementChild!.textContent),
     );

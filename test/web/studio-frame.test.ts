@@ -206,7 +206,9 @@ describe("The frame of Studio", () => {
     await page.click('[aria-label="Docs of this page"]');
     await page.waitForSelector(".docs-panel .docs-text p");
     expect(await studio.textOf(".docs-panel h2")).to.equal("Actions");
-    const link = await page.waitForSelector('.docs-text a[href^="/docs/"]');
+    const text = (await studio.textOf(".docs-text"))!;
+    expect(text).to.contain(`${proxy.url}/v3/apps/${service.appId}`);
+    const link = await page.waitForSelector('.docs-text a[href*="/docs/"]');
     await link!.evaluate((one) => (one as unknown as { click(): void }).click());
     await page.waitForFunction('document.querySelector(".docs-panel h2").textContent !== "Actions"');
     await studio.replace(".docs-panel input", "curl an action");

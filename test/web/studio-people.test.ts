@@ -65,7 +65,7 @@ describe("Studio's pages of people", () => {
     await choose(page, "Role", "reader");
     await studio.button("Invite");
     const link = (await studio.textOf(".secret-once code"))!;
-    await studio.button("I have it");
+    await studio.button("Done");
     await page.waitForSelector('[aria-label="Revoke the invitation of grace@example.com"]');
     await look(page, "people");
 

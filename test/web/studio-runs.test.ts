@@ -164,7 +164,7 @@ describe("runs in Studio", () => {
     await listed(runIds["bad"]!);
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
     await studio.replace('.runs-filters input[type="search"]', "12A");
-    await page.waitForSelector("::-p-text(No run fits these filters.)");
+    await page.waitForSelector("::-p-text(No run matches these filters.)");
     expect(await page.evaluate("location.hash")).to.contain("search=12A");
     await page.goBack();
     await listed(runIds["bad"]!);
@@ -314,7 +314,7 @@ describe("runs in Studio", () => {
 
   it("shows new runs in the list as they end, without being asked", async () => {
     await open("runs?search=99Z");
-    await page.waitForSelector("::-p-text(No run fits these filters.)");
+    await page.waitForSelector("::-p-text(No run matches these filters.)");
     const runId = await start("book", { seat: "99Z" });
     await listed(runId);
   });
@@ -408,7 +408,7 @@ describe("runs in Studio", () => {
     await studio.button("Pause", "//dialog");
     await page.waitForSelector(studio.withText("span", "paused"));
     const paused = await service.db.query("SELECT schedules_paused_at AS at FROM app WHERE id = $1", [service.appId]);
-    expect(paused.rows[0].at).to.be.a("date");
+    expect(paused[0].at).to.be.a("date");
     await studio.button("Resume all schedules");
     await page.waitForSelector(studio.withText("span", "on"));
     expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);

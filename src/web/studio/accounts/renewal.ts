@@ -7,7 +7,7 @@ type Listener = (isExpired: boolean) => void;
 let pending: PromiseWithResolvers<void> | null = null;
 /** Number of times that the person has signed in again. */
 let renewals = 0;
-/** False while nobody is signed in to Studio: its sign-in page has requests of its own. */
+/** False while no person is signed in to Studio: its sign-in page has requests of its own. */
 let isOn = false;
 const listeners = new Set<Listener>();
 
@@ -40,7 +40,7 @@ export function renewed(before: number): Promise<void> {
   return pending.promise;
 }
 
-/** The person has signed in again: all that waits goes on. */
+/** Resumes all waiting requests after the person has signed in again. */
 export function resume(): void {
   const before = pending;
   if (before) renewals += 1;

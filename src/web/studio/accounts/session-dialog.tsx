@@ -10,11 +10,11 @@ async function resumeIfSignedIn(email: string): Promise<void> {
   if ((await presentEmail().catch(() => null)) === email) resume();
 }
 
-/** Unsaved work is sent by the person who began it, and by nobody else. @throws ApiError for another person */
+/** Resumes requests only for the person who started them. @throws ApiError for another person */
 async function resumeAs(email: string): Promise<void> {
   const present = await presentEmail();
   if (present === email) return resume();
-  const who = present === null ? "Nobody" : present || "A token";
+  const who = present === null ? "No one" : present || "A token";
   const began = email || "a token";
   throw new ApiError(
     "FORBIDDEN",

@@ -30,7 +30,7 @@ interface Published {
 
 /** Says who can run the live version once this state of the action is published. */
 export function publishedSentence({ access, environment, triggers }: Published): string {
-  if (environment === "client") return "It runs in the pages of visitors; the service runs it for nobody.";
+  if (environment === "client") return "It runs in the pages of visitors. The service never runs it.";
   if (!triggers.some(({ trigger }) => trigger === "manual"))
     return "No visitor can run it by its name, because it has no on-demand trigger.";
   return accessSentence(whoOf(access as ActionAccess | null));

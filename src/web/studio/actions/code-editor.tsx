@@ -45,7 +45,7 @@ const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio
 dark.addEventListener("change", wear);
 wear();
 
-// Monaco rejects what it had under way when an editor goes, and nobody is there to hear it.
+// Monaco rejects its pending work when an editor is disposed, after its last listener is gone.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
 });
@@ -74,7 +74,7 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
 const MARKS = "service";
 const PROBLEMS = "problems";
 const PAUSE_MS = 400;
-/** Whoever only looks is shown later what TypeScript finds: to start it takes a second of a processor, and whatever was clicked goes first. */
+/** Delay of TypeScript's diagnostics while nothing is typed: its start takes a second of processor time, which clicks need first. */
 const LOOKING_MS = 2_000;
 
 /** Code that is only looked at: coloured, and no more. */

@@ -1,4 +1,4 @@
-/** Which of the compiler's findings are faults of an action's code: what plain JavaScript does all day is none. Asks nobody. */
+/** Filter of the compiler's diagnostics: it keeps those that are faults of an action's code and drops usual plain JavaScript. */
 import type { ActionTypes } from "./code-types.js";
 
 /** A finding of the compiler's, as its worker gives it. */

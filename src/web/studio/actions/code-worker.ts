@@ -2,7 +2,7 @@
 import { initialize, TypeScriptWorker } from "monaco-editor/esm/vs/language/typescript/ts.worker.js";
 import { type Compiler, withTypedContext } from "./typed-code.js";
 
-// Monaco leaves the compiler there for whoever extends its worker.
+// Monaco exposes the compiler there for extensions of its worker.
 const { ts } = globalThis as unknown as { ts: Compiler };
 const ActionWorker = withTypedContext(TypeScriptWorker, ts);
 

@@ -17,7 +17,7 @@ const POPULAR =
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
 /** In the words of a line under the dependency; "" where there is nothing to tell. */
-function told({
+function stateText({
   version,
   licence,
   bytes,
@@ -60,7 +60,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
                   .filter(({ name }) => name === dependency)
                   .map((asset) => (
                     <span key={asset.name} className="hint became">
-                      {told(asset)}
+                      {stateText(asset)}
                     </span>
                   ))}
               </span>

@@ -1,4 +1,4 @@
-/** Code as Prettier writes it. Its parser is loaded when somebody formats for the first time. */
+/** Formats code with Prettier. Its parser is loaded on first use. */
 
 /** @throws SyntaxError for what is no JavaScript */
 export async function formatCode(code: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** Two versions of one action, another's and the one in this page: told, shown side by side, and chosen between. */
+/** Another person's version of an action and the one in this page: shown side by side, to choose between. */
 import { useCallback, useState } from "react";
 import { shown } from "../shared/format.js";
 import { Modal } from "../shared/modal.js";

@@ -82,7 +82,7 @@ interface RunPanelProps extends Where {
   payloadFault: string | null;
   setPayload: (text: string) => void;
   start: () => void;
-  /** Somebody else's version stands: nothing is saved or run before the person has chosen. */
+  /** Another person's version is newer. Nothing is saved or run before the person has chosen. */
   blocked: boolean;
   /** Code or payload are others now than those of the run that is shown. */
   isOld: boolean;

@@ -33,7 +33,7 @@ async function execute({ payload }) {
 }
 `;
 
-const CLIENT = `/** Runs in the browser of whoever looks at the page. */
+const CLIENT = `/** Runs in the browser of each visitor of the page. */
 async function execute({ payload }) {
   document.title = payload.title ?? "Hello from an action";
   return { title: document.title };

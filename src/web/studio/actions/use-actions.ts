@@ -12,7 +12,7 @@ export interface Tail {
   onEntry(listener: (entry: LogEntry) => void): () => void;
 }
 
-/** The changes of the app's actions as they are made, by whomever. */
+/** Changes of the app's actions as they are made, by anyone. */
 export interface Changes {
   /** @returns what ends it */
   onChange(listener: (change: ActionChange) => void): () => void;

@@ -129,9 +129,9 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
       onSaved(action, saved === null);
       return action;
     } catch (error) {
-      const told = asApiError(error);
-      if (told.status === "ACTION_CHANGED") await refused().catch(() => setFault(fieldFault(told)));
-      else setFault(fieldFault(told));
+      const refusal = asApiError(error);
+      if (refusal.status === "ACTION_CHANGED") await refused().catch(() => setFault(fieldFault(refusal)));
+      else setFault(fieldFault(refusal));
       return null;
     } finally {
       setBusy(false);

@@ -18,7 +18,7 @@ export interface Others {
   theirs: Theirs | null;
   /** What was taken over by itself, in a sentence; null where there is nothing to say. */
   news: string | null;
-  /** A save was refused for what somebody else has saved. */
+  /** A save was refused because another person saved in between. */
   refused(): Promise<void>;
   settle(): void;
 }
@@ -34,7 +34,8 @@ interface Options {
   take(action: Action): void;
 }
 
-const nameOf = ({ user }: Pick<ActionChange, "user">) => (user ? `${user.firstName} ${user.lastName}` : "Somebody");
+const nameOf = ({ user }: Pick<ActionChange, "user">) =>
+  user ? `${user.firstName} ${user.lastName}` : "Another person";
 
 function sentence(change: ActionChange): string {
   const what = change.fields.length > 0 ? `changed ${change.fields.join(", ")}` : "changed this action";
@@ -58,7 +59,7 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
       const now = known.current;
       if (now.saved?.id !== action.id || now.saved.updatedAt >= action.updatedAt) return;
       const about = change?.reset ? null : change;
-      if (now.dirty) return setTheirs({ action, who: about ? nameOf(about) : "Somebody" });
+      if (now.dirty) return setTheirs({ action, who: about ? nameOf(about) : "Another person" });
       take(action);
       setNews(about && sentence(about));
     },

@@ -23,7 +23,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
       const dependencies = JSON.parse(packages) as string[];
       api.ask(FindProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
-        // What is wrong is told when it is saved.
+        // The save reports the error.
         () => isOver || setProblems([]),
       );
     }, PAUSE_MS);

@@ -1,4 +1,4 @@
-/** Access rules tried as somebody: a user of the app, or nobody who is signed in. Shows what they would see; keeps and grants nothing. */
+/** Trial of access rules as a user of the app or as an anonymous visitor. Shows what they would see; stores and grants nothing. */
 import { useEffect, useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -62,7 +62,7 @@ function Outcome({ trial, columns }: { trial: Trial; columns: string[] }) {
             <tr key={verb} data-verb={verb}>
               <th scope="row">{verb}</th>
               <td>{allowed ? "allowed" : "refused"}</td>
-              <td>{rule === null ? "no rule fits" : `by rule ${rule + 1}`}</td>
+              <td>{rule === null ? "no rule matches" : `by rule ${rule + 1}`}</td>
               <td>
                 {reason ?? (allowed && `columns: ${more.columns.join(", ") || "none"}`)}
                 {required.length > 0 && `; must name ${required.join(", ")}`}
@@ -95,7 +95,7 @@ function Outcome({ trial, columns }: { trial: Trial; columns: string[] }) {
               ))}
             </tbody>
           </table>
-          {trial.entries.length === 0 && <p className="hint">They would find nothing.</p>}
+          {trial.entries.length === 0 && <p className="hint">They would see no entries.</p>}
         </div>
       )}
     </>
@@ -143,7 +143,7 @@ export function AccessTrial(props: AccessTrialProps) {
               setUserId("");
             }}
           >
-            <option value="">nobody who is signed in</option>
+            <option value="">an anonymous visitor</option>
             {sources.map(({ id, name }) => (
               <option key={id} value={id}>
                 a user of {name}

@@ -58,7 +58,7 @@ function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
   );
 }
 
-/** Says that another person changed the cell that is edited; null if nobody did. */
+/** Message that another person changed the edited cell; null if it is unchanged. */
 function changedElsewhere({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
   const [before, now] = [shownCell(entry.data[column]), shownCell(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;

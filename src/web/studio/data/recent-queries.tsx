@@ -1,4 +1,4 @@
-/** What a data source was asked of late, by kinds of queries: which index serves each, and which would. Columns and operators, never a value. */
+/** Recent queries of a data source by kind, with the index that serves each or would serve it. Shows columns and operators, never values. */
 import { useCallback, useEffect, useState } from "react";
 import { ListRecentQueries, type ListRecentQueriesQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -34,7 +34,7 @@ function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps,
             Add an index on {suggestion.join(", ")}
           </button>
         )}
-        {!index && !suggestion && <span className="hint">none would serve it</span>}
+        {!index && !suggestion && <span className="hint">no index helps</span>}
       </td>
     </tr>
   );
@@ -53,14 +53,14 @@ export function RecentQueries({ api, appId, source, onAdd }: RecentQueriesProps)
     }
   }, [api, appId, id]);
   // Another index serves other queries.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: read anew for each state of the data source
+  // biome-ignore lint/correctness/useExhaustiveDependencies: read again for each state of the data source
   useEffect(() => void load(), [load, updatedAt]);
   return (
     <div className="recent-queries">
       <p className="row">
         <b className="grow">Recent queries</b>
         <button type="button" onClick={() => void load()}>
-          Look again
+          Refresh
         </button>
       </p>
       <p className="fault" role="alert">

@@ -5,7 +5,7 @@ import type { Entry } from "../shared/model.js";
 import type { Entries } from "./use-entries.js";
 
 export interface CellEdit {
-  /** As it was when the typing began: what stands on it is refused when somebody changed it since. */
+  /** Entry when the typing began. The service refuses the change if the entry was changed since. */
   entry: Entry;
   index: number;
   column: string;

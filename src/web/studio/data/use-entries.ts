@@ -57,12 +57,12 @@ interface Found {
 
 type Pages = ReturnType<typeof createPages>;
 
-/** What is here of one list, and what of it is under way. `onRead` is told of each page that comes or is refused. */
+/** Loaded and pending pages of one list. `onRead` receives each page or its error. */
 function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: Found | ApiError) => void) {
   const here = new Map<number, Entry[]>();
   /** Asked for since the last change: what else is here may be old, and is shown until it is read again. */
   const asked = new Set<number>();
-  /** Asked for again when somebody scrolls there. */
+  /** Requested again when they are scrolled to. */
   const refused = new Set<number>();
   let underWay = 0;
   let turn = 0;
@@ -185,9 +185,9 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
       } catch (error) {
         const { status, message } = asApiError(error);
         if (status !== "ENTRY_CHANGED") return message;
-        // What stands now is shown; what was typed over it is told to be typed again.
+        // The stored entry is shown, and the message asks for the value again.
         await pages.reload();
-        return "Somebody changed this entry meanwhile: it is shown as it is now.";
+        return "Someone else changed this entry. It is shown as it is now.";
       }
     },
     [pages],

@@ -39,7 +39,7 @@ function Preview({ api, file }: { api: Api; file: MediaFile }) {
   if (!blob || !url) return <p className="hint">Loading…</p>;
   if (shape === "picture") return <img src={url} alt={file.name} />;
   if (shape === "text") return <TextOf blob={blob} />;
-  // biome-ignore lint/a11y/useMediaCaption: of a file that somebody uploaded there are none
+  // biome-ignore lint/a11y/useMediaCaption: an uploaded file has none
   return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
@@ -82,7 +82,7 @@ function FileActions({
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(await link(file.id));
-      say("Copied: whoever has the link can read the file for a day.");
+      say("Copied. Anyone with the link can read the file for a day.");
     } catch (error) {
       say(error instanceof DOMException ? "The browser does not let this page copy." : asApiError(error).message);
     }

@@ -43,7 +43,7 @@ export interface MediaState {
   rename(item: MediaItem, name: string): Promise<string | null>;
   move(item: MediaItem, folderId: number | null): Promise<string | null>;
   remove(item: MediaItem): Promise<string | null>;
-  /** An address for whoever has it, for a day. @throws ApiError */
+  /** Returns a link that anyone can read the file with, for a day. @throws ApiError */
   link(fileId: number): Promise<string>;
 }
 

@@ -13,7 +13,7 @@ interface FieldProps {
   change: (value: string) => void;
 }
 
-function DeliveryInput({ field: { label, hint, type = "text", isRequired }, value, fault, change }: FieldProps) {
+function DeliveryInput({ field: { label, hint, type, isRequired }, value, fault, change }: FieldProps) {
   const id = useId();
   return (
     <div className="field">
@@ -23,7 +23,7 @@ function DeliveryInput({ field: { label, hint, type = "text", isRequired }, valu
       </label>
       <input
         id={id}
-        type={type}
+        type={type ?? "text"}
         autoComplete={type === "password" ? "new-password" : "off"}
         aria-required={isRequired ?? false}
         aria-invalid={fault !== undefined}

@@ -19,7 +19,7 @@ interface ReaderProps {
 const QUESTIONS = {
   again: {
     title: "Send it again?",
-    text: "Nobody knows whether it has arrived. Its recipients may get it twice.",
+    text: "It is unknown whether it has arrived. Its recipients may get it twice.",
     yes: "Send again",
   },
   sent: { title: "Mark it as sent?", text: "It will not be sent again.", yes: "Mark as sent" },
@@ -33,7 +33,7 @@ function Decision({ ask, decide }: Pick<ReaderProps, "ask" | "decide">) {
   };
   return (
     <div className="notice row">
-      <span className="grow">The server may have taken it, or not: nobody knows. It is not sent again by itself.</span>
+      <span className="grow">It is unknown whether the server accepted it. It is not sent again automatically.</span>
       <button type="button" onClick={() => void choose("again")}>
         Send again
       </button>
@@ -65,7 +65,7 @@ function bytesOf({ content, encoding }: Message["attachments"][number]): number 
   return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
 }
 
-/** Saved, never opened here: the address is data, and the browser is told to download it. */
+/** Attachment as a download: it is never opened here. The address is a data URL. */
 const dataAddress = ({ content, encoding }: Message["attachments"][number]) =>
   encoding === "base64"
     ? `data:application/octet-stream;base64,${content}`
@@ -137,9 +137,7 @@ export function MessageReader({ message, ask, decide, back }: ReaderProps) {
       </p>
       {detail && <p className="hint mono">{detail}</p>}
       {status === "kept" && (
-        <p className="notice">
-          Kept here and sent to nobody: the app has no mail server (setting __smtp) or provider (__sms).
-        </p>
+        <p className="notice">Stored here and not sent: no e-mail server or SMS provider is configured.</p>
       )}
       {status === "unknown" && (
         <Changes>

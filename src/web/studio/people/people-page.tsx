@@ -292,7 +292,7 @@ function PeoplePanel(props: PanelProps) {
           />
         ))}
       </ul>
-      {list.value && members.length === 0 && <p className="hint">Nobody has a role here yet.</p>}
+      {list.value && members.length === 0 && <p className="hint">No one has a role here yet.</p>}
       {invitations && <Invitations invitations={invitations} revoke={(one) => void revoke(one)} />}
     </>
   );

@@ -30,7 +30,7 @@ const Line = memo(function Line({ line: { level, at, text }, index, start, measu
 export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
-  // Lines that turn out higher when they are drawn leave the end behind too: that is nobody's wish.
+  // Lines that are taller than expected move the end too. The person did not scroll then.
   const byHand = useRef(false);
   const { length } = lines;
   const virtual = useVirtualizer({

@@ -4,7 +4,7 @@ import { FollowConsole } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
-/** Lines that come within it are drawn together: nobody reads faster. */
+/** Lines that arrive within this time are drawn together. */
 const DRAW_MS = 100;
 
 interface ConsoleReader {

@@ -2,7 +2,7 @@
 import { CopyButton } from "../shared/copy-button.js";
 import { shown } from "../shared/format.js";
 
-/** More than some screens of it nobody reads, and a browser takes seconds to lay it out. */
+/** Maximum characters that are laid out: a browser takes seconds for more. */
 const SHOWN_CHARACTERS = 20_000;
 
 function download(text: string, name: string): void {

@@ -1,4 +1,4 @@
-/** A run in words and signs, the same wherever one is named. Asks nothing. */
+/** Words and signs for the state, trigger and version of a run. */
 import { lasted } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 
@@ -36,19 +36,19 @@ export function CopyChip({ copy }: Pick<RunRow, "copy">) {
   return <span className={copy === "production" ? "chip live" : "chip"}>{COPY_WORDS[copy]}</span>;
 }
 
-/** How long it ran, or has waited for, in words; nothing where it never started. */
+/** Duration in words; empty if the run has not ended or never started. */
 export function tookOf({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
   if (startedAt === null || finishedAt === null) return "";
   return lasted(Date.parse(finishedAt) - Date.parse(startedAt));
 }
 
-/** What a run waits for, beside a place. */
+/** Reasons for which a run waits, other than a free slot. */
 export const WAIT_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
   concurrency: "for others of its action to end, by the action's concurrency",
-  debounce: "for quiet: a start that follows closely takes its place",
+  debounce: "for its debounce delay: a later start replaces it",
 };
 
-/** Why it came to nothing, or has not come to anything yet. */
+/** Error, reason of a skip, or reason of a wait. */
 export function gistOf({ state, reason, failure, tickCount, waitsFor }: RunRow): string {
   if (waitsFor) return `waits ${WAIT_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");

@@ -1,4 +1,4 @@
-/** What the list of runs is narrowed to: one control a filter, each in the page's address. */
+/** Filters of the list of runs. Each is in the page's address. */
 import { useEffect, useState } from "react";
 import type { ActionList } from "../shared/model.js";
 import { COPY_WORDS, TRIGGER_WORDS } from "./run-words.js";

@@ -110,7 +110,7 @@ export function RunsList({ found, appId, filters, columns, children }: RunsListP
           <div role="rowgroup" className="run-heads-group">
             <div role="row" aria-rowindex={1} className="run-heads">
               {columns.map(({ key, head, className }) => (
-                <span key={key} role="columnheader" className={className}>
+                <span key={key} role="columnheader" className={className === "took" ? className : ""}>
                   {head}
                 </span>
               ))}

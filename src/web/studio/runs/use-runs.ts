@@ -1,4 +1,4 @@
-/** The runs that fit a filter: the newest, older ones as far back as is asked for, and each change as it comes. Draws nothing. */
+/** Runs that match a filter: the newest, older ones on request, and changes as they happen. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
@@ -31,7 +31,7 @@ export interface RunsFound {
 
 const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
 
-/** Both newest first; `fresh` replaces what it tells anew. */
+/** Merges two lists, newest first; runs of `fresh` replace those of `known`. */
 function merged(fresh: RunRow[], known: RunRow[]): RunRow[] {
   const oldest = fresh.at(-1)?.id ?? Number.POSITIVE_INFINITY;
   const ids = new Set(fresh.map(({ id }) => id));

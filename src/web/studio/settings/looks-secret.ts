@@ -31,7 +31,7 @@ const holdsSecret = (text: string): boolean =>
 
 const RANDOM_MIN_CHARACTERS = 24;
 
-/** Letters of both cases and digits, mixed and without a word's spaces: nobody types this. */
+/** Letters of both cases and digits, mixed and without spaces: a generated value. */
 const isRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&

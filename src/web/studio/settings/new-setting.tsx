@@ -7,14 +7,14 @@ import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
 const MEANS = {
-  public: "public: everyone, the app's own pages too",
+  public: "public: everyone, also the app's pages",
   private: "private: editors and server actions",
-  protected: "protected: server actions alone, nobody can read it back",
+  protected: "protected: only server actions, it can never be read back",
 };
 
 const EMPTY: TypedValue = { plain: true, text: "" };
 
-/** Under which the row is told as edited; no key is empty. */
+/** Name of this row in the set of edited rows; no key is empty. */
 const NEW = "";
 
 interface NewSettingProps {

@@ -19,7 +19,7 @@ interface SettingLineProps {
   appId: number;
   nameOf: (userId: number | null) => string | null;
   name: string;
-  /** undefined: protected, nobody can read it. */
+  /** undefined: protected, it cannot be read. */
   value: unknown;
   details: SettingDetails | undefined;
   settings: Settings;

@@ -13,7 +13,7 @@ const CHECK_MS = 3_000;
 export interface Settings {
   /** Public and private values by key; null while they are loaded for the first time. */
   values: Record<string, unknown> | null;
-  /** When each key was set, and by whom. */
+  /** Time of each key's last change, and the person who made it. */
   details: Record<string, SettingDetails>;
   fault: string | null;
   /** @returns why it was refused, null when it was not */

@@ -1,4 +1,4 @@
-/** The wire of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. Knows no document. */
+/** API client of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. */
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
@@ -6,7 +6,7 @@ import { fetchSignedIn, isRenewable, renewalCount, renewed } from "../accounts/r
 
 const ADDRESS = serviceAddress("/graphql");
 
-/** What else a refusal carries (contract, section 4). */
+/** Details of a refusal (contract, section 4). */
 interface Details {
   runId?: number;
   retryAfter?: number;
@@ -36,20 +36,20 @@ interface Answer<Data> {
   error?: string;
 }
 
-function told({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
+function apiErrorOf({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
   return new ApiError(status, message, details);
 }
 
 const statusOf = ({ errors, status }: Answer<unknown>): string | undefined => errors?.[0]?.extensions?.status ?? status;
 
 function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
-  if (errors?.[0]) throw told(errors[0]);
+  if (errors?.[0]) throw apiErrorOf(errors[0]);
   if (status && error) throw new ApiError(status, error);
   if (!data) throw new ApiError("INTERNAL_ERROR", "the service gave an answer without data");
   return data;
 }
 
-/** Whatever was thrown, in words for the page. */
+/** Returns the error that a page shows for anything that was thrown. */
 export function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
@@ -71,7 +71,7 @@ export interface Follower<Data> {
   complete?(): void;
 }
 
-/** What the socket is closed with when nothing is followed any more. */
+/** Close code once nothing is followed any more. */
 const NORMAL_CLOSURE = 1000;
 
 /** The service closes a socket with it when the credential has ended. */
@@ -82,7 +82,7 @@ const RECONNECT_MAX_MS = 30_000;
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/** Tells whether the connection is there or lost; each `true` after a `false` may have missed something. */
+/** Receives true while connected. Each `true` after a `false` may have missed something. */
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
@@ -93,7 +93,7 @@ export interface Api {
   ): Promise<Data>;
   /** Bytes at an address of the service, by whatever name of it this page was opened. */
   bytes(address: string): Promise<Blob>;
-  /** Sends files. `onProgress` hears which part of them has left, from 0 to 1; `signal` breaks off. */
+  /** Sends files. `onProgress` receives the sent part, from 0 to 1; `signal` aborts. */
   upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
   /** @returns what ends it */
   follow<Data, Variables>(
@@ -105,7 +105,7 @@ export interface Api {
   onConnected(listener: OnConnected): () => void;
   /** Calls the listener each time a lost connection is back. @returns what ends it */
   onReconnected(listener: () => void): () => void;
-  /** Calls the listener when the service has refused something for want of a right. @returns what ends it */
+  /** Calls the listener when the service has denied permission. @returns a function that ends it */
   onForbidden(listener: () => void): () => void;
   /** True if the resource at this path is still in the state that `updatedAt` names. The service then answers 304, without a body. */
   isCurrent(path: string, updatedAt: string): Promise<boolean>;
@@ -122,11 +122,11 @@ function follow<Data, Variables>(
     { query, variables: variables as Record<string, unknown> },
     {
       next: (answer) => {
-        if (answer.errors?.[0]) follower.failed?.(told(answer.errors[0] as GraphqlError));
+        if (answer.errors?.[0]) follower.failed?.(apiErrorOf(answer.errors[0] as GraphqlError));
         else if (answer.data) follower.next(answer.data);
       },
       error: (error) =>
-        follower.failed?.(Array.isArray(error) ? told(error[0] as GraphqlError) : asApiError(undefined)),
+        follower.failed?.(Array.isArray(error) ? apiErrorOf(error[0] as GraphqlError) : asApiError(undefined)),
       complete: () => follower.complete?.(),
     },
   );

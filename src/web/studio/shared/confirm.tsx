@@ -1,4 +1,4 @@
-/** A question with two answers, in the browser's own modal dialog. Decides nothing. */
+/** Confirmation dialog with two answers. */
 import { useCallback, useState } from "react";
 import { Modal } from "./modal.js";
 

@@ -1,4 +1,4 @@
-/** Copies a text, and says whether it could: a browser may forbid it to a page. Knows not what the text is. */
+/** Button that copies a text and shows whether it could: a browser may forbid it. */
 import { useState } from "react";
 
 interface CopyButtonProps {
@@ -6,7 +6,7 @@ interface CopyButtonProps {
   className: string;
 }
 
-const SAID = { ready: "Copy", copied: "Copied", refused: "The browser lets no page copy" };
+const SAID = { ready: "Copy", copied: "Copied", refused: "The browser does not allow copying" };
 
 export function CopyButton({ text, className }: CopyButtonProps) {
   const [said, setSaid] = useState<keyof typeof SAID>("ready");

@@ -1,8 +1,8 @@
-/** A labelled field with a place for its refusal; what is in it is the caller's. */
+/** Labelled field with its error message. The caller passes the input. */
 import { type ReactNode, useId } from "react";
 import type { FieldFault, Field as FieldName } from "../actions/field-fault.js";
 
-/** What an input needs to be tied to its label's refusal. */
+/** Attributes that connect an input with its error message. */
 export interface Tied {
   id: string;
   "aria-invalid": boolean;

@@ -1,4 +1,4 @@
-/** The browser's own modal dialog; when it goes, the focus is where it was before. Knows no content. */
+/** Modal dialog of the browser. When it closes, the focus returns to where it was. */
 import { type ComponentProps, useEffect, useRef } from "react";
 
 /** What opened it may be gone, as the button that deletes its own row is. */

@@ -11,12 +11,12 @@ interface SecretOnceProps {
 export function SecretOnce({ label, secret, close }: SecretOnceProps) {
   return (
     <div className="notice secret-once" role="alert">
-      <p>{label}. It is shown this once: keep it where secrets are kept.</p>
+      <p>{label}. It is shown only once. Store it in a safe place.</p>
       <code>{secret}</code>
       <p className="row">
         <CopyButton className="primary" text={() => secret} />
         <button type="button" onClick={close}>
-          I have it
+          Done
         </button>
       </p>
     </div>

@@ -1,4 +1,4 @@
-/** A row of tabs of which one is selected; what they show is the caller's. */
+/** Row of tabs of which one is selected. The caller shows the panel. */
 
 interface TabListProps<Name extends string> {
   label: string;

@@ -1,4 +1,4 @@
-/** Bytes of the service as an address of this page's own, for elements that cannot send a credential. Kept while they are shown. */
+/** Bytes from the service at an object URL, for elements that cannot send a credential. Revoked when they are no longer shown. */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";
 
@@ -33,7 +33,7 @@ export function useBytes(api: Api, address: string | null): Bytes {
   return bytes;
 }
 
-/** Whether the element has come near the window: what nobody sees is not asked for. */
+/** True once the element is near the window, so that only visible files are requested. */
 export function useSeen<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
   const [seen, setSeen] = useState(false);

@@ -1,4 +1,4 @@
-/** What can be done right now: what components have registered, and the buttons on the screen. Draws nothing. */
+/** Commands of the palette: those that components have registered, and the buttons on the screen. */
 import { useEffect } from "react";
 
 export interface Command {

@@ -1,7 +1,7 @@
-/** A page that could not be loaded or drawn says so in its place; the bar and the other pages go on. */
+/** Error boundary of a page: it shows the failure in the page's place. The bar and the other pages stay usable. */
 import { Component, type ReactNode } from "react";
 
-/** A file of Studio did not come: a release has other names for them, or the connection is lost. */
+/** A file of Studio could not be loaded: another release has other names for them, or the connection is lost. */
 export class LoadError extends Error {}
 
 /** What a part of Studio is loaded by. @throws LoadError */
@@ -27,7 +27,7 @@ export class PageBoundary extends Component<{ children: ReactNode }, { fault: un
     return (
       <div className="welcome" role="alert">
         <h2>{isLoading ? "This page could not be loaded" : "This page has failed"}</h2>
-        <p>{isLoading ? "The connection is lost, or Studio has been renewed since it was opened." : String(fault)}</p>
+        <p>{isLoading ? "The connection is lost, or Studio was updated since it was opened." : String(fault)}</p>
         <button type="button" className="primary" onClick={() => location.reload()}>
           Load Studio again
         </button>

@@ -1,4 +1,4 @@
-/** What every page of Studio is given by the frame. */
+/** Props that the frame passes to every page of Studio. */
 
 import type { Role } from "../../../rules/roles.js";
 import type { Actions } from "../actions/use-actions.js";

@@ -80,7 +80,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   return (
     <div ref={box} className="running">
       <button ref={button} type="button" className="chip live" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        {words === "" ? "nothing runs" : words}
+        {words === "" ? "no runs" : words}
       </button>
       {isOpen && (
         <section className="running-list" aria-label="Runs that have not ended">

@@ -61,7 +61,7 @@ export async function readRoles(): Promise<Roles> {
 
 /** @throws ApiError */
 async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
-  // By GET: the browser has been asked for it with the page's first files, where somebody is signed in (web-assets.ts).
+  // By GET: the page preloads it with its first files if a person is signed in (web-assets.ts).
   const [{ apps }, roles] = await Promise.all([call<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
   return {

@@ -1,4 +1,4 @@
-/** The commands that are there on every page: the pages themselves, the apps, the actions by name. */
+/** Commands of every page: the pages, the apps, and the actions by name. */
 import { useCallback, useEffect, useMemo } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
