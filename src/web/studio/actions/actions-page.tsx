@@ -20,7 +20,7 @@ function Welcome({ appId, none }: { appId: number; none: boolean }) {
   return (
     <div className="welcome">
       <h2>{none ? "No action yet" : "Choose an action"}</h2>
-      <p>{none ? "Begin the first one with one of these:" : "Pick one on the left, or begin a new one:"}</p>
+      <p>{none ? "Start from a template:" : "Choose one on the left, or start from a template:"}</p>
       <ul className="templates">
         {Object.entries(TEMPLATES).map(([template, { label, text }]) => (
           <li key={template}>

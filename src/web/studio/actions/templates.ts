@@ -47,7 +47,7 @@ export const TEMPLATES: Record<string, Template> = {
   hello: { label: "Hello", text: "A payload in, a result out.", draft: { name: "hello" } },
   fetch: {
     label: "Call a web service",
-    text: "Reads from an address and says what came.",
+    text: "Sends a request and returns the response.",
     draft: { name: "call-a-service", code: FETCH, access: EDITORS },
   },
   schedule: {

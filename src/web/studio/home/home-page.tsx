@@ -3,7 +3,7 @@ import MailWarning from "lucide-react/icons/mail-warning";
 import Siren from "lucide-react/icons/siren";
 import type { ReactNode } from "react";
 import { RunLine } from "../runs/run-line.js";
-import { counted, lasted, moment } from "../shared/format.js";
+import { counted, exact, inZone, lasted } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
@@ -147,7 +147,9 @@ function Runs({ home, appId }: { home: HomeData; appId: number }) {
           <ul className="home-next">
             {next.map(({ actionId, masterId, name, tick, description, timezone }) => (
               <li key={`${actionId} ${tick}`}>
-                <time dateTime={tick}>{moment(tick)}</time>
+                <time dateTime={tick} title={`${exact(tick)} here`}>
+                  {inZone(tick, timezone)} {timezone}
+                </time>
                 <a
                   href={hrefOf({ appId, view: "actions", item: String(masterId) })}
                   title={`${description}, ${timezone}`}

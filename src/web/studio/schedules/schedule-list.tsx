@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import { ago, exact } from "../shared/format.js";
+import { ago, exact, inZone } from "../shared/format.js";
 import type { ActionSummary, Week } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
@@ -52,11 +52,7 @@ function rowsOf(list: ListProps): ScheduleRow[] {
 function nextIn({ ticks, timezone }: Scheduled): { iso: string; words: string } | null {
   const iso = ticks.find((tick) => Date.parse(tick) > Date.now());
   if (!iso) return null;
-  const format = new Intl.DateTimeFormat(undefined, {
-    ...{ weekday: "short", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
-    timeZone: timezone,
-  } as Intl.DateTimeFormatOptions);
-  return { iso, words: format.format(new Date(iso)) };
+  return { iso, words: inZone(iso, timezone) };
 }
 
 function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {

@@ -62,6 +62,20 @@ export function wallTime(local: string): string {
   return `${wallClock.format(new Date(`${wall}Z`))} (UTC${local.slice(-"+00:00".length)})`;
 }
 
+/** Day and time in a time zone, such as "Fri, Nov 27, 03:00". The caller shows the name of the zone. */
+export function inZone(iso: string, timeZone: string): string {
+  const format = new Intl.DateTimeFormat(undefined, {
+    weekday: "short",
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    timeZone,
+  });
+  return format.format(new Date(iso));
+}
+
 export function lasted(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
