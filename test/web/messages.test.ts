@@ -122,6 +122,7 @@ describe("messages in actions, pages and Studio", function () {
     await page.waitForSelector(".test-message .chip.kept");
     await (await page.waitForSelector(studio.withText("a", "Open the message")))!.click();
     await page.waitForSelector(".reader .chip.kept");
+    await service.db.query("DELETE FROM message WHERE subject = 'Test message'");
   });
 
   it("Studio's outbox fits a narrow screen: the list, or what is opened", async () => {

@@ -310,6 +310,8 @@ describe("runs in Studio", () => {
     await page.select('[data-field="access"] select', "everyone");
     await studio.save();
     await until(async () => (await access()) === "everyone");
+    // A page that still waits for the answer would ask about unsaved changes.
+    await studio.saved();
   });
 
   it("shows new runs in the list as they end, without being asked", async () => {

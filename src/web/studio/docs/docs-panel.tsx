@@ -86,7 +86,19 @@ interface DocsPanelProps {
   close: () => void;
 }
 
+/** Returns the focus to what opened the panel: a panel without a modal dialog does not do so. */
+function useFocusBack(): void {
+  const [before] = useState(() => document.activeElement);
+  useEffect(() => {
+    return () => {
+      const isStill = before instanceof HTMLElement && before.isConnected && before !== document.body;
+      (isStill ? before : document.getElementById("content"))?.focus();
+    };
+  }, [before]);
+}
+
 export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
+  useFocusBack();
   const [path = "", section] = address.split("#");
   const { page, fault } = usePage(path, appId);
   const [query, setQuery] = useState("");

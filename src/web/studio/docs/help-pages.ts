@@ -15,6 +15,8 @@ const PAGES: Readonly<Record<Exclude<View, "app">, string>> = {
   account: "operate/people",
   apps: "start/concepts",
   people: "operate/people",
+  access: "operate/people",
+  service: "operate/operating",
 };
 
 const PARTS: Readonly<Record<AppPart, string>> = {

@@ -6,7 +6,7 @@ import { exact, inWords, moment } from "../shared/format.js";
 import type { AccessEntry } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
-import { mayManage } from "../shell/role.js";
+import { mayManage } from "../shell/rights.js";
 import { fullName } from "./people.js";
 
 const PAGE = 100;
