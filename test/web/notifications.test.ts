@@ -82,7 +82,7 @@ describe("notifications in pages and Studio", function () {
     const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
     await studio.replace(field("Title"), "We ship today");
     await studio.replace(field("Message"), "Orders before noon.");
-    await studio.replace(field("Who gets it"), '{"id": 3}');
+    await studio.replace(field("Recipients"), '{"id": 3}');
     expect(await studio.textOf(".notification-card")).to.equal("We ship todayOrders before noon.");
     expect(await studio.textOf(".notification-preview .hint")).to.contain('Users of the app with {"id":3}');
     await page.select('select[aria-label="When"]', "published");

@@ -95,8 +95,8 @@ const rowWords = ({ column, test, value }: TestRow): string => {
 };
 
 function whoWords(allow: RuleDraft["allow"]): string {
-  if (allow === "all") return "Everyone";
   if (allow === "loggedIn") return "Signed-in users";
+  if (typeof allow === "string") return "Everyone";
   return `Users whose ${testRows(allow.user).map(rowWords).join(" and ")}`;
 }
 

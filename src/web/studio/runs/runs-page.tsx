@@ -4,7 +4,7 @@ import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
-import { ChooseColumns } from "./columns-button.js";
+import { ChooseColumns } from "./choose-columns.js";
 import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";

@@ -1,0 +1,14 @@
+/** Menu of the columns of the table of runs. Its libraries are loaded on first use. */
+import { lazy } from "react";
+import { OnFirstUse } from "../shell/menu-buttons.js";
+import { loading } from "../shell/page-boundary.js";
+import { ColumnsButton } from "./columns-button.js";
+import type { Columns } from "./use-columns.js";
+
+const ColumnsMenu = lazy(async () => ({ default: (await loading(import("./columns-menu.js"))).ColumnsMenu }));
+
+export const ChooseColumns = (columns: Columns) => (
+  <OnFirstUse popup="menu" button={ColumnsButton}>
+    <ColumnsMenu {...columns} />
+  </OnFirstUse>
+);
