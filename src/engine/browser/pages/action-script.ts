@@ -1,6 +1,6 @@
 /**
- * The author's code as it is evaluated in every mode: as the body of a function, so that its own names never meet the globals of a page. Read
- * this before you change how stacks are shown: the head stands before the first line of the code.
+ * Wraps the action's code in a function, in every mode, so that its names never conflict with the globals of a page. The head shifts the columns of
+ * the first line in stacks.
  */
 
 const HEAD = "(()=>{";

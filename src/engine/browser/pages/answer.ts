@@ -79,7 +79,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   return { ok: false, cause: found.cause === "result" ? "result" : "script", error };
 }
 
-/** @param name source name of the author's code */
+/** @param name source name of the action's code */
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
   try {

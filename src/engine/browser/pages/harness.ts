@@ -1,4 +1,4 @@
-/** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
+/** Source texts of the scripts that are evaluated in pages and workers before a run, built from the functions of `in-page/`. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { ISOLATE_GLOBALS, LENT_CLASSES, LENT_UNNAMED, NAVIGATOR_MEMBERS, NETWORK_ISOLATE_GLOBALS } from "../globals.js";
 import {
@@ -38,17 +38,17 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: what follows is not kept";
 
-/** Of each document and worker. A run has none to talk to or to wait for but its own frames and workers. */
+/** Limits of each document and worker. A run can only communicate with its own frames and workers. */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
 /** The next run's isolate must exist this long after a run's end, or its page is discarded. In milliseconds. */
 export const READY_WITHIN_MS = 500;
-/** A run's end in the ledger, and its answer, take less, on a machine of two slow cores too. */
+/** Storing a run's end and answering its caller take less, also on two slow cores. */
 export const PAUSE_MS = 8;
 
-/** What realms leave in the memory that they share is held until their thread ends. */
+/** The memory of ended realms is only freed with their thread. */
 const THREAD_BOUNDS: ThreadBounds = {
   pauseMs: PAUSE_MS,
   readyWithinMs: READY_WITHIN_MS,
@@ -57,7 +57,7 @@ const THREAD_BOUNDS: ThreadBounds = {
   messageCharacters: MESSAGE_CHARACTERS,
 };
 
-/** What is in the platform's objects is held for as long, and seen by nobody: a thread is given up when it may be so much. */
+/** Maximum size of the platform's objects of all runs of a thread. They are freed with the thread too, and no measurement includes them. */
 const LENT_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const LIMITS: HarnessLimits = {
@@ -74,8 +74,8 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
 }
 
 /**
- * Strict, since the functions of sloppy code can be had from a stack by whoever prepares its trace; not by its first words, with which V8
- * compiles a text anew each time.
+ * Strict, since `Error.prepareStackTrace` exposes the functions of sloppy code. The directive is inside a function: V8 compiles a text that starts
+ * with one again each time.
  */
 const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
 const SHOWN = calling(shownValues, String(TEXT_MAX_CHARACTERS));
@@ -85,7 +85,7 @@ const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ON
 const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
 
-/** Its value is the object that the host talks to; nothing else in the page can reach it. */
+/** Evaluates to the object whose methods the service calls. No other code in the page has access to it. */
 export const DOCUMENT_HARNESS = named(
   calling(documentHarness, CORE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
 );
@@ -98,16 +98,16 @@ const BOUND_SCOPE = calling(
   JSON.stringify(FORBIDDEN_MEMBERS),
 );
 
-/** To be evaluated in every document of a run, frames' too, before its first line. */
+/** Evaluated in every document and frame of a run before its first line. */
 export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${calling(visibleAlways)}]`);
 
-/** To be evaluated in every worker that a run starts, before its first line. */
+/** Evaluated in every worker that a run starts before its first line. */
 export const WORKER_BOUNDS = named(BOUND_SCOPE);
 
-/** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
+/** Replaces the console of a worker that a run starts. Evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
-/** For a page around one thread, and for that thread. */
+/** Harnesses of an isolate's page and of its worker. */
 function realmThread(globals: readonly string[], borrows: boolean): { page: string; worker: string } {
   const borrow = borrows
     ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers), calling(realmFaults))

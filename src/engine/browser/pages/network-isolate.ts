@@ -15,7 +15,7 @@ import { IsolateThread } from "./thread.js";
 /** Address that the library in the run sends requests to; NO_SERVICE if it can only reach other services, "" if it can reach none. */
 const baseOf = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
 
-/** Low, since the platform's objects are collected in steps, of which the code of a realm must not meet many (chromium-flags.ts). */
+/** Low, since the platform's objects are collected in steps, and the last step ends the page while code of a realm runs (chromium-flags.ts). */
 const HELD_MAX_BYTES = 16 * 1024 * 1024;
 
 export class NetworkIsolate implements Sandbox {

@@ -47,7 +47,7 @@ export type LentPlatform = ReturnType<typeof lentPlatform>;
 /**
  * Evaluated by its source text, as `harnessCore`. Reads the members from the platform's own classes, so that none is missing.
  * @param names classes that are globals of a realm
- * @param unnamed classes of which a realm only has objects
+ * @param unnamed classes that are no globals of a realm, although it has their objects
  * @param lentMaxCharacters maximum size of all that runs have passed to objects of the platform, before the thread must be replaced
  */
 export function lentPlatform(

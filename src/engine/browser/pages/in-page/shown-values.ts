@@ -1,4 +1,4 @@
-/** Turns values into the text of a console line. Runs inside the browser, before the author's code does. */
+/** Turns values into the text of a console line. Runs in the browser before the action's code. */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;

@@ -35,7 +35,7 @@ export function standIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** An object of which only the known members can be read. */
+    /** An object whose known members can be read. Any other access is refused. */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
