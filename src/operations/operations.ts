@@ -250,7 +250,7 @@ export async function createOperations(surroundings: Surroundings) {
     apps,
     authoring,
     ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
-    ...manifestsOf({ db, settings, logEvents, intake, apps, credentials, ...store, ...authoring }),
+    ...manifestsOf({ db, settings, logEvents, intake, apps, credentials, ...store, ...authoring, ...integrations }),
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,

@@ -1,12 +1,18 @@
 /** The manifest of an app: one schema that validates documents and that `/schemas/manifest.json` publishes. Reads no database. */
 import { z } from "zod";
 import type { PathFault } from "../errors.js";
-import { ALERT_RULES_PER_APP, DATA_SOURCES_PER_APP, SETTING_KEY_MAX_CHARACTERS } from "../limits.js";
+import {
+  ALERT_RULES_PER_APP,
+  DATA_SOURCES_PER_APP,
+  SECRET_BINDINGS_MAX,
+  SETTING_KEY_MAX_CHARACTERS,
+} from "../limits.js";
 import type { ActionInput } from "./action-input.js";
 import type { AlertInput } from "./alert-input.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
+import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
 import { TRIGGER_TYPES } from "./trigger-input.js";
 import { flat, nearestName, type Shape } from "./unknown-fields.js";
 
@@ -18,7 +24,7 @@ export const SETTINGS_PER_MANIFEST = 10_000;
 export const FAULTS_MAX = 1_000;
 
 /** Kinds of parts that a plan names. */
-export const MANIFEST_KINDS = ["app", "setting", "dataSource", "action", "alert"] as const;
+export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
 /** Any JSON value: documents come from JSON. */
@@ -126,6 +132,21 @@ const setting = z
   .partial()
   .required({ key: true });
 
+const secretBindingFields = {
+  key: z.string().describe("Key of a private or protected setting. Its value is never in a manifest."),
+  origin: z.string().describe("Origin that gets the value."),
+  in: z.enum(BINDING_PLACES).describe("Place in the request."),
+  name: z.string().nullable().describe("Header or parameter; the user for basic; service and region for aws-sigv4."),
+  format: z.string().nullable().describe("Text around the value, with {value} once."),
+  sealed: z.boolean().describe("True if code cannot read the setting."),
+  tokenUrl: z.string().nullable().describe("Address that gives tokens, for oauth2."),
+  clientId: z.string().nullable().describe("ID of the client, for oauth2."),
+  scopes: z.array(z.string()).describe("Scopes of the token, for oauth2."),
+  grant: z.enum(["client_credentials", "refresh_token"]).nullable().describe("Grant, for oauth2."),
+} satisfies Record<keyof SecretBinding, z.ZodType>;
+
+const secretBinding = z.strictObject(secretBindingFields).partial().required({ key: true, origin: true, in: true });
+
 const app = z
   .strictObject({
     icon: z.string().nullable().describe("Icon of the app."),
@@ -141,6 +162,10 @@ export const MANIFEST = z
     version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
     app: app.describe("Properties of the app."),
     settings: z.array(setting).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
+    secretBindings: z
+      .array(secretBinding)
+      .max(SECRET_BINDINGS_MAX)
+      .describe("Origins that get settings, by key and origin."),
     dataSources: z.array(dataSource).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
     actions: z.array(action).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
     alerts: z.array(alert).max(ALERT_RULES_PER_APP).describe("Alerts."),

@@ -181,6 +181,22 @@ test("names the author's line", async () => {
     expect([unknown.code, unknown.err]).to.match(/^1,error /);
   });
 
+  it("keeps secret bindings in the folder, without values, and says which values are missing", async () => {
+    const { folder, app } = await newProject();
+    const binding = { key: "__pay", origin: "https://pay.example", in: "header", sealed: true };
+    write(folder, "secret-bindings.json", JSON.stringify([binding]));
+    const pushed = await svc(folder, ["push", "--yes"]);
+    expect(pushed.out).to.include("created  secretBinding __pay https://pay.example");
+    expect(pushed.out).to.include("missing  value of __pay https://pay.example");
+    await service.rest("POST", `/v1/apps/${app}/settings`, { body: { __pay: "a-secret-value" } });
+    expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
+    const other = projects.newFolder();
+    write(other, "svc.json", read(folder, "svc.json"));
+    await json(other, ["pull"]);
+    expect(JSON.parse(read(other, "secret-bindings.json"))[0]).to.include(binding);
+    expect(read(other, "secret-bindings.json")).not.to.include("a-secret-value");
+  });
+
   it("moves entries of a data source in both directions", async () => {
     const { folder } = await newProject();
     write(folder, "data/guests.json", '{"columns": ["Name", "Stars"]}');

@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { CODE, NAMED, NOTHING, WHOLE } from "./samples.js";
+import { CODE, NAMED, NOTHING, SAME, WHOLE } from "./samples.js";
 
 describe("manifest", () => {
   let service: TestService;
@@ -37,7 +37,7 @@ describe("manifest", () => {
     const again = await get(other);
     expect(again.body).to.deep.equal(read.body);
     expect(again.headers.get("etag")).to.equal(read.headers.get("etag"));
-    expect((await put(other, again.body)).body).to.deep.equal({ plan: NOTHING });
+    expect((await put(other, again.body)).body).to.deep.equal({ plan: SAME });
   });
 
   it("has its types at an address: settings, columns and what Svc offers, for who may read the manifest", async () => {
@@ -74,7 +74,7 @@ describe("manifest", () => {
       const stale = await put(app, { ...WHOLE, actions: [] }, { tag, query });
       expect([stale.http, stale.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     }
-    expect((await put(app, WHOLE, { tag: "*" })).body).to.deep.equal({ plan: NOTHING });
+    expect((await put(app, WHOLE, { tag: "*" })).body).to.deep.equal({ plan: SAME });
   });
 
   it("leaves what it does not name, and removes it with prune, but never a data source with entries", async () => {
@@ -100,6 +100,7 @@ describe("manifest", () => {
     expect((await get(app)).body).to.deep.equal({
       ...WHOLE,
       settings: [],
+      secretBindings: [],
       dataSources: [],
       actions: [],
       alerts: [],
@@ -133,6 +134,10 @@ describe("manifest", () => {
         { code: CODE },
         { ...plain, name: "p", timeoutMs: "1", codes: 1 },
       ],
+      secretBindings: [
+        { key: "__k", origin: "https://a.example", in: "header", value: "never here" },
+        { key: "__k", origin: "https://b.example/path", in: "header" },
+      ],
       alerts: [
         { ...WHOLE.alerts[0], action: "none" },
         { name: "x", condition: "failed", channel: "email", to: ["x"] },
@@ -144,6 +149,8 @@ describe("manifest", () => {
       "settings[0].value REQUEST_INVALID",
       "settings[1].tier REQUEST_INVALID",
       "settings[3].key NAME_ALREADY_EXISTS",
+      "secretBindings[0].value REQUEST_INVALID",
+      "secretBindings[1].origin REQUEST_INVALID",
       "dataSources[0].hooks[0].type REQUEST_INVALID",
       "dataSources[1].name NAME_EMPTY",
       "dataSources[2].columns REQUEST_INVALID",
@@ -185,6 +192,10 @@ describe("manifest", () => {
       { version: 1, app: { hooks: deep } },
       { version: 1, settings: [{ key: "a", value: deep }] },
       { version: 1, alerts: [{}] },
+      { version: 1, secretBindings: [null] },
+      { version: 1, secretBindings: [{ key: "__a", in: "header" }] },
+      { version: 1, secretBindings: [{ key: "title", origin: "https://a.example", in: "header" }] },
+      { version: 1, secretBindings: Array(2).fill({ key: "__a", origin: "https://a.example", in: "header" }) },
       { version: 1, alerts: Array(101).fill(WHOLE.alerts[1]) },
       { version: 1, actions: [{ name: "a\u0000" }] },
       { version: 1, dataSources: [{ name: {} }] },
@@ -262,7 +273,7 @@ describe("manifest", () => {
     const found = await rows(service.db, "SELECT FROM action WHERE app_id = $1 AND master_id IS NOT NULL", [id]);
     expect(found).to.have.length(0);
     const { entries } = (await service.rest("GET", `${app}/audit?limit=1`, { as: "admin" })).body;
-    expect(entries[0]).to.deep.include({ type: "app.manifest.apply", data: { created: 10, changed: 2, removed: 0 } });
+    expect(entries[0]).to.deep.include({ type: "app.manifest.apply", data: { created: 12, changed: 2, removed: 0 } });
   });
 
   it("refuses a unique index that existing entries contradict, and then changes nothing", async () => {
@@ -326,7 +337,7 @@ describe("manifest", () => {
     const items = "{ kind name }";
     const apply = `mutation ($app: Int!, $manifest: JSON, $tags: [String!], $plan: Boolean = false) {
       applyManifest(appId: $app, manifest: $manifest, ifMatch: $tags, plan: $plan) {
-        plan { created ${items} changed ${items} removed ${items} } tag } }`;
+        plan { created ${items} changed ${items} removed ${items} missing ${items} } tag } }`;
     const planned = await service.graphql(apply, { ...variables, plan: true }, { as: "admin" });
     expect(planned.data.applyManifest.plan).to.deep.equal(NAMED);
     const applied = await service.graphql(apply, variables, { as: "admin" });

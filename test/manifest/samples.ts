@@ -11,6 +11,16 @@ export const WHOLE = {
     { key: "_token", tier: "private", secret: true },
     { key: "title", tier: "public", value: { en: "Hotel", de: null } },
   ],
+  secretBindings: [
+    {
+      ...{ key: "__stripe", origin: "https://api.stripe.com", in: "header", name: "Authorization" },
+      ...{ format: "Bearer {value}", sealed: true, tokenUrl: null, clientId: null, scopes: [], grant: null },
+    },
+    {
+      ...{ key: "_token", origin: "https://api.example.com", in: "oauth2", name: null, format: null, sealed: false },
+      ...{ tokenUrl: "https://id.example.com/token", clientId: "shop", scopes: ["read"], grant: "refresh_token" },
+    },
+  ],
   dataSources: [
     {
       name: "bookings",
@@ -103,6 +113,8 @@ export const NAMED = {
     { kind: "setting", name: "_mailFrom" },
     { kind: "setting", name: "_token" },
     { kind: "setting", name: "title" },
+    { kind: "secretBinding", name: "__stripe https://api.stripe.com" },
+    { kind: "secretBinding", name: "_token https://api.example.com" },
     { kind: "dataSource", name: "bookings" },
     { kind: "dataSource", name: "people" },
     { kind: "action", name: "nightly" },
@@ -115,5 +127,11 @@ export const NAMED = {
     { kind: "app", name: "hooks" },
   ],
   removed: [],
+  missing: [
+    { kind: "secretBinding", name: "__stripe https://api.stripe.com" },
+    { kind: "secretBinding", name: "_token https://api.example.com" },
+  ],
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
+/** The plan of the sample in an app that has it already, without values for its bindings. */
+export const SAME = { ...NOTHING, missing: NAMED.missing };

@@ -174,6 +174,62 @@ describe("stages and promotions", () => {
       expect((await stage(body as object)).body.status, JSON.stringify(body)).to.equal(status);
   });
 
+  it("promotes secret bindings without values, names what is missing, and sends no sealed value elsewhere", async () => {
+    const [from, to] = [await newStage("bind-from"), await newStage("bind-to")];
+    const bindings = (id: number) => `${appPath(id)}/secret-bindings`;
+    const bind = (id: number, ...list: object[]) =>
+      service.rest("PUT", bindings(id), { body: { bindings: list.map((one) => ({ in: "header", ...one })) } });
+    const of = async (id: number) =>
+      (await service.rest("GET", bindings(id))).body.bindings.map(
+        (one: { key: string; origin: string; sealed: boolean }) => [...[one.key, one.origin, one.sealed]],
+      );
+    const [one, two] = ["https://one.example", "https://two.example"];
+    const item = (origin: string) => ({ kind: "secretBinding", name: `__pay ${origin}` });
+    await bind(from, { key: "__pay", origin: one, sealed: true, value: "value-of-from" });
+    const first = (await promote(to, from, "?plan=true")).body.plan;
+    expect([first.created, first.missing]).to.deep.equal([
+      [{ kind: "setting", name: "__pay" }, item(one)],
+      [item(one)],
+    ]);
+    expect((await promote(to, from)).body.promotion.plan.missing).to.deep.equal([item(one)]);
+    expect(await of(to)).to.deep.equal([["__pay", one, true]]);
+    const stored = "SELECT FROM setting WHERE app_id = $1 AND key = '__pay'";
+    expect(await rows(service.db, stored, [to])).to.deep.equal([]);
+    await service.rest("POST", `${appPath(to)}/settings`, { body: { __pay: "value-of-to" } });
+    expect((await promote(to, from, "?plan=true")).body.plan).not.to.have.property("missing");
+    // A new destination, and another that is not sealed, for a value that this stage has.
+    for (const sealed of [true, false]) {
+      const changed = sealed ? { origin: two } : { origin: one };
+      expect((await bind(from, { key: "__pay", ...changed, sealed, value: "value-of-from" })).http).to.equal(200);
+      const { plan } = (await promote(to, from, "?plan=true")).body;
+      expect(plan.missing, String(sealed)).to.deep.equal([item(changed.origin)]);
+      const refused = await promote(to, from);
+      expect([refused.http, refused.body.status], String(sealed)).to.deep.equal([403, "FORBIDDEN"]);
+      expect(refused.body.error).to.match(/^__pay is sealed: .* requires its value/);
+      expect(await of(to)).to.deep.equal([["__pay", one, true]]);
+    }
+    await bind(from, { key: "__pay", origin: two, sealed: true, value: "value-of-from" });
+    await bind(
+      to,
+      { key: "__pay", origin: one, sealed: true, value: "value-of-to" },
+      { key: "__pay", origin: two, sealed: true },
+    );
+    expect((await promote(to, from)).http).to.equal(201);
+    // The target's own binding stays, as settings do.
+    expect(await of(to)).to.deep.equal([
+      ["__pay", one, true],
+      ["__pay", two, true],
+    ]);
+    // A token that may not write bindings may write the rest of a manifest.
+    const body = { kind: "api", name: "ci", scopes: ["manage"] };
+    const { token } = (await service.rest("POST", `${appPath(to)}/tokens`, { body })).body;
+    const put = (secretBindings: object[]) =>
+      service.rest("PUT", `${appPath(to)}/manifest`, { as: token, body: { version: 1, secretBindings } });
+    const { secretBindings } = (await service.rest("GET", `${appPath(to)}/manifest`, { as: token })).body;
+    expect((await put(secretBindings)).http).to.equal(200);
+    expect((await put([{ ...secretBindings[0], origin: "https://three.example" }])).body.status).to.equal("FORBIDDEN");
+  });
+
   it("deletes a preview before its time, and no other app", async () => {
     const { app } = (await stage({ name: "early", expiresInHours: 1 })).body;
     const { app: staying } = (await stage({ name: "staying" })).body;

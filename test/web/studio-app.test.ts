@@ -210,17 +210,53 @@ describe("Studio's pages of an app", () => {
       await ((await page.$('input[type="file"]')) as ElementHandle<never>).uploadFile(join(folder, name));
     };
     await choose("none.json", "no JSON");
-    await page.waitForFunction('/holds no JSON/.test(document.querySelector(".app-part .fault").textContent)');
-    const { body: exported } = await service.rest("GET", `/v3/apps/${service.appId}/actions/export`);
+    await page.waitForFunction('document.querySelector(".app-part .fault").textContent !== ""');
+    const { body: exported } = await service.rest("GET", `/v1/apps/${service.appId}/manifest`);
     const href = await page.$eval("a[download]", (link) => (link as unknown as { href: string }).href);
-    expect(href).to.equal(`${service.url}/v3/apps/${service.appId}/actions/export`);
+    expect(href).to.equal(`${service.url}/v1/apps/${service.appId}/manifest`);
+    await choose("faulty.json", JSON.stringify({ version: 1, actions: [{ name: "a b", code: "x" }] }));
+    await page.waitForFunction('/actions\\[0\\].name: /.test(document.querySelector(".app-part .fault").textContent)');
     exported.actions.push({ ...exported.actions[0], name: "imported" });
-    await choose("actions.json", JSON.stringify(exported));
-    await page.waitForFunction('/1 would be created/.test(document.querySelector(".records")?.textContent)');
+    await choose("app.json", JSON.stringify(exported));
+    await page.waitForFunction('/createdaction imported/.test(document.querySelector(".records")?.textContent)');
     expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions).to.have.length(1);
     await studio.button("Import it");
-    await page.waitForFunction('/1 created/.test(document.querySelector(".records")?.textContent)');
+    await page.waitForSelector("::-p-xpath(//*[@role='status'][.='Imported.'])");
     expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions).to.have.length(2);
+  });
+
+  it("creates stages, promotes after a review of the difference, rolls back, and deletes a preview", async () => {
+    const id = service.appId;
+    const list = (label: string) => `ul[aria-label="${label}"]`;
+    const shows = (label: string, text: string) =>
+      page.waitForFunction(`document.querySelector('${list(label)}')?.textContent.includes(${JSON.stringify(text)})`);
+    await part("Stages");
+    await studio.replace('[aria-label="Name of the new stage"]', "branch");
+    await page.select(".app-part select", "24");
+    await studio.button("Create a stage");
+    await shows("Stages", "Review changes of branch");
+    const { stages } = (await service.rest("GET", `/v1/apps/${id}/stages`)).body;
+    const branch = stages.find(({ name }: { name: string }) => name === "branch").appId;
+    const body = { name: "on-branch", code: "async function execute() {\n  return 1;\n}", triggers: [] };
+    await service.rest("POST", `/v3/apps/${branch}/actions`, { body });
+    await studio.button("Review changes of branch");
+    await shows("Changes of the promotion", "createdaction on-branch");
+    await studio.button("Difference of on-branch");
+    await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
+    await studio.button("Promote");
+    await shows("Promotions to this app", "From branch");
+    const names = async () =>
+      (await service.rest("GET", `/v3/apps/${id}/actions`)).body.actions.map(({ name }: { name: string }) => name);
+    expect(await names()).to.include("on-branch");
+    const [{ id: promotion }] = (await service.rest("GET", `/v1/apps/${id}/promotions`)).body.promotions;
+    await studio.button(`Roll back ${promotion}`);
+    await studio.button("Roll back", "//dialog");
+    await shows("Promotions to this app", `Rolled back by promotion ${promotion}`);
+    expect(await names()).not.to.include("on-branch");
+    await studio.button("Delete branch");
+    await studio.button("Delete", "//dialog");
+    await page.waitForFunction(`!document.querySelector('${list("Stages")}').textContent.includes("branch")`);
+    expect((await service.rest("GET", `/v1/apps/${id}/stages`)).body.stages).to.have.length(1);
   });
 
   it("has templates that the service takes as they stand", async () => {

@@ -17,7 +17,7 @@ class ManifestType {
 
 @ObjectType("ManifestItem", { description: "Part of an app that a manifest names." })
 class ManifestItemType implements ManifestItem {
-  @Field(() => String, { description: "Kind of the part: app, setting, dataSource, action or alert." })
+  @Field(() => String, { description: "Kind of the part: app, setting, secretBinding, dataSource, action or alert." })
   kind: ManifestKind;
   @Field(() => String, { description: "Name of the part; the key of a setting, the field of the app." }) name: string;
 }
@@ -28,6 +28,11 @@ export class ManifestPlanType implements ManifestPlan {
   @Field(() => [ManifestItemType], { description: "Parts that differ." }) changed: ManifestItem[];
   @Field(() => [ManifestItemType], { description: "Parts that the manifest does not name, with `prune`." })
   removed: ManifestItem[];
+  @Field(() => [ManifestItemType], {
+    nullable: true,
+    description: "Secret bindings whose setting needs a value in this app; null if there is none.",
+  })
+  missing?: ManifestItem[];
 }
 
 @ObjectType("ManifestResult", { description: "Differences that were found or applied." })

@@ -9,16 +9,20 @@ export interface Manifest {
   version: number;
   app?: Item;
   settings?: Item[];
+  secretBindings?: Item[];
   dataSources?: Item[];
   actions?: Item[];
   alerts?: Item[];
 }
 
+const named = ({ name }: Item): string => String(name);
+
 const KINDS = [
-  ["setting", "settings", "key"],
-  ["data source", "dataSources", "name"],
-  ["action", "actions", "name"],
-  ["alert", "alerts", "name"],
+  ["setting", "settings", ({ key }: Item) => String(key)],
+  ["secret binding", "secretBindings", ({ key, origin }: Item) => `${key} ${origin}`],
+  ["data source", "dataSources", named],
+  ["action", "actions", named],
+  ["alert", "alerts", named],
 ] as const;
 
 export type Change = "created" | "changed" | "removed";
@@ -75,9 +79,9 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
   const items = new Map<string, { kind: string; name: string; item: Item }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
-  for (const [kind, field, key] of KINDS) {
+  for (const [kind, field, nameOf] of KINDS) {
     for (const item of manifest[field] ?? []) {
-      const name = String(item[key]);
+      const name = nameOf(item);
       items.set(`${kind} ${name}`, { kind, name, item });
     }
   }

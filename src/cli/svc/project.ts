@@ -184,6 +184,7 @@ export class Project {
       version: MANIFEST_VERSION,
       ...(app && { app }),
       settings: this.#readJson<Item[]>("settings.json") ?? [],
+      secretBindings: this.#readJson<Item[]>("secret-bindings.json") ?? [],
       dataSources: sources.map((file) => ({
         name: nameOfFile(file.slice(0, -".json".length)),
         ...this.#readJson<Item>("data", file),
@@ -235,6 +236,9 @@ export class Project {
     }
     this.#writeIfChanged(pretty(manifest.settings ?? []), "settings.json");
     this.#writeIfChanged(pretty(manifest.alerts ?? []), "alerts.json");
+    const bindings = manifest.secretBindings ?? [];
+    if (bindings.length > 0 || existsSync(this.#path("secret-bindings.json")))
+      this.#writeIfChanged(pretty(bindings), "secret-bindings.json");
     if (manifest.app && Object.keys(manifest.app).length > 0) this.#writeIfChanged(pretty(manifest.app), "app.json");
   }
 

@@ -27,11 +27,13 @@ import type { IndexReplacement, SourceDefinitions } from "../data-sources/source
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import { type BindingDefinitions, storedBindings } from "../requests/binding-definitions.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { actionItem, planActions, type ReadyAction, readyActions } from "./actions-part.js";
 import { alertItem, planAlerts } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
+import { bindingItems, planBindings } from "./bindings-part.js";
 import { planSources, type SourcesPlan, sourceItem, storedSources } from "./data-sources-part.js";
 import type { Change, Mode, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
@@ -51,6 +53,8 @@ export interface ManifestPlan {
   created: ManifestItem[];
   changed: ManifestItem[];
   removed: ManifestItem[];
+  /** Secret bindings whose setting needs a value in this app; absent if there is none. */
+  missing?: ManifestItem[];
 }
 
 /** Differences that were found or applied, and the tag of the app's manifest afterwards. */
@@ -150,8 +154,9 @@ export function createManifests(options: {
   definitions: SourceDefinitions;
   logEvents: LogEvents;
   intake: Intake;
+  bindings: { definitions: BindingDefinitions };
 }) {
-  const { db, importSteps: steps, settings, sources, definitions, logEvents, intake } = options;
+  const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
   /** Definitions of the app as their rows say. @param lock true to lock them until the end of the transaction */
   async function stored(manager: EntityManager, appId: number, lock: boolean) {
@@ -166,18 +171,20 @@ export function createManifests(options: {
       rule,
       action: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
     }));
-    return { app, held, drafts, rules, settings: await readDefinitions(manager, appId) };
+    const bindings = bindingItems((await storedBindings(manager, appId))?.bindings ?? []);
+    return { app, held, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
   }
 
   type Stored = Awaited<ReturnType<typeof stored>>;
 
-  function documentOf({ app, held, drafts, rules, settings: found }: Stored): ManifestAt {
+  function documentOf({ app, held, drafts, rules, bindings, settings: found }: Stored): ManifestAt {
     const sourceNames = new Map(held.map(({ id, name }) => [id, name]));
     const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
     const manifest: Manifest = {
       version: MANIFEST_VERSION,
       app,
       settings: found,
+      secretBindings: bindings,
       dataSources: held.map(sourceItem),
       actions: actions.map((row) => actionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
       alerts: rules.map(alertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
@@ -204,10 +211,11 @@ export function createManifests(options: {
     const ofApp = planApp(context, manifest.app, state.app, (fields) => {
       told.fields = fields;
     });
+    const ofBindings = await planBindings(bindings.definitions, context, list(manifest.secretBindings), state.bindings);
     const ofSources = await planSources(definitions, context, list(manifest.dataSources), state.held, ahead.reserved);
     const ofActions = await planActions(steps, context, list(manifest.actions), ahead.ready, state.drafts);
     const ofAlerts = planAlerts(context, list(manifest.alerts), state.rules, ofActions.names);
-    return { parts: [ofSettings, ofApp, ofSources, ofActions, ofAlerts], sources: ofSources };
+    return { parts: [ofSettings, ofApp, ofBindings, ofSources, ofActions, ofAlerts], sources: ofSources };
   }
 
   /** Compares with the app, and applies unless it is only a plan: all in one transaction. */
@@ -232,7 +240,8 @@ export function createManifests(options: {
       checkAhead(ofSources, ahead);
       const changes = parts.flatMap((part) => part.changes);
       for (const operation of new Set(parts.flatMap(({ needs }) => needs))) may(operation);
-      const plan = planOf(changes);
+      const missing = parts.flatMap((part) => part.missing ?? []);
+      const plan: ManifestPlan = { ...planOf(changes), ...(missing.length > 0 && { missing }) };
       const before = documentOf(state);
       if (isPlan) return { plan, tag: before.tag, sources: ofSources };
       if (changes.length > 0) {

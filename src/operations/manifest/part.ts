@@ -33,6 +33,8 @@ export interface PartPlan {
   faults: PathFault[];
   /** Operations that the caller must be allowed to do. */
   needs: Operation[];
+  /** Parts that need a value which a manifest never has. */
+  missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
 

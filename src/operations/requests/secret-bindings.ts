@@ -4,18 +4,17 @@
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, rows } from "../../data/database.js";
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { echoForms } from "../../rules/echo-forms.js";
-import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
-import { keyWithoutValue, readSecretBindings, type SecretBinding, sealedAfter } from "../../rules/secret-bindings.js";
+import { mustBeAt, type Precondition } from "../../rules/precondition.js";
+import { keyWithoutValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
-import { audit } from "../records/audit.js";
-import { sealKeys } from "../settings/secret-values.js";
 import { lockApp, type Settings } from "../settings/settings.js";
+import { createBindingDefinitions, storedBindings } from "./binding-definitions.js";
 import { createCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
 import type { Credential, SecretBindings } from "./run-requests.js";
@@ -32,13 +31,6 @@ interface Prepared {
   values: ReadonlyMap<string, unknown>;
 }
 
-const READ = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
-const WRITE = `
-  INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
-  ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
-    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
-/* What runs may read has changed: those that start from here on see it. */
-const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 const CREATED_AT = 'SELECT created_at AS "createdAt" FROM app WHERE id = $1';
 const PREPARED_MAX = 1_000;
 
@@ -52,15 +44,11 @@ export function createSecretBindings(options: {
   allowPrivateNetwork: boolean;
 }) {
   const { db, settings, scans, tokens, allowPrivateNetwork } = options;
+  const definitions = createBindingDefinitions({ settings, allowPrivateNetwork });
   const prepared = new LRUCache<number, Prepared>({ max: PREPARED_MAX });
 
   async function read(appId: number, executor: Executor = db): Promise<BindingsAt> {
-    const [found] = await preparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(
-      executor,
-      "secret-bindings",
-      READ,
-      [appId],
-    );
+    const found = await storedBindings(executor, appId);
     if (found) return { bindings: found.bindings, updatedAt: found.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, CREATED_AT, [appId]);
     return { bindings: [], updatedAt: app!.createdAt.toISOString() };
@@ -83,14 +71,9 @@ export function createSecretBindings(options: {
       const message = `${key} is sealed: unsealing it, or a new destination, requires its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
     }
-    const bindings = given.map(({ value: _, ...binding }) => binding);
-    await rows(manager, WRITE, [appId, JSON.stringify(bindings)]);
-    await sealKeys(manager, appId, sealedAfter(sealed, given));
-    await rows(manager, TOUCH_SECRETS, [appId]);
+    await definitions.write(manager, caller, appId, given);
     const values = new Map(given.filter(({ value }) => value !== undefined).map((one) => [one.key, one.value]));
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
-    const said = bindings.map(({ key: name, origin, in: place }) => ({ key: name, origin, in: place }));
-    await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: said } });
   }
 
   /** Bindings and values at the app's current state; one query while nothing changes. */
@@ -134,6 +117,7 @@ export function createSecretBindings(options: {
 
   return {
     ofRuns,
+    definitions,
     list: (appId: number): Promise<BindingsAt> => read(appId),
 
     /**

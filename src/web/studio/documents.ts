@@ -256,8 +256,26 @@ export const CreateAppVersion: Document<CreateAppVersionMutation, CreateAppVersi
 export const RestoreAppVersion: Document<RestoreAppVersionMutation, RestoreAppVersionMutationVariables> =
   "mutation RestoreAppVersion($appId:Int!$versionId:Int!$ifUpdatedAt:DateTime!){app:restoreAppVersion(appId:$appId versionId:$versionId ifUpdatedAt:$ifUpdatedAt){id}}";
 
-export const ImportActions: Document<ImportActionsMutation, ImportActionsMutationVariables> =
-  "mutation ImportActions($appId:Int!$document:ImportDocumentInput!$dryRun:Boolean!){report:importActions(appId:$appId document:$document dryRun:$dryRun){dryRun created updated{name fields}unchanged faults{index name status error}}}";
+export const ListStages: Document<ListStagesQuery, ListStagesQueryVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}query ListStages($appId:Int!){stages(appId:$appId){appId name appName expiresAt createdAt}promotions(appId:$appId){id fromAppId rolledBackTo userId createdAt plan{...ManifestPlanParts}}}";
+
+export const ReadManifest: Document<ReadManifestQuery, ReadManifestQueryVariables> =
+  "query ReadManifest($appId:Int!){read:manifest(appId:$appId){manifest}}";
+
+export const CreateStage: Document<CreateStageMutation, CreateStageMutationVariables> =
+  "mutation CreateStage($appId:Int!$name:String!$expiresInHours:Int){created:createStage(appId:$appId name:$name expiresInHours:$expiresInHours){id}}";
+
+export const RemoveStage: Document<RemoveStageMutation, RemoveStageMutationVariables> =
+  "mutation RemoveStage($appId:Int!$stageAppId:Int!){removed:removeStage(appId:$appId stageAppId:$stageAppId)}";
+
+export const PlanPromotion: Document<PlanPromotionMutation, PlanPromotionMutationVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PlanPromotion($appId:Int!$fromAppId:Int!){planned:promote(appId:$appId fromAppId:$fromAppId plan:true){plan{...ManifestPlanParts}}}";
+
+export const Promote: Document<PromoteMutation, PromoteMutationVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation Promote($appId:Int!$fromAppId:Int!){promoted:promote(appId:$appId fromAppId:$fromAppId){plan{...ManifestPlanParts}}}";
+
+export const RollbackPromotion: Document<RollbackPromotionMutation, RollbackPromotionMutationVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation RollbackPromotion($appId:Int!$id:Int!){rolledBack:rollbackPromotion(appId:$appId id:$id){plan{...ManifestPlanParts}}}";
 
 export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> =
   "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
@@ -773,14 +791,6 @@ export type HttpMethod =
   | 'POST'
   /** PUT. */
   | 'PUT';
-
-/** Document that `exportActions` returned. */
-export type ImportDocumentInput = {
-  /** Actions to create or update, matched by name. */
-  actions?: Array<CreateActionInput | null | undefined> | null | undefined;
-  /** Format of the document; must be svc-app-actions/1. */
-  format?: string | null | undefined;
-};
 
 /** Resolution of a message with the status `unknown`. */
 export type MessageDecision =
@@ -1875,14 +1885,62 @@ export type RestoreAppVersionMutationVariables = Exact<{
 
 export type RestoreAppVersionMutation = { app: { id: number } };
 
-export type ImportActionsMutationVariables = Exact<{
+export type ManifestPlanPartsFragment = { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null };
+
+export type ListStagesQueryVariables = Exact<{
   appId: number;
-  document: ImportDocumentInput;
-  dryRun: boolean;
 }>;
 
 
-export type ImportActionsMutation = { report: { dryRun: boolean, created: Array<string>, unchanged: Array<string>, updated: Array<{ name: string, fields: Array<ActionField> }>, faults: Array<{ index: number, name: string | null, status: string, error: string }> } };
+export type ListStagesQuery = { stages: Array<{ appId: number, name: string | null, appName: string, expiresAt: string | null, createdAt: string }>, promotions: Array<{ id: number, fromAppId: number | null, rolledBackTo: number | null, userId: number | null, createdAt: string, plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } }> };
+
+export type ReadManifestQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadManifestQuery = { read: { manifest: unknown } };
+
+export type CreateStageMutationVariables = Exact<{
+  appId: number;
+  name: string;
+  expiresInHours?: number | null | undefined;
+}>;
+
+
+export type CreateStageMutation = { created: { id: number } };
+
+export type RemoveStageMutationVariables = Exact<{
+  appId: number;
+  stageAppId: number;
+}>;
+
+
+export type RemoveStageMutation = { removed: boolean };
+
+export type PlanPromotionMutationVariables = Exact<{
+  appId: number;
+  fromAppId: number;
+}>;
+
+
+export type PlanPromotionMutation = { planned: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
+
+export type PromoteMutationVariables = Exact<{
+  appId: number;
+  fromAppId: number;
+}>;
+
+
+export type PromoteMutation = { promoted: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
+
+export type RollbackPromotionMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type RollbackPromotionMutation = { rolledBack: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
 export type CreateAppMutationVariables = Exact<{
   data: CreateAppInput;

@@ -16,7 +16,7 @@ import { push } from "./sync.js";
 const SETTLED_MS = 60;
 /** For commands that end with their process. */
 const NEVER = new AbortController().signal;
-const OURS = /^(?:actions|lib|data)[\\/]|^(?:settings|alerts|app)\.json$/;
+const OURS = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
 /** Calls `work` after each burst of changes, one call at a time, until the signal. */
 async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {

@@ -22,11 +22,12 @@ interface Promotion {
 }
 
 const CHANGES = ["created", "changed", "removed"] as const;
-type Plan = Record<(typeof CHANGES)[number], { kind: string; name: string }[]>;
+type Plan = Record<(typeof CHANGES)[number], { kind: string; name: string }[]> & { missing?: { name: string }[] };
 
 function printPlan({ output }: Session, plan: Plan): void {
   for (const change of CHANGES)
     for (const { kind, name } of plan[change]) output.line(`${change.padEnd(8)} ${kind} ${name}`);
+  for (const { name } of plan.missing ?? []) output.line(`missing  value of ${name}`, "yellow");
 }
 
 function addPromotions(stage: Command, run: Run): void {

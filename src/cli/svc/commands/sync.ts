@@ -18,6 +18,8 @@ interface Plan {
   created: PlannedItem[];
   changed: PlannedItem[];
   removed: PlannedItem[];
+  /** Secret bindings whose setting needs a value on the server. */
+  missing?: PlannedItem[];
 }
 
 async function readServer({ client }: Session): Promise<BaseState> {
@@ -92,6 +94,7 @@ function printPlan({ output }: Session, plan: Plan): number {
   const rows = (["created", "changed", "removed"] as const).flatMap((change) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
   );
+  for (const { name } of plan.missing ?? []) output.line(`missing  value of ${name}`, "yellow");
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
   for (const { change, kind, name } of rows) output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
   return rows.length;
@@ -154,10 +157,13 @@ async function pull(session: Session, { force = false }: { force?: boolean }): P
       ? server.manifest.settings
       : merged(server.manifest.settings, local.settings, "key", (key) => taken("setting", key));
   const alerts = merged(server.manifest.alerts, local.alerts, "name", (name) => taken("alert", name));
+  // The whole list, or this folder's own: a part of it could send a value elsewhere.
+  const keepsBindings = mine.some(({ kind }) => kind === "secret binding") && !force;
   await project.write({
     ...server.manifest,
     ...(settings && { settings }),
     ...(alerts && { alerts }),
+    ...(keepsBindings && local.secretBindings && { secretBindings: local.secretBindings }),
     actions: (server.manifest.actions ?? []).filter(({ name }) => taken("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => taken("data source", name)),
   });

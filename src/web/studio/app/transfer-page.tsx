@@ -1,89 +1,74 @@
-/** The app's actions as one file, out and in again: what an import would do is shown before it is done. */
+/** Export and import of the app as one manifest, the document that `svc pull` and `svc push` use. An import is reviewed first. */
 import { useState } from "react";
 import { serviceAddress } from "../../service-address.js";
-import { ImportActions, type ImportDocumentInput } from "../documents.js";
-import { asApiError } from "../shared/api.js";
-import type { ImportReport } from "../shared/model.js";
+import { fetchSignedIn } from "../accounts/renewal.js";
+import { ApiError, asApiError } from "../shared/api.js";
+import type { ManifestPlan } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
+import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
-function Names({ label, names }: { label: string; names: string[] }) {
-  if (names.length === 0) return null;
-  return (
-    <li>
-      <b>
-        {names.length} {label}
-      </b>
-      <span className="hint grow">{names.join(", ")}</span>
-    </li>
-  );
+interface Fault {
+  path: string;
+  error: string;
 }
 
-function Report({ report }: { report: ImportReport }) {
-  const { dryRun, created, updated, unchanged, faults } = report;
-  return (
-    <ul className="records" aria-label={dryRun ? "What an import would do" : "What the import has done"}>
-      <Names label={dryRun ? "would be created" : "created"} names={created} />
-      <Names
-        label={dryRun ? "would change" : "changed"}
-        names={updated.map(({ name, fields }) => `${name} (${fields.join(", ")})`)}
-      />
-      <Names label="are the same already" names={unchanged} />
-      {faults.map(({ index, name, status, error }) => (
-        <li key={index}>
-          <b>{name ?? `action ${index + 1} of the file`}</b>
-          <span className="fault grow">
-            {error} <code>{status}</code>
-          </span>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
+/** A document with its plan, and the state of the app that it was planned for. */
 interface Chosen {
-  document: ImportDocumentInput;
-  report: ImportReport;
+  text: string;
+  plan: ManifestPlan;
+  tag: string;
+  isApplied: boolean;
 }
 
-export function TransferPage({ api, appId, actions }: PageProps) {
+const FAULTS_SHOWN = 50;
+
+/** Sends the document as it is: over GraphQL it could have 1 MB only. @throws ApiError with the faults in its message */
+async function send(appId: number, text: string, { tag, isPlan }: { tag?: string; isPlan: boolean }): Promise<Chosen> {
+  const address = serviceAddress(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
+  const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };
+  const response = await fetchSignedIn(address, { method: "PUT", headers, body: text });
+  const body = (await response.json()) as { plan: ManifestPlan; status?: string; error?: string; faults?: Fault[] };
+  if (response.ok) return { text, plan: body.plan, tag: response.headers.get("etag") ?? "", isApplied: !isPlan };
+  const faults = (body.faults ?? []).slice(0, FAULTS_SHOWN).map(({ path, error }) => `${path}: ${error}`);
+  const message = faults.length > 0 ? faults.join("\n") : (body.error ?? `the service answered ${response.status}`);
+  throw new ApiError(body.status ?? "INTERNAL_ERROR", message);
+}
+
+export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) {
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [fault, setFault] = useState<string | null>(null);
 
-  const send = async (document: ImportDocumentInput, dryRun: boolean) => {
+  const act = async (work: () => Promise<Chosen>) => {
     setFault(null);
     try {
-      const { report } = await api.ask(ImportActions, { appId, document, dryRun });
-      setChosen({ document, report });
-      if (!dryRun) await actions.reload();
+      const done = await work();
+      setChosen(done);
+      if (done.isApplied) await Promise.all([actions.reload(), reloadApps()]);
     } catch (error) {
       setFault(asApiError(error).message);
     }
   };
   const take = async (file: File | undefined) => {
     setChosen(null);
-    if (!file) return;
-    try {
-      await send(JSON.parse(await file.text()) as ImportDocumentInput, true);
-    } catch (error) {
-      setFault(`${file.name} holds no JSON: ${(error as Error).message}`);
-    }
+    if (file) await act(async () => send(appId, await file.text(), { isPlan: true }));
   };
-  const ready = chosen?.report.dryRun && chosen.report.faults.length === 0;
   return (
     <>
       <h3>Export</h3>
-      <p>All actions without ids, settings and history, for another app or for version control.</p>
       <p>
-        <a
-          className="button"
-          download={`actions-of-app-${appId}.json`}
-          href={serviceAddress(`/v3/apps/${appId}/actions/export`).href}
-        >
-          Export the actions
+        All definitions of the app in one document: actions, data sources, alerts, names of settings, secret bindings.
+        It has no entries and no values of private and protected settings.
+      </p>
+      <p>
+        <a className="button" download={`app-${appId}.json`} href={serviceAddress(`/v1/apps/${appId}/manifest`).href}>
+          Export the app
         </a>
       </p>
       <h3>Import</h3>
-      <p>Actions are created and changed by name; others stay as they are. All of the file, or nothing.</p>
+      <p>
+        Parts are created and changed by name. Other parts stay. The service imports all of the file or nothing, and
+        publishes nothing.
+      </p>
       <p>
         <input
           type="file"
@@ -92,17 +77,28 @@ export function TransferPage({ api, appId, actions }: PageProps) {
           onChange={(event) => void take(event.target.files?.[0])}
         />
       </p>
-      <p className="fault" role="alert">
+      <p className="fault" role="alert" style={{ whiteSpace: "pre-line" }}>
         {fault}
       </p>
-      {chosen && <Report report={chosen.report} />}
-      {ready && (
+      {chosen && isEmptyPlan(chosen.plan) && <p className="hint">The app has everything of the file already.</p>}
+      {chosen && (
+        <PlanList
+          plan={chosen.plan}
+          label={chosen.isApplied ? "Changes of the import" : "Changes that an import would make"}
+        />
+      )}
+      {chosen && !chosen.isApplied && !isEmptyPlan(chosen.plan) && (
         <p>
-          <button type="button" className="primary" onClick={() => void send(chosen.document, false)}>
+          <button
+            type="button"
+            className="primary"
+            onClick={() => void act(() => send(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
+          >
             Import it
           </button>
         </p>
       )}
+      {chosen?.isApplied && <p role="status">Imported.</p>}
     </>
   );
 }

@@ -26,6 +26,7 @@ const PARTS: Readonly<Record<AppPart, string>> = {
   connections: "reference/requests",
   audit: "operate/people",
   versions: "guides/publish-and-roll-back",
+  stages: "reference/stages",
   transfer: "reference/manifest",
 };
 

@@ -11,13 +11,14 @@ import type {
   FindProblemsQuery,
   FollowActionsSubscription,
   FollowConsoleSubscription,
-  ImportActionsMutation,
   ListAppVersionsQuery,
   ListInvitationsQuery,
   ListMediaQuery,
   ListPresetsQuery,
+  ListStagesQuery,
   ListVersionsQuery,
   LogRowFragment,
+  ManifestPlanPartsFragment,
   MediaFileRowFragment,
   MediaFolderRowFragment,
   MemberRowFragment,
@@ -123,7 +124,11 @@ export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
 
 export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
 
-export type ImportReport = ImportActionsMutation["report"];
+export type Stage = ListStagesQuery["stages"][number];
+
+export type Promotion = ListStagesQuery["promotions"][number];
+
+export type ManifestPlan = ManifestPlanPartsFragment;
 
 export type { AlertRuleInput as AlertInput, MessageDecision, NotificationInput } from "../documents.js";
 

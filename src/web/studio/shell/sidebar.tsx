@@ -4,6 +4,7 @@ import Bell from "lucide-react/icons/bell";
 import BookOpen from "lucide-react/icons/book-open";
 import CalendarClock from "lucide-react/icons/calendar-clock";
 import Database from "lucide-react/icons/database";
+import GitBranch from "lucide-react/icons/git-branch";
 import History from "lucide-react/icons/history";
 import House from "lucide-react/icons/house";
 import Image from "lucide-react/icons/image";
@@ -45,6 +46,7 @@ const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: 
   "app/people": Users,
   "app/tokens": KeyRound,
   "app/versions": History,
+  "app/stages": GitBranch,
   "app/transfer": ArrowLeftRight,
   "app/general": Settings,
 };

@@ -43,6 +43,7 @@ export const APP_PARTS = {
   connections: "Connections",
   audit: "Audit log",
   versions: "Versions",
+  stages: "Stages",
   transfer: "Import and export",
 } as const;
 
@@ -63,7 +64,16 @@ export const SIDEBAR: readonly { label: string | null; links: readonly SidebarLi
   { label: "Watch", links: ["alerts", "app/audit"] },
   {
     label: "Manage",
-    links: ["settings", "app/connections", "app/people", "app/tokens", "app/versions", "app/transfer", "app/general"],
+    links: [
+      "settings",
+      "app/connections",
+      "app/people",
+      "app/tokens",
+      "app/versions",
+      "app/stages",
+      "app/transfer",
+      "app/general",
+    ],
   },
 ];
 

@@ -1,0 +1,52 @@
+/** Secret bindings as rows: read, and replaced with the keys that they seal. Reads and writes no value. */
+import type { EntityManager } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import type { Caller } from "../../rules/access.js";
+import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { type GivenBinding, readSecretBindings, type SecretBinding, sealedAfter } from "../../rules/secret-bindings.js";
+import { audit } from "../records/audit.js";
+import { sealKeys } from "../settings/secret-values.js";
+import type { Settings } from "../settings/settings.js";
+
+const READ = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
+const WRITE = `
+  INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
+  ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
+    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
+/* What runs may read has changed: those that start from here on see it. */
+const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
+
+/** Bindings of an app with the time of their last change; null if it never had any. */
+export async function storedBindings(
+  executor: Executor,
+  appId: number,
+): Promise<{ bindings: SecretBinding[]; updatedAt: Date } | null> {
+  const found = await preparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(executor, "secret-bindings", READ, [
+    appId,
+  ]);
+  return found[0] ?? null;
+}
+
+export type BindingDefinitions = ReturnType<typeof createBindingDefinitions>;
+
+export function createBindingDefinitions(options: { settings: Settings; allowPrivateNetwork: boolean }) {
+  const { settings, allowPrivateNetwork } = options;
+  return {
+    /** Bindings in normal form. @throws REQUEST_INVALID, naming the field by its path */
+    read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
+
+    sealedKeys: (executor: Executor, appId: number): Promise<string[]> =>
+      settings.secretValues.sealedKeys(appId, executor),
+
+    /** For a transaction that has locked the app. */
+    async write(manager: EntityManager, caller: Caller, appId: number, given: readonly GivenBinding[]): Promise<void> {
+      const bindings = given.map(({ value: _, ...binding }) => binding);
+      const sealed = await settings.secretValues.sealedKeys(appId, manager);
+      await rows(manager, WRITE, [appId, JSON.stringify(bindings)]);
+      await sealKeys(manager, appId, sealedAfter(sealed, given));
+      await rows(manager, TOUCH_SECRETS, [appId]);
+      const said = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
+      await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: said } });
+    },
+  };
+}

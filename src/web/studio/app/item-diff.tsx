@@ -1,0 +1,60 @@
+/** The lines in which a part of two apps' manifests differs. */
+import { createTwoFilesPatch } from "diff";
+import { useCallback } from "react";
+import { DiffView } from "../actions/diff-view.js";
+import { ReadManifest } from "../documents.js";
+import type { Api } from "../shared/api.js";
+import { useLoaded } from "../shared/use-loaded.js";
+import type { PlanItem } from "./manifest-plan.js";
+
+type Part = Record<string, unknown>;
+
+const LISTS: Record<string, string> = {
+  setting: "settings",
+  secretBinding: "secretBindings",
+  dataSource: "dataSources",
+  action: "actions",
+  alert: "alerts",
+};
+
+const nameOf = (part: Part, kind: string): unknown =>
+  kind === "setting" ? part["key"] : kind === "secretBinding" ? `${part["key"]} ${part["origin"]}` : part["name"];
+
+function partOf(manifest: Part, { kind, name }: PlanItem): unknown {
+  if (kind === "app") return (manifest["app"] as Part | undefined)?.[name];
+  const parts = (manifest[LISTS[kind] ?? ""] ?? []) as Part[];
+  return parts.find((part) => nameOf(part, kind) === name);
+}
+
+/** Fields as JSON, and below them each text of several lines as it is. */
+function textOf(part: unknown): string {
+  if (part === undefined) return "";
+  if (typeof part !== "object" || part === null) return `${JSON.stringify(part)}\n`;
+  const { code, source, assets: _, ...fields } = part as Part;
+  const files = (source as { files: Record<string, string> } | null | undefined)?.files;
+  const texts = files ? Object.entries(files) : typeof code === "string" ? [["code", code] as const] : [];
+  return [JSON.stringify(fields, null, 2), ...texts.map(([name, text]) => `// ${name}\n${text.trimEnd()}`), ""].join(
+    "\n",
+  );
+}
+
+interface ItemDiffProps {
+  api: Api;
+  item: PlanItem;
+  fromAppId: number;
+  toAppId: number;
+}
+
+export function ItemDiff({ api, item, fromAppId, toAppId }: ItemDiffProps) {
+  const read = useCallback(async () => {
+    const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.ask(ReadManifest, { appId })));
+    return [to!, from!].map(({ read: { manifest } }) => textOf(partOf(manifest as Part, item)));
+  }, [api, item, fromAppId, toAppId]);
+  const { value, fault } = useLoaded(api, read);
+  if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
+  const [before = "", after = ""] = value;
+  const code = before === after ? null : createTwoFilesPatch("before", "after", before, after);
+  return (
+    <DiffView diff={{ fields: [], before: {}, after: {}, code } as unknown as Parameters<typeof DiffView>[0]["diff"]} />
+  );
+}

@@ -1,0 +1,54 @@
+/** Plan of a manifest or a promotion: the parts that it creates, changes and removes, and the values that it needs. */
+import type { ReactNode } from "react";
+import type { ManifestPlan } from "../shared/model.js";
+
+const VERBS = ["created", "changed", "removed"] as const;
+export type PlanVerb = (typeof VERBS)[number];
+
+/** Kinds of parts, for people. */
+const KINDS: Record<string, string> = {
+  app: "app",
+  setting: "setting",
+  secretBinding: "secret binding",
+  dataSource: "data source",
+  action: "action",
+  alert: "alert",
+};
+
+export type PlanItem = ManifestPlan["created"][number];
+
+interface PlanListProps {
+  plan: ManifestPlan;
+  label: string;
+  /** Shown at the end of an item. */
+  more?: (item: PlanItem, verb: PlanVerb) => ReactNode;
+}
+
+export const isEmptyPlan = (plan: ManifestPlan): boolean => VERBS.every((verb) => plan[verb].length === 0);
+
+export function PlanList({ plan, label, more }: PlanListProps) {
+  return (
+    <ul className="records" aria-label={label}>
+      {VERBS.flatMap((verb) =>
+        plan[verb].map((item) => (
+          <li key={`${verb} ${item.kind} ${item.name}`}>
+            <span className="chip">{verb}</span>
+            <span className="grow">
+              {KINDS[item.kind] ?? item.kind} <b>{item.name}</b>
+            </span>
+            {more?.(item, verb)}
+          </li>
+        )),
+      )}
+      {plan.missing?.map(({ name }) => (
+        <li key={`missing ${name}`}>
+          <span className="chip">value missing</span>
+          <span className="grow">
+            secret binding <b>{name}</b>
+          </span>
+          <span className="hint">Set the value of the key in this app.</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

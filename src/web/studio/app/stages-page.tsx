@@ -1,0 +1,273 @@
+/** Stages of the app: the apps of its group, a promotion to this app after a review, and the way back. */
+import { type FormEvent, lazy, Suspense, useCallback, useState } from "react";
+import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
+import { useNames } from "../people/people.js";
+import { ago, exact } from "../shared/format.js";
+import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
+import { useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
+import { isEmptyPlan, PlanList } from "./manifest-plan.js";
+
+const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
+
+/** Hours until a new stage is deleted; 0: it stays. */
+const LIVES: readonly [hours: number, label: string][] = [
+  [0, "stays"],
+  [24, "preview, deleted after a day"],
+  [168, "preview, deleted after a week"],
+  [744, "preview, deleted after 31 days"],
+];
+
+const labelOf = ({ name, appName }: Stage): string => name ?? appName;
+
+interface NewStageProps {
+  busy: boolean;
+  create: (name: string, expiresInHours: number | null) => Promise<boolean>;
+}
+
+function NewStage({ busy, create }: NewStageProps) {
+  const [name, setName] = useState("");
+  const [hours, setHours] = useState(0);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (await create(name.trim(), hours === 0 ? null : hours)) setName("");
+  };
+  return (
+    <form className="row" onSubmit={(event) => void submit(event)}>
+      <input
+        aria-label="Name of the new stage"
+        placeholder="staging"
+        autoComplete="off"
+        value={name}
+        onChange={({ target }) => setName(target.value)}
+      />
+      <label>
+        <span className="unseen">Life of the new stage</span>
+        <select value={hours} onChange={({ target }) => setHours(Number(target.value))}>
+          {LIVES.map(([one, label]) => (
+            <option key={one} value={one}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="submit" disabled={busy || name.trim() === ""}>
+        Create a stage
+      </button>
+    </form>
+  );
+}
+
+/** A promotion that is reviewed. */
+interface Review {
+  from: Stage;
+  plan: ManifestPlan;
+}
+
+interface ReviewPanelProps extends Pick<PageProps, "api" | "app" | "appId"> {
+  review: Review;
+  busy: boolean;
+  promote: () => void;
+  cancel: () => void;
+}
+
+function ReviewPanel({ api, app, appId, review: { from, plan }, busy, promote, cancel }: ReviewPanelProps) {
+  const [open, setOpen] = useState<string | null>(null);
+  return (
+    <section aria-labelledby="review">
+      <h3 id="review">
+        {labelOf(from)} to {app.name}
+      </h3>
+      {isEmptyPlan(plan) && <p className="hint">This app has everything already.</p>}
+      <PlanList
+        plan={plan}
+        label="Changes of the promotion"
+        more={(item, verb) => {
+          const key = `${verb} ${item.kind} ${item.name}`;
+          const isOpen = open === key;
+          return (
+            <>
+              <button
+                type="button"
+                className="link"
+                aria-expanded={isOpen}
+                onClick={() => setOpen(isOpen ? null : key)}
+              >
+                Difference of {item.name}
+              </button>
+              {isOpen && (
+                <Suspense fallback={<p className="hint">Loading…</p>}>
+                  <ItemDiff {...{ api, item }} fromAppId={from.appId} toAppId={appId} />
+                </Suspense>
+              )}
+            </>
+          );
+        }}
+      />
+      <p className="row">
+        <button type="button" className="primary" disabled={busy || isEmptyPlan(plan)} onClick={promote}>
+          Promote
+        </button>
+        <button type="button" onClick={cancel}>
+          Cancel
+        </button>
+        <span className="hint">All of it, or nothing. It publishes nothing.</span>
+      </p>
+    </section>
+  );
+}
+
+interface StageRowProps {
+  stage: Stage;
+  appId: number;
+  busy: boolean;
+  review: () => void;
+  remove: () => void;
+}
+
+function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
+  const isThis = stage.appId === appId;
+  return (
+    <li>
+      <a className="grow" href={hrefOf({ appId: stage.appId, view: "app", item: "stages" })}>
+        {labelOf(stage)}
+      </a>
+      {isThis && <span className="chip">this app</span>}
+      {stage.expiresAt !== null && (
+        <span className="hint" title={exact(stage.expiresAt)}>
+          deleted {ago(stage.expiresAt)}
+        </span>
+      )}
+      {!isThis && (
+        <button type="button" disabled={busy} onClick={review}>
+          Review changes of {labelOf(stage)}
+        </button>
+      )}
+      {!isThis && stage.expiresAt !== null && (
+        <button type="button" className="quiet danger-text" disabled={busy} onClick={remove}>
+          Delete {labelOf(stage)}
+        </button>
+      )}
+    </li>
+  );
+}
+
+interface HistoryProps {
+  promotions: readonly Promotion[];
+  stages: readonly Stage[];
+  busy: boolean;
+  nameOf: (userId: number | null) => string | null;
+  rollBack: (promotion: Promotion) => void;
+}
+
+function History({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
+  const nameOfApp = (id: number | null) => {
+    const stage = stages.find(({ appId }) => appId === id);
+    return stage ? labelOf(stage) : `app ${id}`;
+  };
+  return (
+    <ul className="records" aria-label="Promotions to this app">
+      {promotions.map((promotion) => {
+        const { id, fromAppId, rolledBackTo, userId, createdAt, plan } = promotion;
+        return (
+          <li key={id}>
+            <details className="grow">
+              <summary>
+                {rolledBackTo === null ? `From ${nameOfApp(fromAppId)}` : `Rolled back by promotion ${rolledBackTo}`},{" "}
+                {ago(createdAt)}
+              </summary>
+              <PlanList plan={plan} label={`Changes of promotion ${id}`} />
+            </details>
+            <span className="hint">{nameOf(userId) ?? "a token"}</span>
+            <button type="button" disabled={busy} onClick={() => rollBack(promotion)}>
+              Roll back {id}
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** What the page has read, and its changes. */
+function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
+  const read = useCallback(() => api.ask(ListStages, { appId }), [api, appId]);
+  const { value, fault, busy, change } = useLoaded(api, read);
+  const [review, setReview] = useState<Review | null>(null);
+
+  const create = async (name: string, expiresInHours: number | null) => {
+    const made = await change(() => api.ask(CreateStage, { appId, name, expiresInHours }));
+    if (made) await reloadApps();
+    return made !== null;
+  };
+  const remove = async (stage: Stage) => {
+    const text = "The app, its data and its runs are deleted.";
+    if (!(await ask({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
+    if (await change(() => api.ask(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
+  };
+  const look = async (from: Stage) => {
+    setReview(null);
+    const found = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
+    if (found) setReview({ from, plan: found.planned.plan });
+  };
+  const promote = async ({ from }: Review) => {
+    if (!(await change(() => api.ask(Promote, { appId, fromAppId: from.appId })))) return;
+    setReview(null);
+    await actions.reload();
+  };
+  const rollBack = async ({ id }: Promotion) => {
+    const isLast = value?.promotions[0]?.id === id;
+    const text = isLast
+      ? "The definitions become what they were before this promotion."
+      : "The definitions become what this promotion left.";
+    if (
+      !(await ask({
+        title: `Roll back promotion ${id}?`,
+        text: `${text} Values of settings and data stay.`,
+        yes: "Roll back",
+      }))
+    )
+      return;
+    if (await change(() => api.ask(RollbackPromotion, { appId, id }))) await actions.reload();
+  };
+  return { value, fault, busy, review, setReview, create, remove, look, promote, rollBack };
+}
+
+export function StagesPage(props: PageProps) {
+  const { api, app, appId } = props;
+  const { value, fault, busy, review, setReview, create, remove, look, promote, rollBack } = useStages(props);
+  const nameOf = useNames(api, appId);
+  return (
+    <>
+      <p className="hint">
+        Stages are apps with the same definitions. Each has its own settings and data. A promotion brings the
+        definitions of another stage to this app.
+      </p>
+      <NewStage busy={busy} create={create} />
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul className="records" aria-label="Stages">
+        {value?.stages.map((stage) => (
+          <StageRow
+            key={stage.appId}
+            {...{ stage, appId, busy }}
+            review={() => void look(stage)}
+            remove={() => void remove(stage)}
+          />
+        ))}
+      </ul>
+      {review && (
+        <ReviewPanel
+          {...{ api, app, appId, review, busy }}
+          promote={() => void promote(review)}
+          cancel={() => setReview(null)}
+        />
+      )}
+      <h3>Promotions to this app</h3>
+      {value?.promotions.length === 0 && <p className="hint">None yet.</p>}
+      {value && <History {...value} {...{ busy, nameOf }} rollBack={(promotion) => void rollBack(promotion)} />}
+    </>
+  );
+}
