@@ -7,6 +7,7 @@ import { KINDS } from "./harness/kinds.js";
 export const FIGURES: Record<string, () => Promise<Figure>> = {
   ...Object.fromEntries(KINDS.map((kind) => [kind.name, async () => figureOf(kind)])),
   "npm-packages": () => import("./figures/npm-packages.js"),
+  "request-time": () => import("./figures/request-time.js"),
   "http-trigger": () => import("./figures/http-trigger.js"),
   "many-apps": () => import("./figures/many-apps.js"),
   cores: async () => (await import("./figures/growth.js")).cores,

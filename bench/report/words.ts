@@ -38,6 +38,8 @@ export const ABOUT: Record<string, string> = {
     "The same for code that fetches once, from a server on this machine. The floor of the single call is the same run without it and a bare fetch.",
   request:
     "The same by `Svc.App.V3.Actions.request()`, which the service sends. The floor of the single call is the same run without it and a bare fetch of Node.",
+  "request-time":
+    "One `request()` after the other within a run, timed by the code itself. The floor is undici, which sends the same to the same server.",
   "http-trigger":
     "A request to an HTTP trigger with an API token. The floor is `runWithResult` of the same live action with the same token.",
   "five-fetches": "Five fetches, one after the other.",
