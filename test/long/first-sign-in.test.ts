@@ -27,7 +27,10 @@ describe("README's start", function () {
 
   it("has two commands, and one click on the link that they print signs a person in", async () => {
     const [start = ""] = blocksIn("README.md", "sh", 6);
-    const commands = start.split("\n").map((line) => line.replace(/ +#.*/, ""));
+    const commands = start
+      .trim()
+      .split("\n")
+      .map((line) => line.replace(/ +#.*/, ""));
     expect(commands.map((line) => line.split(" ").slice(0, 2).join(" "))).to.deep.equal(["git clone", "npm start"]);
 
     const home = reader(freshFolder());
