@@ -159,7 +159,7 @@ describe("Studio's pages while other people change the app", () => {
   it("Notifications show those of others, and do not replace what is edited", async () => {
     const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
     await studio.open(`${service.appId}/notifications`);
-    await shows("No notification yet.");
+    await shows("No notifications yet.");
     const notification = await write("POST", "notifications", { status: "draft", data: { title: "Theirs" } });
     await (await page.waitForSelector(".message-line"))!.click();
     await write("PUT", `notifications/${notification.id}`, { data: { title: "Theirs again" } });

@@ -3,7 +3,7 @@ import type { ComponentType } from "react";
 import type { PageProps } from "./page-props.js";
 import type { View } from "./views.js";
 
-export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
+const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
   home: async () => (await import("../home/home-page.js")).HomePage,
   actions: async () => (await import("../actions/actions-page.js")).ActionsPage,
   runs: async () => (await import("../runs/runs-page.js")).RunsPage,
@@ -21,3 +21,14 @@ export const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps
   service: async () => (await import("../people/service-page.js")).ServicePage,
   apps: async () => (await import("../app/apps-page.js")).AppsPage,
 };
+
+const loaded = new Map<View, ComponentType<PageProps>>();
+
+export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
+  const page = await ROUTES[view]();
+  loaded.set(view, page);
+  return page;
+}
+
+/** A loaded page is drawn at once. React shows the fallback of a lazy one for at least 300 ms. */
+export const loadedPage = (view: View): ComponentType<PageProps> | undefined => loaded.get(view);

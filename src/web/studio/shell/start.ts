@@ -5,7 +5,7 @@
 import { startHome } from "../home/read-home.js";
 import { placeOf } from "./place.js";
 import { mayEdit, roleOn } from "./rights.js";
-import { ROUTES } from "./routes.js";
+import { loadPage } from "./routes.js";
 import { presentSession, type Session } from "./session.js";
 
 /** True for Studio's own address. The pages of one-time links and unknown addresses are below it. */
@@ -14,19 +14,19 @@ export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname
 let started: Promise<Session | null> | null = null;
 
 async function start(): Promise<Session | null> {
-  const session = await presentSession();
   const place = placeOf(location.hash);
+  // The frame loads the page again if this fails, and reports it.
+  const page = loadPage(place.view).catch(() => undefined);
+  const session = await presentSession();
   const appId = place.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && place.view === "home" && appId !== undefined)
     startHome(session.api, appId, mayEdit(roleOn(session, appId)));
+  if (session) await page;
   return session;
 }
 
 export function startReads(): void {
-  if (!isStudioPath()) return;
-  started = start();
-  // The page loads its code again when it is shown, and reports a failure then.
-  ROUTES[placeOf(location.hash).view]().catch(() => undefined);
+  if (isStudioPath()) started = start();
 }
 
 /** Returns the session that the browser already has; null without one. The first call returns the one that was requested at the start. */

@@ -16,7 +16,7 @@ import { usePalette } from "./palette.js";
 import type { Place } from "./place.js";
 import { mayEdit, roleOn } from "./rights.js";
 import { RoleProvider } from "./role.js";
-import { ROUTES } from "./routes.js";
+import { loadedPage, loadPage } from "./routes.js";
 import type { Session } from "./session.js";
 import { isFor, SidebarContent } from "./sidebar.js";
 import { itemName, TopBar } from "./top-bar.js";
@@ -63,9 +63,16 @@ const LEAVE = {
   danger: true,
 };
 
-const PAGES = Object.fromEntries(
-  Object.entries(ROUTES).map(([view, load]) => [view, lazy(async () => ({ default: await loading(load()) }))]),
-) as Partial<Record<View, ComponentType<PageProps>>> as Record<View, ComponentType<PageProps>>;
+const pages = new Map<View, ComponentType<PageProps>>();
+
+/** Component of a page: always the same one for a view, or a change of it would lose the page's state. */
+function pageOf(view: View): ComponentType<PageProps> {
+  const known = pages.get(view);
+  if (known) return known;
+  const page = loadedPage(view) ?? lazy(async () => ({ default: await loading(loadPage(view)) }));
+  pages.set(view, page);
+  return page;
+}
 
 function useApps(api: Api, given: App[]) {
   const [apps, setApps] = useState(given);
@@ -120,7 +127,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   const role = roleOn({ roles, isAdmin }, app.id);
   // The address of a page that is not for this role opens Home.
   const view = isFor(place.view, role) ? place.view : "home";
-  const Page = PAGES[view];
+  const Page = pageOf(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };
   const sidebar = { role, apps, app, email, place: { ...place, view }, go, openPalette, signOut: onSignOut };
   return (
