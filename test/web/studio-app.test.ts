@@ -216,6 +216,10 @@ describe("Studio's pages of an app", () => {
     expect(href).to.equal(`${service.url}/v1/apps/${service.appId}/manifest`);
     await choose("faulty.json", JSON.stringify({ version: 1, actions: [{ name: "a b", code: "x" }] }));
     await page.waitForFunction('/actions\\[0\\].name: /.test(document.querySelector(".app-part .fault").textContent)');
+    // Chromium logs each refusal of a REST request; these two are of the faulty files.
+    expect(watch.errors.splice(0)).to.deep.equal(
+      Array(2).fill("Failed to load resource: the server responded with a status of 400 (Bad Request)"),
+    );
     exported.actions.push({ ...exported.actions[0], name: "imported" });
     await choose("app.json", JSON.stringify(exported));
     await page.waitForFunction('/createdaction imported/.test(document.querySelector(".records")?.textContent)');
