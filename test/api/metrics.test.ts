@@ -23,7 +23,7 @@ describe("the metrics", () => {
     expect(type).to.match(/^text\/plain; version=0\.0\.4/);
     const lines = text.trimEnd().split("\n");
     const samples = lines.filter((line) => line.startsWith("svc_"));
-    for (const line of samples) expect(line).to.match(/^svc_[a-z_]+(\{[a-z]+="\w+"\})? \d+(\.\d+)?$/);
+    for (const line of samples) expect(line).to.match(/^svc_[a-z_]+(\{[a-z]+="[\w.]+"\})? \d+(\.\d+)?$/);
     const named = new Set(samples.map((line) => line.split(/[{ ]/)[0]!));
     for (const name of named) {
       expect(lines).to.include(`# TYPE ${name} ${name.endsWith("_total") ? "counter" : "gauge"}`);

@@ -135,6 +135,7 @@ describe("Studio's pages of people", () => {
       "People",
       "Tokens",
       "Versions",
+      "Stages",
       "Import and export",
       "General",
     ]);

@@ -40,8 +40,10 @@ const AWAIT_FRAMES: Record<string, string> = {
     document.onscroll = r;
     scrollTo(0, 100);
   })`,
-  "a view transition":
-    "new Promise((r) => setTimeout(r, 100)).then(() => document.startViewTransition(() => {}).ready)",
+  "a view transition": `(async () => {
+    while (${HIDDEN}) await new Promise((r) => setTimeout(r, 10));
+    await document.startViewTransition(() => {}).ready;
+  })()`,
   "an animation frame of a worker": `new Promise((r) => {
     const source = "requestAnimationFrame(() => postMessage(1))";
     new Worker(URL.createObjectURL(new Blob([source]))).onmessage = r;
