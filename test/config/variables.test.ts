@@ -33,10 +33,10 @@ const FAULTY: Record<string, string> = {
   DEFAULT_TIMEZONE: "Europe/Nowhere",
   NPM_PACKAGES: "1",
   NPM_SANDBOX: "1",
-  NPM_REGISTRY: "registry.example.com",
+  NPM_REGISTRY: "registry.example.com ftp://registry.example.com https://user:password@registry.example.com",
   NPM_TOKEN: "ä",
-  NPM_MIN_AGE_DAYS: "366",
-  NPM_LICENSES: "MIT,,ISC (MIT)",
+  NPM_MIN_AGE_DAYS: "366 -1",
+  NPM_LICENSES: "MIT,,ISC (MIT) MIT;ISC",
   QUEUE_MAX: "0",
   QUEUE_MAX_PER_APP: "0",
   QUEUE_MAX_MB: "0",
@@ -99,5 +99,16 @@ describe("the variables of the environment", () => {
     expect(read("https://a.example", "https://a.example:444")).to.throw("RUNTIME_URL must be an origin whose host");
     expect(read("http://127.0.0.1:9")).to.throw("RUNTIME_URL must be");
     expect(read("https://b.example", "https://a.example")().runtimeUrl).to.equal("https://b.example");
+  });
+
+  it("of packages lead to the public registry and any licence by default", () => {
+    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true, minAgeDays: 7 };
+    expect(readConfig({}).npm).to.deep.equal(usual);
+    expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
+    expect(readConfig({ NPM_SANDBOX: "off" }).npm).to.deep.equal({ ...usual, sandbox: false });
+    const own = { NPM_REGISTRY: "http://10.0.0.5:4873/npm/", NPM_TOKEN: "t", NPM_LICENSES: "MIT, Apache-2.0" };
+    const licences = ["MIT", "Apache-2.0"];
+    expect(readConfig(own).npm).to.deep.equal({ ...usual, url: "http://10.0.0.5:4873/npm", token: "t", licences });
+    expect(() => readConfig({ NPM_TOKEN: "two words" })).to.throw(ConfigError, "NPM_TOKEN must be");
   });
 });

@@ -17,12 +17,10 @@ describe("manifest", () => {
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "hotel" } });
     return `/v1/apps/${body.app.id}`;
   }
-  const put = (app: string, body: unknown, { query = "", tag }: { query?: string; tag?: string } = {}) =>
-    service.rest("PUT", `${app}/manifest${query}`, {
-      as: "admin",
-      body,
-      ...(tag !== undefined && { headers: { "if-match": tag } }),
-    });
+  const put = (app: string, body: unknown, { query = "", tag }: { query?: string; tag?: string } = {}) => {
+    const headers: Record<string, string> = tag === undefined ? {} : { "if-match": tag };
+    return service.rest("PUT", `${app}/manifest${query}`, { as: "admin", body, headers });
+  };
   const get = (app: string) => service.rest("GET", `${app}/manifest`, { as: "admin" });
 
   it("is read, written to an empty app and read again as it was", async () => {

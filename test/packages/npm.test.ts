@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
-import { ConfigError, readConfig } from "../../src/config.js";
 import { UncontainedError } from "../../src/engine/bundler/fault.js";
 import type { CheckedConnections } from "../../src/engine/checked-connections.js";
 import { type ActionError, httpOf } from "../../src/errors.js";
@@ -32,38 +31,6 @@ const SCOPED: Published = {
   },
   manifest: { type: "module", license: "ISC" },
 };
-
-describe("The variables of packages", () => {
-  const FAULTY: [name: string, value: string][] = [
-    ["NPM_PACKAGES", "sometimes"],
-    ["NPM_SANDBOX", "0"],
-    ["NPM_REGISTRY", "ftp://registry.example.com"],
-    ["NPM_REGISTRY", "https://user:password@registry.example.com"],
-    ["NPM_TOKEN", "two words"],
-    ["NPM_LICENSES", "MIT;ISC"],
-    ["NPM_MIN_AGE_DAYS", "-1"],
-  ];
-  for (const [name, value] of FAULTY) {
-    it(`stop the start where one is faulty: ${name}=${value}`, () => {
-      expect(() => readConfig({ [name]: value })).to.throw(ConfigError, new RegExp(`${name} must be`));
-    });
-  }
-
-  it("lead to the public registry, with every licence, unless they say otherwise", () => {
-    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true, minAgeDays: 7 };
-    expect(readConfig({}).npm).to.deep.equal(usual);
-    expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
-    expect(readConfig({ NPM_SANDBOX: "off" }).npm).to.deep.equal({ ...usual, sandbox: false });
-    const own = { NPM_REGISTRY: "http://10.0.0.5:4873/npm/", NPM_TOKEN: "t", NPM_LICENSES: "MIT, Apache-2.0" };
-    expect(readConfig(own).npm).to.deep.equal({
-      url: "http://10.0.0.5:4873/npm",
-      token: "t",
-      licences: ["MIT", "Apache-2.0"],
-      sandbox: true,
-      minAgeDays: 7,
-    });
-  });
-});
 
 describe("What a registry says of a package", () => {
   it("is to be asked for again where this machine could not read it in time", async () => {
