@@ -72,6 +72,30 @@ describe("Processes of the command line", () => {
     await dev.end();
   });
 
+  it("dev saves drafts with a token that may not read runs, and says so", async () => {
+    const { folder, app } = await newProject();
+    const body = { kind: "api", name: "drafts only", scopes: ["manage"] };
+    const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
+    const dev = start(folder, ["dev"], { SVC_TOKEN: token });
+    await until(async () => dev.printed().includes("This token may not read runs"));
+    await until(async () => dev.printed().includes("Pushed"));
+    edit(folder, ACTION, "Greets a person.", "Greets people.");
+    await until(async () => (await actionOf(app, "hello"))?.description === "Greets people.");
+    expect(dev.child.exitCode).to.equal(null);
+    await dev.end();
+  });
+
+  it("dev ends, and pushes nothing more, when the service rejects its token", async () => {
+    const { folder, app } = await newProject();
+    const body = { kind: "api", name: "revoked", scopes: ["read", "manage"] };
+    const { token, id } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
+    const dev = start(folder, ["dev"], { SVC_TOKEN: token });
+    await until(async () => dev.printed().includes("Pushed"));
+    await service.rest("DELETE", `/v1/apps/${app}/tokens/${id}`);
+    await until(async () => dev.child.exitCode !== null);
+    expect(dev.child.exitCode, dev.printed()).to.equal(1);
+  });
+
   it("test runs in an app of its own with the folder's definitions, which it deletes", async () => {
     const { folder, app } = await newProject();
     write(folder, "data/guests.json", '{"columns": ["Name"]}');

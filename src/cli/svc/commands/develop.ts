@@ -3,6 +3,7 @@ import { readdirSync, watch } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
+import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
 import { CliError } from "../failure.js";
 import { answers, hasServerData, type LocalServer, startLocalServer } from "../local-server.js";
@@ -25,19 +26,22 @@ async function onChanges(session: Session, work: () => Promise<unknown>, over: A
     if (file !== null && OURS.test(file) && !file.includes(".svc")) isDirty = true;
   });
   watcher.on("error", (error) => session.output.note(error.message));
-  while (!over.aborted) {
-    if (isDirty) {
-      isDirty = false;
-      try {
-        await work();
-      } catch (error) {
-        if (!(error instanceof CliError)) throw error;
-        session.output.failure(error.message, error.details);
+  try {
+    while (!over.aborted) {
+      if (isDirty) {
+        isDirty = false;
+        try {
+          await work();
+        } catch (error) {
+          if (!(error instanceof CliError)) throw error;
+          session.output.failure(error.message, error.details);
+        }
       }
+      await delay(SETTLED_MS);
     }
-    await delay(SETTLED_MS);
+  } finally {
+    watcher.close();
   }
-  watcher.close();
 }
 
 /** Port of a server on this machine; null for other addresses. */
@@ -71,6 +75,16 @@ async function serverFor(session: Session, isThrowAway: boolean): Promise<LocalS
   return server;
 }
 
+/** Shows runs until the signal, if the token may read them. */
+async function showRuns(session: Session, over: AbortSignal): Promise<void> {
+  try {
+    await followRuns(session, { withConsole: true, over });
+  } catch (error) {
+    if (!(error instanceof ApiFailure && error.http === 403)) throw error;
+    session.output.note("This token may not read runs: they are not shown.");
+  }
+}
+
 async function develop(session: Session, over: AbortSignal): Promise<void> {
   const { url, app, root } = session.target;
   session.output.line(`Pages: ${url}/apps/${app}/viewer`);
@@ -79,7 +93,14 @@ async function develop(session: Session, over: AbortSignal): Promise<void> {
     await push(session, {}, async () => undefined);
     await checkTypes(session);
   };
-  await Promise.all([onChanges(session, save, over), followRuns(session, { withConsole: true, over })]);
+  // A failure of one part ends the other.
+  const failure = new AbortController();
+  const end = AbortSignal.any([over, failure.signal]);
+  try {
+    await Promise.all([onChanges(session, save, end), showRuns(session, end)]);
+  } finally {
+    failure.abort();
+  }
 }
 
 export function addDevelop(program: Command, run: Run): void {
