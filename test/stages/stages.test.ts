@@ -230,6 +230,35 @@ describe("stages and promotions", () => {
     expect((await put([{ ...secretBindings[0], origin: "https://three.example" }])).body.status).to.equal("FORBIDDEN");
   });
 
+  it("keeps the fields that a secret binding of a manifest omits, and unseals no key", async () => {
+    const app = await newStage("omitted");
+    const bindings = `${appPath(app)}/secret-bindings`;
+    const put = (item: object) =>
+      service.rest("PUT", `${appPath(app)}/manifest`, { body: { version: 1, secretBindings: [item] } });
+    const read = async () => (await service.rest("GET", bindings)).body.bindings;
+    const binding = { key: "__pay", origin: "https://one.example", in: "header" };
+    const full = { ...binding, name: "X-Key", format: "Key {value}", sealed: true };
+    expect((await service.rest("PUT", bindings, { body: { bindings: [full] } })).http).to.equal(200);
+    const before = await read();
+    expect(before[0]).to.deep.include(full);
+    // Without a value, and with one.
+    for (const value of [null, "value-of-pay"]) {
+      if (value !== null) await service.rest("POST", `${appPath(app)}/settings`, { body: { __pay: value } });
+      for (const origin of [binding.origin, "https://ONE.example:443/"]) {
+        const same = await put({ ...binding, origin });
+        expect([same.http, same.body.plan?.changed], `${value} ${origin}`).to.deep.equal([200, []]);
+      }
+      for (const unsealed of [
+        { ...binding, sealed: false },
+        { ...binding, in: "query", name: "key" },
+      ]) {
+        const refused = await put(unsealed);
+        expect([refused.http, refused.body.status], `${value} ${unsealed.in}`).to.deep.equal([403, "FORBIDDEN"]);
+      }
+      expect(await read()).to.deep.equal(before);
+    }
+  });
+
   it("deletes a preview before its time, and no other app", async () => {
     const { app } = (await stage({ name: "early", expiresInHours: 1 })).body;
     const { app: staying } = (await stage({ name: "staying" })).body;

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
+import { normalOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { keyWithoutValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
@@ -17,6 +18,11 @@ const nameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string 
 /** Bindings in the order of their names. */
 export const bindingItems = (bindings: readonly SecretBinding[]): SecretBinding[] =>
   bindings.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+
+const normalNameOf = ({ key, origin }: Item): string => {
+  const url = URL.parse(origin);
+  return nameOf({ key, origin: (url && normalOrigin(url)) ?? origin });
+};
 
 /** The rules name `bindings[0].origin`. @throws errors that are no refusal */
 function bindingFault(error: unknown): PathFault {
@@ -44,18 +50,22 @@ export async function planBindings(
 ): Promise<PartPlan> {
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const named = new Set(items.map(nameOf));
+  const known = new Map(before.map((one) => [nameOf(one), one]));
+  const named = new Set(items.map(normalNameOf));
   // A promotion leaves the bindings that only its target has, as it leaves settings.
   const isPruned = prune && !keepsData;
   const kept = isPruned ? [] : before.filter((one) => !named.has(nameOf(one)));
   let after: SecretBinding[];
   try {
-    after = definitions.read([...items, ...kept]);
+    const merged = items.map((item) => {
+      const stored = known.get(normalNameOf(item));
+      return stored?.in === item.in ? { ...stored, ...item } : item;
+    });
+    after = definitions.read([...merged, ...kept]);
   } catch (error) {
     plan.faults.push(bindingFault(error));
     return plan;
   }
-  const known = new Map(before.map((one) => [nameOf(one), one]));
   const added = after.filter((one) => !isDeepStrictEqual(known.get(nameOf(one)), one));
   const names = new Set(after.map(nameOf));
   const removed = before.filter((one) => !names.has(nameOf(one)));
@@ -68,7 +78,9 @@ export async function planBindings(
     ...removed.map(change("removed")),
   ];
   const configured = await configuredKeys(manager, appId);
-  const sealed = (await definitions.sealedKeys(manager, appId)).filter((key) => configured.has(key));
+  const unsealed = new Set(after.filter((one) => !one.sealed).map(({ key }) => key));
+  const isGuarded = (key: string) => configured.has(key) || unsealed.has(key);
+  const sealed = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
   const closed = sealed.filter((key) => keyWithoutValue(before, [key], after) !== null);
   plan.missing = after
     .filter((one) => !configured.has(one.key) || (closed.includes(one.key) && added.includes(one)))
