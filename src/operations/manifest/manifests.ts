@@ -211,7 +211,8 @@ export function createManifests(options: {
     const ofApp = planApp(context, manifest.app, state.app, (fields) => {
       told.fields = fields;
     });
-    const ofBindings = await planBindings(bindings.definitions, context, list(manifest.secretBindings), state.bindings);
+    // Documents from before bindings were in the manifest have no list of them: `prune` does not remove them.
+    const ofBindings = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
     const ofSources = await planSources(definitions, context, list(manifest.dataSources), state.held, ahead.reserved);
     const ofActions = await planActions(steps, context, list(manifest.actions), ahead.ready, state.drafts);
     const ofAlerts = planAlerts(context, list(manifest.alerts), state.rules, ofActions.names);
