@@ -3,6 +3,8 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { createSecretBindings } from "../../src/operations/requests/secret-bindings.js";
 import { tlsServer } from "../harness/localhost-tls.js";
 import type { TestService } from "../harness/service.js";
 import { BoundRequests, CALL, OTHER, SECRET } from "./bound-requests.js";
@@ -47,6 +49,25 @@ describe("secret bindings", () => {
     ]);
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit`)).body;
     expect(JSON.stringify(entries)).to.include("app.secretBindings.update").and.not.include(SECRET);
+  });
+
+  it("that change while they are read are read again by the next request", async () => {
+    await bound.bind([{ key: "_late", origin: "https://a.example", in: "header" }]);
+    const version = async (appId: number) =>
+      (
+        await rows<{ version: number }>(service.db, "SELECT secrets_version AS version FROM app WHERE id = $1", [appId])
+      )[0]!.version;
+    let reads = 0;
+    const read = async (appId: number) => {
+      reads += 1;
+      if (reads === 1) await bound.bind([{ key: "_late", origin: "https://b.example", in: "header" }]);
+      return { version: await version(appId), forgotten: 0, underscore: [["_late", SECRET]], entries: [] };
+    };
+    const parts = { db: service.db, settings: { secretValues: { version, read } }, allowPrivateNetwork: true };
+    const { ofRuns } = createSecretBindings(parts as unknown as Parameters<typeof createSecretBindings>[0]);
+    await ofRuns.credentialFor(service.appId, "_late", "https://a.example");
+    await ofRuns.credentialFor(service.appId, "_late", "https://b.example");
+    expect(reads).to.equal(2);
   });
 
   it("are for editors only", async () => {

@@ -85,7 +85,8 @@ export function createSecretBindings(options: {
     const bound = new Set(bindings.map(({ key }) => key));
     const values = bound.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => bound.has(key)) ?? [];
-    const made = { version: values?.version ?? version, bindings, values: new Map(entries) };
+    // The version that was read first: after a change in between, the next request reads everything again.
+    const made = { version, bindings, values: new Map(entries) };
     prepared.set(appId, made);
     return made;
   }
