@@ -157,7 +157,8 @@ export function createStages(options: {
             `no such preview (got ${stageAppId}); only stages that expire can be removed`,
           );
         }
-        await audit(manager, caller, { appId, type: "app.stage.remove", data: { stageAppId } });
+        // The preview may remove itself: its own audit log is gone.
+        await audit(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
       await credentials.announce();
     },
