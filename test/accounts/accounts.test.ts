@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { oauthCalls } from "../api/oauth-support.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -252,6 +253,18 @@ describe("accounts of people", () => {
     expect((await post("reset/confirm", { token, passphrase: PASSPHRASE })).http).to.equal(200);
     await until(async () => (await mine()).http === 401);
     expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
+  });
+
+  it("a reset ends the access of programs that a session of the person let in, and of nobody else's", async () => {
+    const { signedIn, may, refresh } = oauthCalls(() => service);
+    const [account, other] = [await setup(), await setup()];
+    const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];
+    expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
+    const { token } = await made.accounts.resetLink(account.body.user.id, null, async () => undefined);
+    expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
+    await until(async () => (await may(ended.tokens.access_token)) === 401);
+    expect((await refresh(ended.clientId, ended.tokens.refresh_token)).body.error).to.equal("invalid_grant");
+    expect((await refresh(kept.clientId, kept.tokens.refresh_token)).http).to.equal(200);
   });
 
   it("the mailed link is of the service's own address, whatever Host and Origin say, and goes to the account's address only", async () => {

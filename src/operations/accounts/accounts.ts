@@ -247,8 +247,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Sets a passphrase by a reset link. All sessions of the person end, and the token of an administrator who made the account for the
-     * person: only the reader of the link has a way into it afterwards.
+     * Sets a passphrase by a reset link. All sessions of the person end, the access of programs, and the token of an administrator who
+     * made the account for the person: only the reader of the link can use the account afterwards.
      * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {

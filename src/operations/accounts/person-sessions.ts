@@ -84,6 +84,8 @@ const END = `
 const END_WITH_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
+const END_GRANTS = "UPDATE oauth_grant SET revoked_at = now() WHERE person_id = $1 AND revoked_at IS NULL";
+
 const NO_LONGER_PROVISIONAL = "UPDATE person_session SET is_provisional = false WHERE credential_id = $1";
 
 export type PersonSessions = ReturnType<typeof createPersonSessions>;
@@ -153,9 +155,10 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       await end(personId, null, except, executor);
     },
 
-    /** Ends all sessions of the person, and tokens that stand for the person. */
+    /** Ends all sessions of the person, tokens that stand for the person, and the access of programs. */
     async endAllWithTokens(personId: number, executor: Executor): Promise<void> {
       await executor.query(END_WITH_TOKENS, [personId]);
+      await executor.query(END_GRANTS, [personId]);
       await credentials.announce(executor);
     },
 
