@@ -306,9 +306,10 @@ describe("secret bindings", () => {
       service.rest("POST", `${bound.path}/test`, { body, ...(as && { as }) });
 
     before(async () => {
-      await bound.set({ __key: SECRET });
+      await bound.set({ __key: SECRET, __short: "4071" });
       await bound.bind([
         { key: "__key", origin, in: "header", sealed: true },
+        { key: "__short", origin, in: "header" },
         { key: "__unset", origin, in: "header" },
       ]);
     });
@@ -346,6 +347,8 @@ describe("secret bindings", () => {
       ]);
       const inUrl = (await trial({ key: "__key", origin, path: `/${SECRET}` })).body.trial;
       expect([inUrl.code, JSON.stringify(inUrl).includes(SECRET)]).to.deep.equal(["POLICY", false]);
+      const inQuery = (await trial({ key: "__short", origin, path: "/?pin=4071" })).body.trial;
+      expect([inQuery.code, JSON.stringify(inQuery).includes("4071")]).to.deep.equal(["POLICY", false]);
       const outside = await trial({ key: "__key", origin, path: "/../..//evil.example/" });
       expect(outside.http).to.equal(200);
       expect(bound.received.at(-1)!.headers.host).to.equal(new URL(origin).host);
@@ -383,6 +386,7 @@ describe("secret bindings", () => {
       const { body } = await service.rest("GET", `${bound.path}/uses`);
       expect(body.uses).to.deep.equal([
         { key: "__key", origin, actions: [uses] },
+        { key: "__short", origin, actions: [] },
         { key: "__unset", origin, actions: [] },
       ]);
       const { data } = await service.graphql(`{ secretBindingUses(appId: ${service.appId}) { key actions { name } } }`);

@@ -117,7 +117,7 @@ export function createBindingTrials(options: {
         appId,
         environment: "server",
         origins: [origin],
-        findInUrl: async (text) => scan?.find([{ text }]) ?? null,
+        findInUrl: async (text) => scan?.findInUrl(text) ?? null,
         print: () => undefined,
         onHost: () => undefined,
         onHop: () => (ended) => {

@@ -12,9 +12,10 @@ import {
   type OutgoingSender,
   RunBudget,
 } from "../../engine/outgoing.js";
+import type { Scan } from "../../engine/secret-scan.js";
 import { normalOrigin } from "../../rules/integration-origins.js";
 import { type RequestDescription, RequestOptionsError, readRequestOptions } from "../../rules/request-options.js";
-import { maskResponse, type ResponseScan, textOfResponse } from "./responses.js";
+import { maskResponse, textOfResponse } from "./responses.js";
 
 /** Facts of one request as the run's page shows them. */
 export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
@@ -46,7 +47,7 @@ export interface SecretBindings {
   /** @throws OutgoingError POLICY if the app has no such binding for that origin */
   credentialFor(appId: number, key: string, origin: string): Promise<Credential>;
   /** Finds and masks the app's bound values in responses; null if it has none. */
-  scanFor(appId: number): Promise<ResponseScan | null>;
+  scanFor(appId: number): Promise<Scan | null>;
 }
 
 const UNAUTHORIZED = 401;
