@@ -28,6 +28,7 @@ describe("the queue", () => {
 
   describe("that ten apps have filled", () => {
     let service: TestService;
+    let full: number;
     let neighbour: number;
     before(async () => {
       service = await startTestService({
@@ -39,8 +40,9 @@ describe("the queue", () => {
         (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } })).body.app.id;
       const apps: number[] = [];
       for (let app = 0; app < 10; app += 1) apps.push(await create(`Hostile ${app}`));
+      full = apps[0]!;
       neighbour = await create("Neighbour");
-      for (const app of [apps[0]!, neighbour]) {
+      for (const app of [full, neighbour]) {
         const fields = {
           name: "quick",
           code: "async function execute() {}",
@@ -62,13 +64,22 @@ describe("the queue", () => {
       (await service.rest("POST", `/v3/apps/${app}/actions/quick/run`, { as: "admin" })).http;
 
     it("refuses a run of theirs, and takes another app's", async () => {
-      const [{ app_id: hostile }] = await service.db.query(
-        "SELECT app_id FROM action WHERE app_id <> $1 AND name = 'quick'",
-        [neighbour],
-      );
-      expect(await run(hostile)).to.equal(503);
+      expect(await run(full)).to.equal(503);
       for (let call = 0; call < QUEUE_MIN_PER_APP; call += 1) expect(await run(neighbour)).to.equal(202);
       expect(await run(neighbour)).to.equal(503);
+    });
+
+    it("refuses a call that may not run for its own reason", async () => {
+      const fields = { name: "off", code: "async function execute() {}", triggers: [{ trigger: "manual" }] };
+      const path = `/v3/apps/${full}/actions`;
+      expect((await service.rest("POST", path, { as: "admin", body: fields })).http).to.equal(201);
+      const refused = async (name: string) =>
+        (await service.rest("POST", `${path}/${name}/run`, { as: "admin" })).body.status;
+      expect([await refused("missing"), await refused("off"), await refused("quick")]).to.deep.equal([
+        "ACTION_NOT_FOUND",
+        "ACTION_INACTIVE",
+        "OVERLOADED",
+      ]);
     });
   });
 });

@@ -4,7 +4,9 @@ import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { Backlogs } from "../../src/operations/runs/backlog.js";
+import { Enqueuer } from "../../src/operations/runs/enqueue.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
+import type { NewRun } from "../../src/operations/runs/run-types.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -86,6 +88,23 @@ describe("a backlog", () => {
     expect(await room.take(2, 9_000)).to.equal(true);
     // Beyond its bytes, not yet its few.
     expect(await room.take(2, 9_000)).to.equal(true);
+  });
+
+  it("does not count a run whose row was not written", async () => {
+    await wait(1, QUEUE_MIN_PER_APP, { payload: "{}" });
+    const queueLimits = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
+    const enqueuer = new Enqueuer({
+      queueLimits,
+      repository: { insert: () => Promise.reject(new Error("not written")) },
+      dispatcher: { slotFor: () => null },
+      traces: { current: () => null, queue: (insert: (executor: DataSource) => unknown) => insert(db) },
+    } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
+    const payload = JSON.stringify("x".repeat(9_000));
+    const run = { appId: 1, payload } as NewRun;
+    for (let call = 0; call < 2; call += 1) {
+      const error = await enqueuer.enqueueKnown(run).catch(({ message }: Error) => message);
+      expect(error).to.equal("not written");
+    }
   });
 
   it("is full at its number", async () => {

@@ -129,6 +129,17 @@ export class QueueLimits {
     return true;
   }
 
+  /** Undoes `take`: the run was not queued. */
+  giveBack(appId: number, bytes: number): void {
+    const depth = this.byApp.get(appId);
+    // A count since then has not seen the run.
+    if (!depth || depth.runs === 0) return;
+    depth.runs -= 1;
+    depth.bytes -= bytes;
+    this.total.runs -= 1;
+    this.total.bytes -= bytes;
+  }
+
   /** Notifies all runners of the app's runs that were queued ANNOUNCE_AFTER_MS ago without a notice. */
   async announce(appId: number): Promise<void> {
     if (this.announced.has(appId)) return;

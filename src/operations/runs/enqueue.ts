@@ -82,7 +82,7 @@ export class Enqueuer {
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, code, traceparent };
       return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
     };
-    return this.enqueue(named, insert, awaitedBy);
+    return this.enqueue(named, insert, awaitedBy, () => repository.checkNamed(named));
   }
 
   /** Enqueues a run of an action that was found before. @throws OVERLOADED, RUN_SKIPPED */
@@ -99,12 +99,15 @@ export class Enqueuer {
     return this.enqueue(run, insert, null);
   }
 
+  /** @param check throws if the call may not run, so that such a call uses no part of the queue */
   private async enqueue(
     run: Pick<NewRun, "appId" | "payload">,
     insert: Insert,
     awaitedBy: number | null,
+    check?: () => Promise<void>,
   ): Promise<EnqueuedRun> {
     const slot = this.options.dispatcher.slotFor(run.appId, awaitedBy);
+    if (!slot) await check?.();
     const started = slot && (await this.startIn(slot, insert));
     return started ?? this.queue(run, insert, awaitedBy);
   }
@@ -129,19 +132,11 @@ export class Enqueuer {
     insert: Insert,
     awaitedBy: number | null,
   ): Promise<EnqueuedRun> {
-    const { queueLimits, dispatcher, traces, db } = this.options;
+    const { dispatcher, db } = this.options;
     const leave = await this.inserts.enter(appId);
-    let row: Row;
-    try {
-      if (!(await queueLimits.take(appId, Buffer.byteLength(payload)))) {
-        const retryAfter = OVERLOADED_RETRY_SECONDS;
-        throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
-      }
-      row = await traces.queue(async (executor) => (await insert(null, executor))!);
-    } finally {
-      leave();
-    }
-    const { id, isRepeated, waitsFor } = row;
+    const { id, isRepeated, waitsFor } = await this.insertQueued(appId, Buffer.byteLength(payload), insert).finally(
+      leave,
+    );
     if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
     if (!isRepeated && waitsFor !== "debounce") dispatcher.expectQueued(appId);
     if (awaitedBy !== null) {
@@ -149,6 +144,23 @@ export class Enqueuer {
       else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     }
     return { id, isRepeated };
+  }
+
+  /** Writes the row as queued, within the app's limit. @throws OVERLOADED */
+  private async insertQueued(appId: number, bytes: number, insert: Insert): Promise<Row> {
+    const { queueLimits, traces } = this.options;
+    if (!(await queueLimits.take(appId, bytes))) {
+      const retryAfter = OVERLOADED_RETRY_SECONDS;
+      throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
+    }
+    let isWritten = false;
+    try {
+      const row = await traces.queue(async (executor) => (await insert(null, executor))!);
+      isWritten = !row.isRepeated;
+      return row;
+    } finally {
+      if (!isWritten) queueLimits.giveBack(appId, bytes);
+    }
   }
 
   /** Applies the action's `concurrency` to a queued run. Ends it if it waits for the run that waits for it. @throws RUN_SKIPPED */

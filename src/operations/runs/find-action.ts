@@ -24,6 +24,12 @@ export interface NamedAction extends RunCode {
   isPaused: boolean;
 }
 
+/** What decides whether the caller may run the action. */
+export type RunnableFacts = Pick<
+  NamedAction,
+  "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
+>;
+
 /**
  * SQL that selects the action. Its arguments are the texts of parameters: app, copy, a name or an id (`referenceParameters`), and `needsApp`:
  * true if an unpublished app pauses the run. The id of a draft also finds its live version, and the reverse.
@@ -51,7 +57,7 @@ export const IS_RUNNABLE = (granted: string, trigger: string) => `
  * @returns true if the value was not known before, so that a statement that depends on it must run again
  * @throws ACTION_ACCESS_DENIED
  */
-export async function grantAccess(action: NamedAction | undefined, access: RunAccess): Promise<boolean> {
+export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
   const { granted } = access;
   if (action.access === null || granted === null || granted.has(action.access)) return false;
@@ -64,7 +70,7 @@ export async function grantAccess(action: NamedAction | undefined, access: RunAc
  * Call `grantAccess` first.
  * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
-export function checkRunnable<Named extends NamedAction>(action: Named | undefined, trigger: OnDemandTrigger): Named {
+export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");
   if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (action.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");

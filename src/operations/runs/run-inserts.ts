@@ -14,6 +14,7 @@ import {
   IS_RUNNABLE,
   type NamedAction,
   type OnDemandTrigger,
+  type RunnableFacts,
 } from "./find-action.js";
 import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
@@ -199,6 +200,22 @@ export async function insertDebouncedRun(manager: Executor, run: NewRun): Promis
   if (inserted) return { id: inserted.id, isRepeated: false };
   const [queued] = await rows<{ id: number }>(manager, FIND_DEBOUNCED, [actionId, personId, credentialId]);
   return { id: queued!.id, isRepeated: false };
+}
+
+const CHECK_NAMED = `
+  SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
+    FROM (${FIND_ACTION("$1", "$2", "$3", "$4", "$5")}) AS named`;
+
+/**
+ * Checks whether the action can run. `insertNamedRun` checks again when it writes the row.
+ * @throws as `insertNamedRun`
+ */
+export async function checkNamedRun(executor: Executor, named: NamedRun): Promise<void> {
+  const { appId, copy, ref, needsApp, access, trigger } = named;
+  const values = [appId, copy, ...referenceParameters(ref), needsApp];
+  const [action] = await preparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
+  await grantAccess(action, access);
+  checkRunnable(action, trigger);
 }
 
 /**

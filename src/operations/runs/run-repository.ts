@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { fromState, RUNNING, toState } from "../../data/run.js";
 import { type Ending, RunFinisher } from "./finish.js";
-import { insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
+import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
 import type { HeldRun, NewRun, RunCode } from "./run-types.js";
 
 const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
@@ -189,6 +189,11 @@ export class RunRepository {
   /** The same for an action that the statement finds. @throws as `insertNamedRun` */
   insertNamed(run: NamedRun, holder: string | null, executor: Executor = this.db) {
     return insertNamedRun(executor, run, holder);
+  }
+
+  /** Checks whether the action of a call can run, before the call waits for anything. @throws as `insertNamedRun` */
+  checkNamed(run: NamedRun): Promise<void> {
+    return checkNamedRun(this.db, run);
   }
 
   /** Writes a debounced run, or replaces the payload of the one that is queued. */
