@@ -1,10 +1,22 @@
 /** A browser that can start no renderer stays connected; it is replaced. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { hasEnded } from "../../../src/engine/browser/processes/local-browser.js";
 import { signal } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.js";
 import { resultOf, testBrowsers } from "./support.js";
+
+describe("the check of a zygote process", () => {
+  it("takes no failed read for the end of the process but that of a missing one", () => {
+    const read = (code: string) => () => {
+      throw Object.assign(new Error(code), { code });
+    };
+    const ended = ["ENOENT", "ESRCH", "EMFILE", "ENFILE", "ENOMEM"].filter((code) => hasEnded(1, read(code)));
+    expect(ended).to.deep.equal(["ENOENT", "ESRCH"]);
+    expect([hasEnded(1, () => "1 (chrome) Z 0"), hasEnded(1, () => "1 (chrome) S 0")]).to.deep.equal([true, false]);
+  });
+});
 
 describe("a browser whose zygote process is killed", function () {
   this.timeout(60_000);

@@ -10,11 +10,15 @@ import { processesOf, proveSandbox } from "./sandbox-proof.js";
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
 /** True if the process has ended. A process whose parent has not collected its status is a zombie. */
-function hasEnded(pid: number): boolean {
+export function hasEnded(
+  pid: number,
+  read: (path: string) => string = (path) => readFileSync(path, "latin1"),
+): boolean {
   try {
-    return readFileSync(`/proc/${pid}/stat`, "latin1").includes(") Z ");
-  } catch {
-    return true;
+    return read(`/proc/${pid}/stat`).includes(") Z ");
+  } catch (error) {
+    // Any other error, such as one of too many open files, says nothing about the process.
+    return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
   }
 }
 
