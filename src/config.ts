@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { type OpenIdProvider, readOpenIdProviders } from "./config/open-id.js";
 import type { Bucket } from "./config/values.js";
-import { type ReadVariables, type Role, readVariables, type Variables } from "./config/variables.js";
+import { HOST_DEFAULT, type Role, readVariables, type Variables } from "./config/variables.js";
 import { StartError } from "./errors.js";
 
 export { ROLES, type Role } from "./config/variables.js";
@@ -100,7 +100,7 @@ export class ConfigError extends StartError {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Faults of variables that belong together. */
-function faultsOfPairs(env: Environment, read: ReadVariables): string[] {
+function faultsOfPairs(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const required = [
     ["MAIL_FROM", "SMTP_URL"],
@@ -110,10 +110,10 @@ function faultsOfPairs(env: Environment, read: ReadVariables): string[] {
   const faults = required
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
     .map(([name, beside]) => `${name} must be set where ${beside} is`);
-  if (!("values" in read) || read.values.RUNTIME_URL === null) return faults;
-  // Browsers share cookies between the ports of a host.
-  const { HOST, PUBLIC_URL, RUNTIME_URL } = read.values;
-  const isSameHost = new URL(RUNTIME_URL).hostname === (PUBLIC_URL === null ? HOST : new URL(PUBLIC_URL).hostname);
+  // Browsers share cookies between the ports of a host. The texts are read here, because other variables may be faulty.
+  const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
+  const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
+  const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && hostOf("RUNTIME_URL") === ownHost;
   return isSameHost ? [...faults, "RUNTIME_URL must be an origin whose host is not the service's own"] : faults;
 }
 
@@ -189,7 +189,7 @@ function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config 
  */
 export function readConfig(env: Environment = process.env): Config {
   const read = readVariables(env);
-  const faults = [...("faults" in read ? read.faults : []), ...faultsOfPairs(env, read)];
+  const faults = [...("faults" in read ? read.faults : []), ...faultsOfPairs(env)];
   const openIdProviders = readOpenIdProviders(env, (name, expected) => faults.push(`${name} must be ${expected}`));
   if ("faults" in read || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);
   return configOf(read.values, openIdProviders);

@@ -4,6 +4,8 @@ import { z } from "zod";
 import * as limits from "../limits.js";
 import * as values from "./values.js";
 
+export const HOST_DEFAULT = "127.0.0.1";
+
 export const ROLES = ["api", "scheduler", "runner"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -34,7 +36,7 @@ const optional = <T>(schema: z.ZodType<T>, meaning: string, shown = "unset"): z.
 
 const VARIABLES = {
   PORT: variable(values.integer(0, 65_535), 4000, "port on which the service listens"),
-  HOST: variable(values.text, "127.0.0.1", "address on which it listens"),
+  HOST: variable(values.text, HOST_DEFAULT, "address on which it listens"),
   TRUST_PROXY: optional(
     values.proxies,
     "the proxies whose `X-Forwarded-For` is believed: their addresses and networks, separated by commas, or how many stand before the service. Required behind a proxy: without it, limits by address take all visitors for one. The log and `npm run doctor` report a proxy in a private network that is not trusted",
@@ -256,7 +258,7 @@ const ENVIRONMENT = z.object(VARIABLES);
 export type Variables = z.output<typeof ENVIRONMENT>;
 
 /** What is known of the variables: their values, or a fault for each that is wrong. */
-export type ReadVariables = { values: Variables } | { faults: string[] };
+type ReadVariables = { values: Variables } | { faults: string[] };
 
 /** @param environment blank variables count as unset */
 export function readVariables(environment: Readonly<Record<string, string | undefined>>): ReadVariables {

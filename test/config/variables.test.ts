@@ -98,6 +98,8 @@ describe("the variables of the environment", () => {
     const read = (RUNTIME_URL: string, PUBLIC_URL?: string) => () => readConfig({ RUNTIME_URL, PUBLIC_URL });
     expect(read("https://a.example", "https://a.example:444")).to.throw("RUNTIME_URL must be an origin whose host");
     expect(read("http://127.0.0.1:9")).to.throw("RUNTIME_URL must be");
+    const withAnother = () => readConfig({ RUNTIME_URL: "http://127.0.0.1:9", PORT: "x" });
+    expect(withAnother).to.throw("PORT must be").and.to.have.property("message").that.includes("RUNTIME_URL must be");
     expect(read("https://b.example", "https://a.example")().runtimeUrl).to.equal("https://b.example");
   });
 
