@@ -72,6 +72,12 @@ describe("Processes of the command line", () => {
     await dev.end();
   });
 
+  it("dev refuses --throw-away for a service that it did not start", async () => {
+    const { folder } = await newProject();
+    const { code, err } = await svc(folder, ["dev", "--throw-away"]);
+    expect([code, err]).to.match(/^2,error --throw-away needs a service that svc dev starts \(got http/);
+  });
+
   it("dev saves drafts with a token that may not read runs, and says so", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "drafts only", scopes: ["manage"] };

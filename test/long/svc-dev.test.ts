@@ -50,6 +50,23 @@ describe("svc dev without a server", function () {
     await second.end();
   });
 
+  it("starts a project again whose service was thrown away", async () => {
+    const other = projects.newFolder();
+    const first = projects.start(other, ["dev", "--throw-away"]);
+    await ready(first);
+    const tokens = join(other, ".config/credentials.json");
+    expect(Object.keys(JSON.parse(readFileSync(tokens, "utf8")))).to.have.length(1);
+    await first.end();
+    expect(first.child.exitCode, first.printed()).to.equal(0);
+    expect(JSON.parse(readFileSync(tokens, "utf8"))).to.deep.equal({});
+    const second = projects.start(other, ["dev"]);
+    await ready(second);
+    expect((await projects.json(other, ["run", "hello", "--draft"])).result).to.deep.equal({ text: "Hello world" });
+    await second.end();
+    const { code, err } = await projects.svc(other, ["dev", "--throw-away"]);
+    expect([code, err]).to.match(/^2,error --throw-away is not possible/);
+  });
+
   it("starts none in a folder with files that is no project", async () => {
     const other = mkdtempSync(join(tmpdir(), "svc-full-"));
     writeFileSync(join(other, "notes.txt"), "");

@@ -13,6 +13,7 @@ import { CliError } from "./failure.js";
 const PACKAGE = fileURLToPath(new URL("../../../../", import.meta.url));
 /** Below a project's root. */
 const DATA_FOLDER = join(".svc", "server");
+const CREDENTIALS = "credentials.json";
 const POLL_MS = 200;
 const START_LIMIT_MS = 180_000;
 const OUTPUT_MAX_CHARACTERS = 4_000;
@@ -27,8 +28,11 @@ export interface LocalServer {
   stop(): Promise<void>;
 }
 
-/** True if an earlier `svc dev` left a server's data in the project. */
-export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
+/** True if `svc dev` started a service for the project before. */
+export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
+
+/** True if the project has the data of an earlier service. */
+export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS));
 
 /** True if something answers at the address. */
 export async function answers(url: string): Promise<boolean> {
@@ -57,11 +61,11 @@ function startArguments(): string[] {
 }
 
 function dataFolder(root: string, isThrowAway: boolean): string {
-  if (isThrowAway) return mkdtempSync(join(tmpdir(), "svc-dev-server-"));
+  // Also without data: it marks a local project, whose service the next start creates again.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
-  return folder;
+  return isThrowAway ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
 async function untilReady(url: string, failed: Promise<never>): Promise<void> {
@@ -117,7 +121,7 @@ export async function startLocalServer(
   };
   try {
     await untilReady(url, failed);
-    const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
+    const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS), "utf8"));
     return { url, app: appId, token: tokens.editor, failed, stop };
   } catch (error) {
     await stop();

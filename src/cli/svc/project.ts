@@ -103,6 +103,10 @@ export class Project {
     this.#writeIfChanged(pretty(state), STATE_FOLDER, baseFile(target));
   }
 
+  removeBase(target: Target): void {
+    rmSync(this.#path(STATE_FOLDER, baseFile(target)), { force: true });
+  }
+
   /** Names of the folders below actions/ that hold an action. */
   actionFolders(): string[] {
     return this.#list("actions").filter((folder) => this.actionFile(folder) !== null);

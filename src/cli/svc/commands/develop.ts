@@ -5,8 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
-import { CliError } from "../failure.js";
-import { answers, hasServerData, type LocalServer, startLocalServer } from "../local-server.js";
+import { CliError, wrongUse } from "../failure.js";
+import { answers, hasServerData, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
+import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 import { runTests } from "../tests.js";
 import { checkTypes } from "./check.js";
@@ -61,14 +62,19 @@ async function serverFor(session: Session, isThrowAway: boolean): Promise<LocalS
   if (root === null && !isEmpty(cwd)) return null;
   const known = root === null ? null : readTarget(cwd, env);
   const port = known && localPort(known.url);
-  if (known && (port === null || !hasServerData(known.root) || (await answers(known.url)))) return null;
-  output.note("Starting a service …");
+  if (known && (port === null || !isLocalProject(known.root) || (await answers(known.url)))) return null;
   const folder = root ?? resolve(cwd);
-  const server = await startLocalServer(folder, { isThrowAway: isThrowAway && known === null, port, env });
+  const isNew = !hasServerData(folder);
+  if (isThrowAway && !isNew)
+    throw wrongUse("--throw-away is not possible: .svc/server has the data of an earlier service");
+  output.note("Starting a service …");
+  const server = await startLocalServer(folder, { isThrowAway, port, env });
   if (known === null) {
     writeProject(folder, server.url, server.app);
     output.line(`Made a project in ${folder}`, "green");
   }
+  // A new service has nothing of an earlier one at the same address.
+  if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
   // Other commands in this folder use it too.
   store.set({ url: server.url, app: server.app }, { token: server.token });
   output.line(`Studio: ${server.url}/studio`);
@@ -111,7 +117,10 @@ export function addDevelop(program: Command, run: Run): void {
     .action(({ throwAway = false }: { throwAway?: boolean }) =>
       run(async (session) => {
         const server = await serverFor(session, throwAway);
-        if (server === null) return develop(session, NEVER);
+        if (server === null) {
+          if (throwAway) throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
+          return develop(session, NEVER);
+        }
         const over = new AbortController();
         for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => over.abort());
         try {
@@ -119,6 +128,7 @@ export function addDevelop(program: Command, run: Run): void {
         } finally {
           over.abort();
           await server.stop();
+          if (throwAway) session.store.remove(server);
         }
       }),
     );
