@@ -72,12 +72,18 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return JSON.parse(out);
   }
 
-  /** Starts a command that does not end by itself. */
-  function start(cwd: string, args: readonly string[], env: Record<string, string> = {}): RunningCommand {
+  /** Starts a command that does not end by itself. @param isGroup the signal that ends it reaches its whole process group, as Ctrl C does */
+  function start(
+    cwd: string,
+    args: readonly string[],
+    env: Record<string, string> = {},
+    isGroup = false,
+  ): RunningCommand {
     const child = spawn(process.execPath, [SVC, ...args], {
       cwd,
       env: environment(cwd, env),
       stdio: ["ignore", "pipe", "pipe"],
+      detached: isGroup,
     });
     let printed = "";
     for (const stream of [child.stdout, child.stderr])
@@ -89,7 +95,8 @@ export function createSvcProjects(serviceOf: () => TestService) {
       child,
       printed: () => printed,
       async end(signal = "SIGINT") {
-        child.kill(signal);
+        if (isGroup) process.kill(-child.pid!, signal);
+        else child.kill(signal);
         await closed;
         running.delete(command);
       },

@@ -52,7 +52,7 @@ describe("svc dev without a server", function () {
 
   it("starts a project again whose service was thrown away", async () => {
     const other = projects.newFolder();
-    const first = projects.start(other, ["dev", "--throw-away"]);
+    const first = projects.start(other, ["dev", "--throw-away"], {}, true);
     await ready(first);
     const tokens = join(other, ".config/credentials.json");
     expect(Object.keys(JSON.parse(readFileSync(tokens, "utf8")))).to.have.length(1);
@@ -63,6 +63,10 @@ describe("svc dev without a server", function () {
     await ready(second);
     expect((await projects.json(other, ["run", "hello", "--draft"])).result).to.deep.equal({ text: "Hello world" });
     await second.end();
+    const interrupted = projects.start(other, ["dev"], {}, true);
+    await until(async () => interrupted.printed().includes("Starting a service"));
+    await interrupted.end();
+    expect([interrupted.child.exitCode, interrupted.printed()]).to.deep.equal([0, "Starting a service …\n"]);
     const { code, err } = await projects.svc(other, ["dev", "--throw-away"]);
     expect([code, err]).to.match(/^2,error --throw-away is not possible/);
   });

@@ -25,6 +25,7 @@ export interface LocalServer {
   token: string;
   /** Rejects when the service ends by itself. */
   failed: Promise<never>;
+  /** Each further call shortens the grace period. */
   stop(): Promise<void>;
 }
 
@@ -68,11 +69,13 @@ function dataFolder(root: string, isThrowAway: boolean): string {
   return isThrowAway ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
-async function untilReady(url: string, failed: Promise<never>): Promise<void> {
+/** @throws the reason of `over` if it is aborted first */
+async function untilReady(url: string, failed: Promise<never>, over: AbortSignal): Promise<void> {
   const end = Date.now() + START_LIMIT_MS;
   for (;;) {
+    over.throwIfAborted();
     const isReady = await Promise.race([
-      fetch(`${url}/health/ready`).then(
+      fetch(`${url}/health/ready`, { signal: over }).then(
         ({ ok }) => ok,
         () => false,
       ),
@@ -94,17 +97,28 @@ function collectOutput(child: ChildProcess): () => string {
   return () => output;
 }
 
-/** @param port of an earlier start, or null for any @throws CliError if the service does not start */
+/**
+ * @param port of an earlier start, or null for any
+ * @param over stops a start
+ * @throws CliError if the service does not start
+ */
 export async function startLocalServer(
   root: string,
   { isThrowAway, port, env: given }: { isThrowAway: boolean; port: number | null; env: Environment },
+  over: AbortSignal,
 ): Promise<LocalServer> {
   const dataDir = dataFolder(root, isThrowAway);
   const chosen = port ?? (await freePort());
   const url = `http://127.0.0.1:${chosen}`;
   const { DATABASE_URL: _, ...inherited } = given;
   const env = { ...inherited, PORT: String(chosen), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
-  const child = spawn(process.execPath, startArguments(), { cwd: PACKAGE, env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, startArguments(), {
+    cwd: PACKAGE,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+    // A group of its own: Ctrl C reaches only this process, which then stops the service.
+    detached: true,
+  });
   const output = collectOutput(child);
   const closed = once(child, "close");
   let isStopping = false;
@@ -120,7 +134,7 @@ export async function startLocalServer(
     if (isThrowAway) rmSync(dataDir, { recursive: true, force: true });
   };
   try {
-    await untilReady(url, failed);
+    await untilReady(url, failed, over);
     const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS), "utf8"));
     return { url, app: appId, token: tokens.editor, failed, stop };
   } catch (error) {

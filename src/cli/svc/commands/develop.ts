@@ -18,6 +18,8 @@ import { push } from "./sync.js";
 const SETTLED_MS = 60;
 /** For commands that end with their process. */
 const NEVER = new AbortController().signal;
+/** The service has a process group of its own, so a closed terminal does not end it. */
+const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const OURS = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
 /** Calls `work` after each burst of changes, one call at a time, until the signal. */
@@ -54,7 +56,7 @@ function localPort(url: string): number | null {
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
 /** Starts a service if the folder has none: an empty folder gets a project too. @returns null if a service is named */
-async function serverFor(session: Session, isThrowAway: boolean): Promise<LocalServer | null> {
+async function serverFor(session: Session, isThrowAway: boolean, over: AbortController): Promise<LocalServer | null> {
   const { output, surroundings, store } = session;
   const { cwd, env } = surroundings;
   if (env["SVC_URL"] !== undefined) return null;
@@ -68,7 +70,13 @@ async function serverFor(session: Session, isThrowAway: boolean): Promise<LocalS
   if (isThrowAway && !isNew)
     throw wrongUse("--throw-away is not possible: .svc/server has the data of an earlier service");
   output.note("Starting a service …");
-  const server = await startLocalServer(folder, { isThrowAway, port, env });
+  let server: LocalServer | null = null;
+  const end = () => {
+    if (over.signal.aborted) void server?.stop();
+    over.abort();
+  };
+  for (const signal of END_SIGNALS) process.on(signal, end);
+  server = await startLocalServer(folder, { isThrowAway, port, env }, over.signal);
   if (known === null) {
     writeProject(folder, server.url, server.app);
     output.line(`Made a project in ${folder}`, "green");
@@ -109,28 +117,32 @@ async function develop(session: Session, over: AbortSignal): Promise<void> {
   }
 }
 
+/** Develops on the project's server, or on a service of its own, which it stops at the end. */
+async function developWithService(session: Session, isThrowAway: boolean): Promise<void> {
+  const over = new AbortController();
+  let server: LocalServer | null = null;
+  try {
+    server = await serverFor(session, isThrowAway, over);
+    if (server === null && isThrowAway)
+      throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
+    await Promise.race([develop(session, over.signal), ...(server ? [server.failed] : [])]);
+  } catch (error) {
+    // A request or start that Ctrl C interrupts is no failure.
+    if (!over.signal.aborted) throw error;
+  } finally {
+    over.abort();
+    await server?.stop();
+    if (server !== null && isThrowAway) session.store.remove(server);
+  }
+}
+
 export function addDevelop(program: Command, run: Run): void {
   program
     .command("dev")
     .description("save drafts on the server whenever a file is saved, check types, and show runs with their console")
     .option("--throw-away", "with a service that this command starts: delete its data at the end")
     .action(({ throwAway = false }: { throwAway?: boolean }) =>
-      run(async (session) => {
-        const server = await serverFor(session, throwAway);
-        if (server === null) {
-          if (throwAway) throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
-          return develop(session, NEVER);
-        }
-        const over = new AbortController();
-        for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => over.abort());
-        try {
-          await Promise.race([develop(session, over.signal), server.failed]);
-        } finally {
-          over.abort();
-          await server.stop();
-          if (throwAway) session.store.remove(server);
-        }
-      }),
+      run((session) => developWithService(session, throwAway)),
     );
   program
     .command("test")
