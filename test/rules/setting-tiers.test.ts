@@ -1,9 +1,12 @@
 /** The visibility tiers of settings, which keys exist, and the 100 KB limit. */
 import { expect } from "chai";
 import fc from "fast-check";
+import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";
 import {
   artifactKey,
+  checkAskedKeys,
   checkDeletedKeys,
+  checkMark,
   checkSettingKeys,
   checkUnderscoreSize,
   httpView,
@@ -11,6 +14,7 @@ import {
   runtimeView,
   serverActionView,
   tierOf,
+  withoutProtected,
 } from "../../src/rules/setting-tiers.js";
 import { refusal } from "./refusal.js";
 
@@ -135,5 +139,56 @@ describe("underscore settings", () => {
 
   it("are counted in UTF-8", () => {
     refusal("EXECUTION_FAILED", () => checkUnderscoreSize(JSON.stringify({ _a: "é".repeat(51_200) })));
+  });
+});
+
+describe("keys that a request names", () => {
+  const many = (count: number) => Array.from({ length: count }, (_, at) => `k${at}`);
+
+  it("are at most as many as allowed, in each kind of request", () => {
+    const most = many(SETTINGS_KEYS_PER_REQUEST);
+    const more = many(SETTINGS_KEYS_PER_REQUEST + 1);
+    checkAskedKeys(most);
+    expect(checkDeletedKeys({ keys: most })).to.deep.equal(most);
+    expect(checkSettingKeys(Object.fromEntries(most.map((key) => [key, 1])))).to.have.length(most.length);
+    for (const check of [
+      () => checkAskedKeys(more),
+      () => checkDeletedKeys({ keys: more }),
+      () => checkSettingKeys(Object.fromEntries(more.map((key) => [key, 1]))),
+    ])
+      expect(refusal("SETTINGS_INVALID", check)).to.contain(`it names ${more.length}`);
+  });
+
+  it("are refused with what was received", () => {
+    for (const body of [{}, null, [], { keys: "a" }])
+      expect(refusal("SETTINGS_INVALID", () => checkDeletedKeys(body))).to.contain("keys must be an array");
+    for (const key of ["", 5, null, "x".repeat(513), "__proto__"])
+      refusal("SETTINGS_INVALID", () => checkDeletedKeys({ keys: [key] }));
+    const huge = JSON.parse('{"a": [1e999]}');
+    expect(refusal("SETTINGS_INVALID", () => checkSettingKeys(huge))).to.contain("a number that is too large");
+    expect(refusal("SETTINGS_INVALID", () => checkSettingKeys("secret text"))).to.not.contain("secret text");
+  });
+
+  it("of a mark are private settings only, with the reason for others", () => {
+    expect(checkMark({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
+    expect(checkMark({ keys: ["_a"], secret: false }).secret).to.equal(false);
+    for (const secret of [undefined, "yes", 1])
+      expect(refusal("SETTINGS_INVALID", () => checkMark({ keys: ["_a"], secret }))).to.contain("secret must be");
+    const reasonOf = (key: string) => refusal("SETTINGS_INVALID", () => checkMark({ keys: [key], secret: true }));
+    expect(reasonOf("__a")).to.contain("a protected setting always is a secret");
+    expect(reasonOf("a")).to.contain("a public setting never is one");
+  });
+
+  it("of the AI builder have 1 to the maximum of characters", () => {
+    expect(artifactKey("x")).to.equal("_aiartifact_x");
+    for (const key of ["", null, 5]) refusal("SETTINGS_INVALID", () => artifactKey(key));
+    const message = refusal("SETTINGS_INVALID", () => artifactKey("x".repeat(1_000)));
+    expect(message).to.contain("(got one of 1000)");
+    expect(refusal("SETTINGS_INVALID", () => artifactKey(""))).to.contain('(got "")');
+  });
+
+  it("that are protected are left out of an administrator's write", () => {
+    expect(withoutProtected({ a: 1, _b: 2, __c: 3 })).to.deep.equal({ a: 1, _b: 2 });
+    expect(withoutProtected("text")).to.equal("text");
   });
 });
