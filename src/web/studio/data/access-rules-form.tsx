@@ -42,6 +42,7 @@ function Who({ rule: { allow }, put }: PartProps) {
       {typeof allow === "object" && (
         <TestRows
           label="The user's entry"
+          isObject
           columns={[]}
           fresh={{ column: "", test: "equals", value: "" }}
           rows={testRows(allow.user)}

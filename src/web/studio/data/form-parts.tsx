@@ -4,7 +4,8 @@ import ArrowUp from "lucide-react/icons/arrow-up";
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { type ReactNode, useId } from "react";
-import { TESTS, type TestRow, typedTest } from "./access-templates.js";
+import { TESTS, type TestRow, testRows, testsOf, typedTest } from "./access-templates.js";
+import { useRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
 
@@ -147,10 +148,22 @@ interface TestRowsProps {
   columns: readonly string[];
   /** Row that "Add" appends. */
   fresh: TestRow;
+  /** True if the value is one object, with one field for each column and comparison. */
+  isObject?: boolean;
   change: (rows: TestRow[]) => void;
 }
 
-export function TestRows({ label, rows, columns, fresh, change }: TestRowsProps) {
+export function TestRows({ label, rows: stored, columns, fresh, isObject = false, change: write }: TestRowsProps) {
+  const {
+    rows,
+    set: change,
+    fault,
+  } = useRows<TestRow>({
+    rows: stored,
+    keyOf: isObject ? ({ column, test }) => `${column} ${test}` : null,
+    read: isObject ? (next) => testRows(testsOf(next)) : (next) => next.flatMap((row) => testRows(testsOf([row]))),
+    write,
+  });
   return (
     <fieldset className="tests">
       <legend>{label}</legend>
@@ -191,6 +204,9 @@ export function TestRows({ label, rows, columns, fresh, change }: TestRowsProps)
       <button type="button" className="quiet" onClick={() => change([...rows, fresh])}>
         <Plus size={ICON_PIXELS} aria-hidden /> Add a condition
       </button>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
     </fieldset>
   );
 }

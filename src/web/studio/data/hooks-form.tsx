@@ -1,6 +1,8 @@
 /** Form of the hooks of a data source: changes of values, e-mails and text messages. The same value is shown as JSON by definition-field.tsx. */
 import { useId } from "react";
+import { isHookValue, type OperationsRow } from "./draft-rows.js";
 import { Checks, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
+import { useRows } from "./use-rows.js";
 
 type Fields = Record<string, string[]>;
 
@@ -38,20 +40,15 @@ const KINDS: Readonly<Record<HookDraft["type"], string>> = {
 };
 
 /** True if the form can show the value without loss. */
-export function isHookList(value: unknown): value is HookDraft[] {
-  if (!Array.isArray(value)) return false;
-  return value.every((hook: Partial<HookDraft> | null) => {
-    if (typeof hook !== "object" || hook === null || !Array.isArray(hook.runOn)) return false;
-    if (hook.type === "operations")
-      return typeof hook.fields === "object" && hook.fields !== null && Object.values(hook.fields).every(Array.isArray);
-    if (hook.type === "email") return Array.isArray(hook.to) && hook.to.length === 1 && typeof hook.to[0] === "object";
-    return hook.type === "sms";
-  });
-}
+export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
 
 function Operations({ hook, columns, put }: PartProps) {
-  const rows = Object.entries(hook.fields ?? {});
-  const set = (next: [string, string[]][]) => put({ fields: Object.fromEntries(next) });
+  const { rows, set, fault } = useRows<OperationsRow>({
+    rows: Object.entries(hook.fields ?? {}),
+    keyOf: ([column]) => column,
+    read: (next) => Object.entries(Object.fromEntries(next)),
+    write: (next) => put({ fields: Object.fromEntries(next) }),
+  });
   const unused = columns.find((column) => !rows.some(([used]) => used === column)) ?? "";
   return (
     <>
@@ -77,6 +74,9 @@ function Operations({ hook, columns, put }: PartProps) {
       <button type="button" className="quiet" onClick={() => set([...rows, [unused, ["trim"]]])}>
         Add a column
       </button>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
     </>
   );
 }

@@ -1,0 +1,28 @@
+/** Rows of a form while they are edited. Rows with the same key are shown with a message and are not written to the value. */
+import { useState } from "react";
+import { duplicateOf } from "./draft-rows.js";
+
+interface RowsOptions<Row> {
+  /** Rows of the value. */
+  rows: Row[];
+  /** Key of a row in the value; null if rows may be equal. */
+  keyOf: ((row: Row) => string) | null;
+  /** Rows of the value after `write`, to find out if something else has changed it since. */
+  read: (rows: Row[]) => Row[];
+  write: (rows: Row[]) => void;
+}
+
+export function useRows<Row>({ rows: stored, keyOf, read, write }: RowsOptions<Row>) {
+  const text = JSON.stringify(stored);
+  const [edit, setEdit] = useState<{ rows: Row[]; text: string } | null>(null);
+  const rows = edit?.text === text ? edit.rows : stored;
+  const duplicateIn = (some: Row[]) => (keyOf === null ? null : duplicateOf(some.map(keyOf)));
+  const duplicate = duplicateIn(rows);
+  const set = (next: Row[]) => {
+    const isWritten = duplicateIn(next) === null;
+    setEdit({ rows: next, text: isWritten ? JSON.stringify(read(next)) : text });
+    if (isWritten) write(next);
+  };
+  const fault = duplicate === null ? null : `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
+  return { rows, set, fault };
+}
