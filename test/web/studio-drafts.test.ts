@@ -1,5 +1,6 @@
 /** Values of Studio's forms: what is typed becomes exactly the value that is stored, and nothing else changes. */
 import { expect } from "chai";
+import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 
 describe("Values of Studio's forms", () => {
@@ -26,5 +27,34 @@ describe("Values of Studio's forms", () => {
       { type: "email", runOn, to: [] },
     ];
     for (const hook of others) expect(isHookValue([hook]), JSON.stringify(hook)).to.equal(false);
+  });
+
+  it("keeps the type of a rule's value through each keystroke", () => {
+    const typed: [stored: string | number | boolean, typed: string, value: string | number | boolean][] = [
+      [0, "1", 1],
+      [0, "1.5", 1.5],
+      [0, "", ""],
+      [0, "editor", "editor"],
+      [true, "false", false],
+      [true, "tru", "tru"],
+      ["0", "1", "1"],
+      ["true", "false", "false"],
+    ];
+    for (const [stored, text, value] of typed) {
+      const [row] = testRows({ Level: { equals: stored } });
+      // The form puts each step into the same row.
+      let last = row!;
+      for (const length of Array.from({ length: text.length + 1 }).keys()) {
+        last = { ...last, value: text.slice(0, length) };
+        testsOf([last]);
+      }
+      expect(testsOf([last]), `${stored} to ${text}`).to.deep.equal({ Level: { equals: value } });
+    }
+  });
+
+  it("shows a list of rules as a form only if each value is a text, a number or a boolean", () => {
+    const rules = (value: unknown) => [{ type: ["select"], allow: { user: { Level: { equals: value } } } }];
+    for (const value of ["", 0, false]) expect(isRuleList(rules(value)), String(value)).to.equal(true);
+    for (const value of [null, [1], { a: 1 }]) expect(isRuleList(rules(value)), String(value)).to.equal(false);
   });
 });

@@ -44,7 +44,7 @@ function Who({ rule: { allow }, put }: PartProps) {
           label="The user's entry"
           isObject
           columns={[]}
-          fresh={{ column: "", test: "equals", value: "" }}
+          fresh={{ column: "", test: "equals", value: "", kind: "string" }}
           rows={testRows(allow.user)}
           change={(rows) => put({ allow: { user: testsOf(rows) } })}
         />
@@ -96,7 +96,7 @@ function Conditions({ rule: { require = [] }, columns, put }: PartProps) {
       <TestRows
         label="Only entries in which"
         columns={columns}
-        fresh={{ column: owner, test: "equals", value: ofUser(owner) }}
+        fresh={{ column: owner, test: "equals", value: ofUser(owner), kind: "string" }}
         rows={tests}
         change={(rows) => set(named, rows)}
       />

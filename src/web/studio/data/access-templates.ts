@@ -57,11 +57,16 @@ const COMMON_OWNERS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 export const ownerColumn = (columns: readonly string[]): string =>
   COMMON_OWNERS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
+type Scalar = string | number | boolean;
+
 /** One test of a column, as a row of the form. */
 export interface TestRow {
   column: string;
   test: "equals" | "notequals" | "contains";
-  value: string | number | boolean;
+  /** The value as it is typed. */
+  value: string;
+  /** Type of the stored value. A row keeps it while its value is typed. */
+  kind: "string" | "number" | "boolean";
 }
 
 export const TESTS: readonly [TestRow["test"], string][] = [
@@ -72,25 +77,30 @@ export const TESTS: readonly [TestRow["test"], string][] = [
 
 export const testRows = (tests: ColumnTests): TestRow[] =>
   Object.entries(tests).flatMap(([column, test]) =>
-    Object.entries(test).map(([name, value]) => ({ column, test: name as TestRow["test"], value })),
+    Object.entries(test).map(([name, value]: [string, Scalar]) => ({
+      column,
+      test: name as TestRow["test"],
+      value: String(value),
+      kind: typeof value as TestRow["kind"],
+    })),
   );
 
-export function testsOf(rows: readonly TestRow[]): ColumnTests {
-  const tests: Record<string, Record<string, TestRow["value"]>> = {};
-  for (const { column, test, value } of rows) tests[column] = { ...tests[column], [test]: value };
-  return tests;
+/** A typed value has the type of the stored one if it can have it: a text is never turned into a number. */
+function typedValue({ value, kind }: TestRow): Scalar {
+  if (kind === "number" && value.trim() !== "" && Number.isFinite(Number(value))) return Number(value);
+  if (kind === "boolean" && (value === "true" || value === "false")) return value === "true";
+  return value;
 }
 
-/** A typed value keeps the type of the value before it: a text is never turned into a number. */
-export function typedTest(text: string, before: TestRow["value"]): TestRow["value"] {
-  if (typeof before === "number" && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
-  if (typeof before === "boolean" && (text === "true" || text === "false")) return text === "true";
-  return text;
+export function testsOf(rows: readonly TestRow[]): ColumnTests {
+  const tests: Record<string, Record<string, Scalar>> = {};
+  for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: typedValue(row) };
+  return tests;
 }
 
 const wordOf = (test: TestRow["test"]): string => TESTS.find(([name]) => name === test)?.[1] ?? test;
 const rowWords = ({ column, test, value }: TestRow): string => {
-  const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(String(value));
+  const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(value);
   return `${column} ${wordOf(test)} ${user ? `the user's ${user[1]}` : `“${value}”`}`;
 };
 
@@ -123,10 +133,16 @@ export function ruleWords(rule: RuleDraft): string {
   return `${whoWords(rule.allow)} can ${does}${more && `: ${more}`}`;
 }
 
+const KINDS: readonly string[] = ["string", "number", "boolean"] satisfies TestRow["kind"][];
+
+const isTest = (test: unknown): boolean =>
+  typeof test === "object" &&
+  test !== null &&
+  !Array.isArray(test) &&
+  Object.values(test).every((value) => KINDS.includes(typeof value));
+
 const isTests = (value: unknown): boolean =>
-  typeof value === "object" &&
-  value !== null &&
-  Object.values(value).every((test) => typeof test === "object" && test !== null && !Array.isArray(test));
+  typeof value === "object" && value !== null && Object.values(value).every(isTest);
 
 const isNames = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));

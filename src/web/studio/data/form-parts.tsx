@@ -4,7 +4,7 @@ import ArrowUp from "lucide-react/icons/arrow-up";
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { type ReactNode, useId } from "react";
-import { TESTS, type TestRow, testRows, testsOf, typedTest } from "./access-templates.js";
+import { TESTS, type TestRow, testRows, testsOf } from "./access-templates.js";
 import { useRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
@@ -187,8 +187,8 @@ export function TestRows({ label, rows: stored, columns, fresh, isObject = false
             <input
               className="mono"
               aria-label="Value"
-              value={String(row.value)}
-              onChange={(event) => put({ value: typedTest(event.target.value, row.value) })}
+              value={row.value}
+              onChange={(event) => put({ value: event.target.value })}
             />
             <button
               type="button"

@@ -23,6 +23,7 @@ export function useRows<Row>({ rows: stored, keyOf, read, write }: RowsOptions<R
     setEdit({ rows: next, text: isWritten ? JSON.stringify(read(next)) : text });
     if (isWritten) write(next);
   };
-  const fault = duplicate === null ? null : `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
+  const fault =
+    duplicate === null ? null : `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
   return { rows, set, fault };
 }
