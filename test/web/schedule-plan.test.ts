@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { cronOf, FIRST_PLAN, planOf, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
 
 const PLANS: [cron: string, plan: Partial<SchedulePlan>][] = [
-  ["* * * * *", { repeat: "minutes", every: 1 }],
+  ["*/2 * * * *", { repeat: "minutes", every: 2 }],
   ["*/15 * * * *", { repeat: "minutes", every: 15 }],
   ["5 * * * *", { repeat: "hourly", minute: 5 }],
   ["30 7 * * *", { repeat: "daily", hour: 7, minute: 30 }],
@@ -14,6 +14,8 @@ const PLANS: [cron: string, plan: Partial<SchedulePlan>][] = [
 
 const OTHERS = [
   "",
+  "* * * * *",
+  "*/1 * * * *",
   "0 9",
   "0 9 L * *",
   "*/7 * * * *",

@@ -23,8 +23,8 @@ export interface SchedulePlan {
   dayOfMonth: number;
 }
 
-/** Divisors of an hour, so that the runs are evenly spread. */
-export const MINUTE_STEPS = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
+/** Divisors of an hour, so that the runs are evenly spread. The service rejects a run every minute. */
+export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
 export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
@@ -38,7 +38,7 @@ export const FIRST_PLAN: SchedulePlan = {
 };
 
 export function cronOf({ repeat, every, minute, hour, weekdays, dayOfMonth }: SchedulePlan): string {
-  if (repeat === "minutes") return every === 1 ? "* * * * *" : `*/${every} * * * *`;
+  if (repeat === "minutes") return `*/${every} * * * *`;
   if (repeat === "hourly") return `${minute} * * * *`;
   if (repeat === "daily") return `${minute} ${hour} * * *`;
   if (repeat === "weekdays") return `${minute} ${hour} * * 1-5`;
@@ -59,7 +59,7 @@ export function planOf(cron: string): SchedulePlan | null {
   const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...more] = cron.trim().split(/\s+/);
   if (more.length > 0 || months !== "*") return null;
   const isEveryDay = days === "*" && weekdays === "*";
-  const every = minutes === "*" ? 1 : minutes.startsWith("*/") ? numberIn(minutes.slice(2), 1, 30) : null;
+  const every = minutes.startsWith("*/") ? numberIn(minutes.slice(2), 2, 30) : null;
   if (every !== null) {
     const isEven = MINUTE_STEPS.some((step) => step === every);
     return hours === "*" && isEveryDay && isEven ? { ...FIRST_PLAN, repeat: "minutes", every } : null;
