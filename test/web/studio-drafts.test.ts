@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
+import { sendAll } from "../../src/web/studio/runs/bulk-send.js";
 
 describe("Values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {
@@ -56,5 +57,53 @@ describe("Values of Studio's forms", () => {
     const rules = (value: unknown) => [{ type: ["select"], allow: { user: { Level: { equals: value } } } }];
     for (const value of ["", 0, false]) expect(isRuleList(rules(value)), String(value)).to.equal(true);
     for (const value of [null, [1], { a: 1 }]) expect(isRuleList(rules(value)), String(value)).to.equal(false);
+  });
+
+  describe("requests for several runs", () => {
+    interface Refusal {
+      status: string;
+      message: string;
+      details: { retryAfter?: number };
+    }
+    const ended: Refusal = { status: "RUN_NOT_CANCELLABLE", message: "the run has ended already", details: {} };
+    const limited: Refusal = { status: "RATE_LIMIT_EXCEEDED", message: "too many", details: { retryAfter: 7 } };
+    const denied: Refusal = { status: "FORBIDDEN", message: "not allowed", details: {} };
+
+    /** @param refusals refusals of each run, in order */
+    async function cancelled(refusals: Record<number, Refusal[]>) {
+      const asked: number[] = [];
+      const waits: number[] = [];
+      const summary = await sendAll([1, 2, 3], {
+        done: "cancelled",
+        async send(id) {
+          asked.push(id);
+          const refusal = refusals[id]?.shift();
+          if (refusal) throw refusal;
+        },
+        errorOf: (error) => error as Refusal,
+        wait: async (seconds) => waits.push(seconds),
+        report: () => {},
+      });
+      return { summary, asked, waits };
+    }
+
+    it("counts runs that ended meanwhile and goes on", async () => {
+      const { summary, asked } = await cancelled({ 1: [ended], 2: [ended] });
+      expect(summary).to.equal("1 run cancelled, 2 runs ended already.");
+      expect(asked).to.deep.equal([1, 2, 3]);
+    });
+
+    it("waits as long as the rate limit says, and gives up after three requests", async () => {
+      const { summary, asked, waits } = await cancelled({ 1: [limited], 2: [limited, limited, limited] });
+      expect(summary).to.equal("1 run cancelled, then: too many");
+      expect(asked).to.deep.equal([1, 1, 2, 2, 2]);
+      expect(waits).to.deep.equal([7, 7, 7]);
+    });
+
+    it("stops at any other error", async () => {
+      const { summary, asked } = await cancelled({ 2: [denied] });
+      expect(summary).to.equal("1 run cancelled, then: not allowed");
+      expect(asked).to.deep.equal([1, 2]);
+    });
   });
 });

@@ -6,6 +6,7 @@ import type { Ask } from "../shared/confirm.js";
 import { counted } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { Operations } from "../shell/role.js";
+import { sendAll } from "./bulk-send.js";
 
 /** Maximum number of runs of one request. */
 const RUNS_MAX = 100;
@@ -55,23 +56,16 @@ export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) 
   const [isBusy, setBusy] = useState(false);
   const action = ACTIONS[state ?? ""];
   if (!action || (runs.length === 0 && progress === "")) return null;
-  const { verb, done, text, danger = false, send } = action;
+  const { verb, done, text, danger = false } = action;
   const chosen = runs.slice(0, RUNS_MAX);
   const start = async () => {
     const title = `${verb} ${counted(chosen.length, "run", "runs")}?`;
     if (!(await ask({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
     setBusy(true);
-    let sent = 0;
-    try {
-      for (const { id } of chosen) {
-        setProgress(`${sent} of ${chosen.length} ${done}…`);
-        await send(api, appId, id);
-        sent += 1;
-      }
-      setProgress(`${counted(sent, "run", "runs")} ${done}.`);
-    } catch (error) {
-      setProgress(`${counted(sent, "run", "runs")} ${done}, then: ${asApiError(error).message}`);
-    }
+    const ids = chosen.map(({ id }) => id);
+    const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+    const send = (id: number) => action.send(api, appId, id);
+    setProgress(await sendAll(ids, { done, send, errorOf: asApiError, wait, report: setProgress }));
     setBusy(false);
   };
   return (
