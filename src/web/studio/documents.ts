@@ -379,8 +379,8 @@ export const TestSecretBinding: Document<TestSecretBindingMutation, TestSecretBi
 export const SetSecretBindings: Document<SetSecretBindingsMutation, SetSecretBindingsMutationVariables> =
   "mutation SetSecretBindings($appId:Int!$bindings:[SecretBindingInput]$ifUpdatedAt:DateTime){saved:setSecretBindings(appId:$appId bindings:$bindings ifUpdatedAt:$ifUpdatedAt){updatedAt}}";
 
-export const FindPaletteItems: Document<FindPaletteItemsQuery, FindPaletteItemsQueryVariables> =
-  "query FindPaletteItems($appId:Int!){dataSources(appId:$appId){id name}settings(appId:$appId)settingsStatus(appId:$appId){key}}";
+export const FindPaletteTables: Document<FindPaletteTablesQuery, FindPaletteTablesQueryVariables> =
+  "query FindPaletteTables($appId:Int!){dataSources(appId:$appId){id name}}";
 
 export const FindPalettePeople: Document<FindPalettePeopleQuery, FindPalettePeopleQueryVariables> =
   "query FindPalettePeople($appId:Int!){members:appMembers(appId:$appId){user{firstName lastName email}}}";
@@ -2217,12 +2217,12 @@ export type SetSecretBindingsMutationVariables = Exact<{
 
 export type SetSecretBindingsMutation = { saved: { updatedAt: string } };
 
-export type FindPaletteItemsQueryVariables = Exact<{
+export type FindPaletteTablesQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type FindPaletteItemsQuery = { settings: unknown, dataSources: Array<{ id: number, name: string }>, settingsStatus: Array<{ key: string }> };
+export type FindPaletteTablesQuery = { dataSources: Array<{ id: number, name: string }> };
 
 export type FindPalettePeopleQueryVariables = Exact<{
   appId: number;

@@ -1,7 +1,7 @@
 /** Commands of the palette that the service is asked for: data sources, settings, people, runs and the documentation. */
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
-import { FindPaletteItems, type FindPaletteItemsQuery, FindPalettePeople } from "../documents.js";
+import { FindPalettePeople, FindPaletteTables, ListSettingKeys, ReadPublicSettings } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { Command } from "./commands.js";
 import type { Navigation } from "./place.js";
@@ -18,25 +18,25 @@ export interface SearchContext {
   openDocs: (address: string) => void;
 }
 
-/** Keys of all settings that this role can see; values of protected settings are not among them. */
-function keysOf(items: FindPaletteItemsQuery | null): string[] {
-  const readable = Object.keys((items?.settings ?? {}) as object);
-  const others = (items?.settingsStatus ?? []).map(({ key }) => key);
-  return [...new Set([...readable, ...others])].sort();
-}
+const orNull = <Value>(asked: Promise<Value>): Promise<Value | null> => asked.catch(() => null);
 
 async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<Command[]> {
-  // A role may not read some of them; the palette then offers the others.
-  const [items, people] = await Promise.all([
-    api.ask(FindPaletteItems, { appId }).catch(() => null),
-    isEditor ? api.ask(FindPalettePeople, { appId }).catch(() => null) : null,
+  // One request for each: the service rejects a request whole if the role may not read a part of it.
+  const [tables, readable, protectedOnes, people] = await Promise.all([
+    orNull(api.ask(FindPaletteTables, { appId })),
+    orNull(api.ask(ReadPublicSettings, { appId })),
+    isEditor ? orNull(api.ask(ListSettingKeys, { appId })) : null,
+    isEditor ? orNull(api.ask(FindPalettePeople, { appId })) : null,
   ]);
+  // Only keys are listed. The values of protected settings are never read.
+  const keys = new Set(Object.keys((readable?.settings ?? {}) as object));
+  for (const { key } of protectedOnes?.keys ?? []) keys.add(key);
   return [
-    ...(items?.dataSources ?? []).map(({ id, name }) => ({
+    ...(tables?.dataSources ?? []).map(({ id, name }) => ({
       name: `Table ${name}`,
       run: () => go({ view: "data", item: String(id), query: {} }),
     })),
-    ...keysOf(items).map((key) => ({
+    ...[...keys].sort().map((key) => ({
       name: `Setting ${key}`,
       run: () => go({ view: "settings", item: null, query: { key } }),
     })),
