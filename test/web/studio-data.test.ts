@@ -218,6 +218,14 @@ describe("Studio's page of data sources", () => {
     const text = await page.$eval("#accessRules", (field) => (field as unknown as { value: string }).value);
     expect(JSON.parse(text)).to.deep.equal([{ type: ["select"], allow: "all" }, own]);
     await page.select('select[aria-label="Add a hook"]', "operations");
+    // A second row for the same column is not written over the first one.
+    const inHooks = (path: string) => `::-p-xpath((//*[@data-field="hooks"]//${path})[2])`;
+    await studio.button("Add a column");
+    await studio.replace(inHooks("input[@aria-label='Column']"), "Row");
+    const twice = 'Two rows are for "Row". Your change is not saved until they differ.';
+    await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${twice}'])`);
+    await (await page.waitForSelector(inHooks("label[contains(., 'Trim spaces')]/input")))!.click();
+    await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${twice}'])`, { hidden: true });
     await studio.button("Save hooks");
     await page.waitForSelector('[data-field="hooks"] > .row > button.primary:disabled');
     await studio.button("Add an index", '//*[@data-field="indexes"]');
