@@ -247,6 +247,12 @@ describe("Studio's pages of an app", () => {
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
+    const later = { name: "after-review", code: body.code, triggers: [] };
+    await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
+    await studio.button("Promote");
+    await page.waitForFunction('document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")');
+    await shows("Changes of the promotion", "createdaction after-review");
+    expect((await service.rest("GET", `/v1/apps/${id}/promotions`)).body.promotions).to.have.length(0);
     await studio.button("Promote");
     await shows("Promotions to this app", "From branch");
     const names = async () =>

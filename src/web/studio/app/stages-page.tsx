@@ -8,6 +8,7 @@ import { useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
+import { isSamePlan } from "./same-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
 
@@ -195,6 +196,8 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
   const read = useCallback(() => api.ask(ListStages, { appId }), [api, appId]);
   const { value, fault, busy, change } = useLoaded(api, read);
   const [review, setReview] = useState<Review | null>(null);
+  /** Reason why a promotion was not sent. */
+  const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
     const made = await change(() => api.ask(CreateStage, { appId, name, expiresInHours }));
@@ -208,10 +211,19 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
   };
   const look = async (from: Stage) => {
     setReview(null);
+    setNotice(null);
     const found = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
     if (found) setReview({ from, plan: found.planned.plan });
   };
-  const promote = async ({ from }: Review) => {
+  const promote = async ({ from, plan }: Review) => {
+    setNotice(null);
+    const planned = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
+    if (!planned) return;
+    if (!isSamePlan(planned.planned.plan, plan)) {
+      setReview({ from, plan: planned.planned.plan });
+      setNotice("Not promoted: the changes are not those that you reviewed. The current ones are listed now.");
+      return;
+    }
     if (!(await change(() => api.ask(Promote, { appId, fromAppId: from.appId })))) return;
     setReview(null);
     await actions.reload();
@@ -231,12 +243,16 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
       return;
     if (await change(() => api.ask(RollbackPromotion, { appId, id }))) await actions.reload();
   };
-  return { value, fault, busy, review, setReview, create, remove, look, promote, rollBack };
+  const cancel = () => {
+    setReview(null);
+    setNotice(null);
+  };
+  return { value, fault: notice ?? fault, busy, review, cancel, create, remove, look, promote, rollBack };
 }
 
 export function StagesPage(props: PageProps) {
   const { api, app, appId } = props;
-  const { value, fault, busy, review, setReview, create, remove, look, promote, rollBack } = useStages(props);
+  const { value, fault, busy, review, cancel, create, remove, look, promote, rollBack } = useStages(props);
   const nameOf = useNames(api, appId);
   return (
     <>
@@ -259,11 +275,7 @@ export function StagesPage(props: PageProps) {
         ))}
       </ul>
       {review && (
-        <ReviewPanel
-          {...{ api, app, appId, review, busy }}
-          promote={() => void promote(review)}
-          cancel={() => setReview(null)}
-        />
+        <ReviewPanel {...{ api, app, appId, review, busy }} promote={() => void promote(review)} cancel={cancel} />
       )}
       <h3>Promotions to this app</h3>
       {value?.promotions.length === 0 && <p className="hint">None yet.</p>}
