@@ -102,13 +102,13 @@ describe("messages in actions, pages and Studio", function () {
   it("Studio's outbox sets an e-mail server in a form, with errors beside the fields, and says what became of a test", async () => {
     await studio.open(`${service.appId}/outbox/email`);
     const field = (label: string) => `::-p-xpath(//article//div[label[starts-with(., "${label}")]]/input)`;
-    await studio.replace(field("Host"), "mail.example.com");
     await studio.replace(field("Port"), "99999");
     await studio.button("Save", "//article");
     await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Port must be a number from 1 to 65535.'])");
-    await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Sender is required.'])");
+    await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Host is required.'])");
     await studio.follow("Home");
     await studio.button("Cancel", "//dialog");
+    await studio.replace(field("Host"), "mail.example.com");
     await studio.replace(field("Port"), "2525");
     await studio.replace(field("Sender"), "Shop <shop@example.com>");
     await studio.button("Save", "//article");

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { isSamePlan } from "../../src/web/studio/app/same-plan.js";
 import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
+import { faultsOf, settingOf } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendAll } from "../../src/web/studio/runs/bulk-send.js";
 
 describe("Values of Studio's forms", () => {
@@ -67,6 +68,29 @@ describe("Values of Studio's forms", () => {
     expect(isSamePlan(plan, { ...empty, changed: [second!, first!] })).to.equal(true);
     for (const list of ["created", "changed", "removed", "missing"] as const)
       expect(isSamePlan(plan, { ...plan, [list]: [first!] }), list).to.equal(false);
+  });
+
+  it("checks and saves only fields of the chosen provider", () => {
+    const draft = { url: "hook", port: "x", sid: " AC1 ", token: " t ", from: "+15550100" };
+    expect(faultsOf("sms", "twilio", draft)).to.deep.equal({});
+    expect(settingOf("sms", "twilio", draft)).to.deep.equal({
+      provider: "twilio",
+      sid: "AC1",
+      token: " t ",
+      from: "+15550100",
+    });
+    expect(faultsOf("sms", "webhook", draft)).to.have.all.keys("url", "secret");
+  });
+
+  it("saves an e-mail server without a sender, with its TLS and with the spaces of its password", () => {
+    const draft = { host: " mail.example.com ", port: "2525", secure: "false", password: " p ", secret: " s " };
+    expect(faultsOf("email", "smtp", draft)).to.deep.equal({});
+    const saved = { host: "mail.example.com", port: 2525, secure: false, password: " p ", secret: " s " };
+    expect(settingOf("email", "smtp", draft)).to.deep.equal(saved);
+    expect(settingOf("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({ host: "a", secure: true });
+    expect(settingOf("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
+    for (const port of ["0", "65536", "1.5", "x"])
+      expect(faultsOf("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
   });
 
   describe("requests for several runs", () => {

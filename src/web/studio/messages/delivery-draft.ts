@@ -10,6 +10,8 @@ interface DeliveryField {
   hint?: string;
   type?: "password" | "number" | "url";
   isRequired?: true;
+  /** Values to choose from, with their labels. */
+  options?: readonly (readonly [value: string, label: string])[];
 }
 
 interface Kind {
@@ -27,13 +29,21 @@ export const KINDS: Readonly<Record<Channel, Readonly<Record<string, Kind>>>> = 
       fields: [
         { name: "host", label: "Host", isRequired: true },
         { name: "port", label: "Port", type: "number", hint: "587 with STARTTLS, 465 with TLS from the first byte." },
+        {
+          name: "secure",
+          label: "TLS",
+          options: [
+            ["", "By the port"],
+            ["true", "From the first byte"],
+            ["false", "STARTTLS if the server offers it"],
+          ],
+        },
         { name: "user", label: "User" },
         { name: "password", label: "Password", type: "password" },
         {
           name: "from",
           label: "Sender",
-          isRequired: true,
-          hint: "An address, also with a name: Shop <shop@example.com>.",
+          hint: "An address, also with a name: Shop <shop@example.com>. If empty: the user if it is an address, else MAIL_FROM.",
         },
         { name: "secret", label: "Secret for reports", type: "password", hint: SECRET },
       ],
@@ -69,23 +79,32 @@ export const SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp"
 /** Port with TLS from the first byte. */
 const TLS_PORT = "465";
 
-/** Error messages by field. */
+/** The text of a field. Spaces around it are removed, except in passwords, where they count. */
+const textOf = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
+  type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
+
+/** Error messages by field. Fields of another kind are not checked: they are not saved. */
 export function faultsOf(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
   const faults: Record<string, string> = {};
-  for (const { name, label, isRequired } of KINDS[channel][kind]?.fields ?? [])
-    if (isRequired && (draft[name] ?? "").trim() === "") faults[name] = `${label} is required.`;
-  const port = Number(draft["port"] || TLS_PORT);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) faults["port"] = "Port must be a number from 1 to 65535.";
-  if (draft["url"] && !/^https?:\/\//.test(draft["url"])) faults["url"] = "URL must begin with https://.";
+  for (const field of KINDS[channel][kind]?.fields ?? []) {
+    const { name, label, type, isRequired } = field;
+    const text = textOf(field, draft);
+    const port = Number(text || TLS_PORT);
+    if (isRequired && text === "") faults[name] = `${label} is required.`;
+    else if (type === "number" && (!Number.isInteger(port) || port < 1 || port > 65_535))
+      faults[name] = `${label} must be a number from 1 to 65535.`;
+    else if (type === "url" && !/^https?:\/\//.test(text)) faults[name] = `${label} must begin with https://.`;
+  }
   return faults;
 }
 
 /** Value of the setting. Empty fields are left out. */
 export function settingOf(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
-  const names = (KINDS[channel][kind]?.fields ?? []).map(({ name }) => name);
-  const texts = names.flatMap((name) => (draft[name]?.trim() ? [[name, draft[name].trim()] as const] : []));
+  const fields = KINDS[channel][kind]?.fields ?? [];
+  const texts = fields.map((field) => [field.name, textOf(field, draft)] as const).filter(([, text]) => text !== "");
   const value: Record<string, unknown> = Object.fromEntries(texts);
   if (channel === "sms") return { provider: kind, ...value };
-  if (draft["port"]) value["port"] = Number(draft["port"]);
+  if (value["port"] !== undefined) value["port"] = Number(value["port"]);
+  if (value["secure"] !== undefined) value["secure"] = value["secure"] === "true";
   return value;
 }

@@ -1,5 +1,5 @@
 /** Form of the e-mail server or the SMS provider of an app, with a test. Stored values are never read back, so that a save replaces all. */
-import { type FormEvent, useEffect, useId, useState } from "react";
+import { type ChangeEvent, type FormEvent, useEffect, useId, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
 import { ago } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -13,24 +13,35 @@ interface FieldProps {
   change: (value: string) => void;
 }
 
-function DeliveryInput({ field: { label, hint, type, isRequired }, value, fault, change }: FieldProps) {
+function DeliveryInput({ field: { label, hint, type, isRequired, options }, value, fault, change }: FieldProps) {
   const id = useId();
+  const onChange = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => change(event.target.value);
   return (
     <div className="field">
       <label htmlFor={id}>
         {label}
         {isRequired && <span aria-hidden="true"> *</span>}
       </label>
-      <input
-        id={id}
-        type={type ?? "text"}
-        autoComplete={type === "password" ? "new-password" : "off"}
-        aria-required={isRequired ?? false}
-        aria-invalid={fault !== undefined}
-        aria-describedby={`${id}-fault ${id}-hint`}
-        value={value}
-        onChange={(event) => change(event.target.value)}
-      />
+      {options ? (
+        <select id={id} aria-describedby={`${id}-fault ${id}-hint`} value={value} onChange={onChange}>
+          {options.map(([option, words]) => (
+            <option key={option} value={option}>
+              {words}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          id={id}
+          type={type ?? "text"}
+          autoComplete={type === "password" ? "new-password" : "off"}
+          aria-required={isRequired ?? false}
+          aria-invalid={fault !== undefined}
+          aria-describedby={`${id}-fault ${id}-hint`}
+          value={value}
+          onChange={onChange}
+        />
+      )}
       <p id={`${id}-fault`} className="fault" role="alert">
         {fault}
       </p>
