@@ -5,6 +5,7 @@ import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { faultsOf, settingOf } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendAll } from "../../src/web/studio/runs/bulk-send.js";
+import { daysOf } from "../../src/web/studio/schedules/week-days.js";
 
 describe("Values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {
@@ -91,6 +92,25 @@ describe("Values of Studio's forms", () => {
     expect(settingOf("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
     for (const port of ["0", "65536", "1.5", "x"])
       expect(faultsOf("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
+  });
+
+  it("lists each tick of the week on the day of its own zone, in any zone of the viewer", () => {
+    const zones = ["Pacific/Pago_Pago", "America/New_York", "UTC", "Asia/Tokyo", "Pacific/Kiritimati"];
+    const start = Date.UTC(2026, 2, 28, 6, 30);
+    const ticks = Array.from({ length: 7 * 24 }, (_, hour) => new Date(start + hour * 3_600_000).toISOString());
+    const scheduled = zones.map((timezone) => ({ timezone, ticks }));
+    for (const here of zones) {
+      const days = daysOf({ from: ticks[0]!, scheduled }, here);
+      for (const one of scheduled) {
+        const shown = days.flatMap(({ lines }) => lines.flatMap(({ action, times }) => (action === one ? times : [])));
+        expect(shown, `${one.timezone} in ${here}`).to.deep.equal(ticks);
+      }
+    }
+    expect(
+      daysOf({ from: ticks[0]!, scheduled: [] }, "UTC")
+        .map(({ label }) => label)
+        .slice(0, 2),
+    ).to.deep.equal(["Today", "Tomorrow"]);
   });
 
   describe("requests for several runs", () => {

@@ -138,10 +138,11 @@ function Refusals({ refused }: { refused: Calls["refused"] }) {
 
 const GIST_CHARACTERS = 200;
 
-/** Request of an HTTP trigger, or the payload of a call with a token; null for runs of schedules and events. */
+/** Request of an HTTP trigger, or the payload of a call with a token; null for runs of schedules and log triggers. */
 function callIn({ mode, payload }: LogEntry): string | null {
   if (mode !== "on-demand") return null;
   const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };
+  if (trigger === "log") return null;
   if (trigger === "http" && request) return `${request.method} ${request.path}`;
   return JSON.stringify(payload ?? {}).slice(0, GIST_CHARACTERS);
 }
