@@ -25,6 +25,7 @@ import type { UserOf } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
 import { RunTraces } from "./runs/run-traces.js";
+import type { HeldRun } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
@@ -51,7 +52,8 @@ async function settleRuns(
   mayDeclareDead: boolean,
 ): Promise<void> {
   const settled = await dispatcher.settleLostClaims();
-  const lost = (mayDeclareDead ? await repository.finishLost(lostEnding) : 0) + settled.lost;
+  const ending = async (run: HeldRun) => lostEnding(run, await repository.maskedPayload(run));
+  const lost = (mayDeclareDead ? await repository.finishLost(ending) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
   await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
     overdueEnding(run, clientTimeoutMs),
@@ -69,7 +71,8 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     surroundings;
   const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scans, requests } = parts;
   const logs = createLogs(db);
-  const repository = new RunRepository(db);
+  const secrets = new SecretStore({ settings, scans });
+  const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
   const lease: Lease = new Lease({
     db,
     roles: config.roles,
@@ -89,7 +92,7 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     db,
     repository,
     runPage: async (request) => browsers!.run(request),
-    secrets: new SecretStore({ settings, scans }),
+    secrets,
     scripts: new PageScripts({ sessionOf, credentials, catalogue, keptScripts: packages.scripts, apiUrl }),
     console,
     timeoutMs: config.serverTimeoutMs,
@@ -115,6 +118,6 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     runs: new Runs({ db, repository, ...ofCalls, holder, isRunner }),
     debouncer: new Debouncer(db, limiter),
     runWords: createRunWords(db),
-    backlogs: new Backlogs(db, queueLimits),
+    backlogs: new Backlogs(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
   };
 }

@@ -84,6 +84,24 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     expect(logs[0].data.payload).to.deep.equal({ deep: [{ told: "it is «_secret»" }], "«__deep»": 1, pin: "«__pin»" });
   });
 
+  it("repeats no secret in the log entry of a run that was cancelled while it was queued", async () => {
+    const debounce = { delayMs: 60_000, manual: true };
+    const fields = { name: "held", code: "async function execute() {}", active: true, debounce };
+    const triggers = [{ trigger: "manual" }];
+    expect((await service.rest("POST", "/v3/apps/1/actions", { body: { ...fields, triggers } })).http).to.equal(201);
+    const payloads = [];
+    for (const isAlone of [true, false]) {
+      const payload = { told: `it is ${SECRET}`, other: 1 };
+      const { runId } = (await service.rest("POST", "/v3/apps/1/actions/held/run", { body: payload })).body;
+      const path = isAlone ? `/v3/apps/1/runs/${runId}/cancel` : "/v3/apps/1/backlog/cancel";
+      expect((await service.rest("POST", path, { body: isAlone ? undefined : {} })).http).to.equal(200);
+      const { logs } = (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } })).body;
+      expect(logs[0].data.error.name).to.equal("CancelledError");
+      payloads.push(logs[0].data.payload);
+    }
+    expect(payloads).to.deep.equal([{ told: "it is «_secret»", other: 1 }, {}]);
+  });
+
   it("masks a secret in what a run prints", async () => {
     const { body } = await run("console.log('the key is', context.settings._secret); console.warn('second')");
     const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;

@@ -44,7 +44,7 @@ describe("a backlog", () => {
     await wait(2, 3);
     const running = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
     expect(running?.appId).to.equal(1);
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 2_499, more: false });
     expect(await states(1)).to.deep.equal(["2499 cancelled", "1 running"]);
     expect(await states(2)).to.deep.equal(["3 queued"]);
@@ -65,7 +65,7 @@ describe("a backlog", () => {
     await wait(1, 5, { actionId: 1 });
     await wait(1, 7, { actionId: 2 });
     await wait(2, 2, { actionId: 1 });
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
     expect((await backlogs.cancel(EDITOR, 1, { actionId: 2 })).cancelled).to.equal(7);
     expect((await backlogs.cancel(EDITOR, 2, { actionId: 1 })).cancelled).to.equal(0);
     expect([await states(1), await states(2)]).to.deep.equal([["7 cancelled", "5 queued"], ["2 queued"]]);
@@ -74,7 +74,7 @@ describe("a backlog", () => {
   it("is told by its number, its bytes and its age, of each app", async () => {
     await wait(1, 3);
     await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.of(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
     expect(await backlogs.of(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
     await wait(1, 1);

@@ -175,7 +175,7 @@ describe("the limits of an action's runs", () => {
     const next = await ask();
     expect((await repository.claim(DEAD, new Map(), 9))!.id).to.equal(lost);
     expect(await claim(1)).to.equal(null);
-    expect(await processes[1]!.repository.finishLost(lostEnding)).to.equal(1);
+    expect(await processes[1]!.repository.finishLost((run) => lostEnding(run, null))).to.equal(1);
     await look(1);
     expect((await claim(1))!.id).to.equal(next);
   });
@@ -243,7 +243,7 @@ describe("the limits of an action's runs", () => {
   it("are forgotten with a backlog that is cancelled whole", async () => {
     await limit(one("queue"));
     for (let run = 0; run < 30; run += 1) await ask();
-    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
+    const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 30, more: false });
     await look();
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
@@ -328,7 +328,7 @@ describe("the limits of an action's runs", () => {
     it("survive whoever accepted them, and start another where the run was cancelled meanwhile", async () => {
       await limit(null, DEBOUNCE);
       const first = await start({ n: 1 });
-      const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS));
+      const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
       expect((await backlogs.cancel(EDITOR, 1, {})).cancelled).to.equal(1);
       const next = await start({ n: 2 });
       expect(next).to.not.equal(first);

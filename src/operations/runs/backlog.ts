@@ -8,7 +8,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
-import { cancelledEnding } from "./outcomes.js";
+import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
 
 /** Runs of one transaction. */
 const BATCH = 1_000;
@@ -51,6 +51,7 @@ export class Backlogs {
   constructor(
     private readonly db: DataSource,
     private readonly queueLimits: QueueLimits,
+    private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}
 
   /** Counted at most once a second, and less often if counting takes long. */
@@ -63,16 +64,21 @@ export class Backlogs {
     };
   }
 
-  /** Cancels the queued runs of the app, or of one action. Each run gets its own log entry. @throws REQUEST_INVALID */
+  /**
+   * Cancels the queued runs of the app, or of one action. Each run gets its own log entry. If the app has secrets, the entries have no payload:
+   * to search all payloads for secrets would take too long.
+   * @throws REQUEST_INVALID
+   */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<CancelledBacklog> {
     const actionId = optionalId(input.actionId, "actionId");
     reportUnknownField(caller);
+    const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
     const end = performance.now() + LIMIT_MS;
     let [cancelled, after, more] = [0, 0, true];
     while (more && performance.now() < end) {
       await this.db.transaction(async (manager) => {
         const queued = await rows<QueuedRow>(manager, QUEUED, [appId, after, actionId]);
-        if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued);
+        if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
         after = queued.at(-1)?.id ?? after;
         more = queued.length === BATCH;
       });
@@ -85,7 +91,15 @@ export class Backlogs {
 /** Facts of a run that a cancellation does not need. */
 const UNREAD = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
-async function cancelBatch(executor: Executor, appId: number, queued: readonly QueuedRow[]): Promise<number> {
-  const runs = queued.map((run) => ({ ...cancelledEnding({ ...UNREAD, ...run, appId }), id: run.id, holder: null }));
+async function cancelBatch(
+  executor: Executor,
+  appId: number,
+  queued: readonly QueuedRow[],
+  payload: string | null,
+): Promise<number> {
+  const runs = queued.map((run) => {
+    const ending = cancelledEnding({ ...UNREAD, ...run, appId }, run.payload || payload);
+    return { ...ending, id: run.id, holder: null };
+  });
   return (await finishRuns(executor, runs)).filter(Boolean).length;
 }

@@ -85,7 +85,7 @@ const IS_BLOCKED_BY = `
 export class ConcurrencyLimiter {
   constructor(
     private readonly db: DataSource,
-    private readonly repository: Pick<RunRepository, "find" | "finish">,
+    private readonly repository: Pick<RunRepository, "find" | "finish" | "maskedPayload">,
     private readonly measures: Pick<Measures, "ticks">,
   ) {}
 
@@ -142,7 +142,10 @@ export class ConcurrencyLimiter {
   /** Cancels a queued run here, and a running one in the process that executes it. */
   private async cancel({ runId, for: by }: Verdict["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
-    if (run?.state === "queued" && (await this.repository.finish(runId, null, cancelledEnding(run, by)))) return;
+    if (run?.state === "queued") {
+      const ending = cancelledEnding(run, await this.repository.maskedPayload(run), by);
+      if (await this.repository.finish(runId, null, ending)) return;
+    }
     if (run) await this.db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, by));
   }
 }

@@ -171,6 +171,6 @@ export class Enqueuer {
     if (reason !== null) throw skippedError(id, reason);
     if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
     const run = await repository.find(id);
-    if (run) await repository.finish(id, null, heldUpEnding(run));
+    if (run) await repository.finish(id, null, heldUpEnding(run, await repository.maskedPayload(run)));
   }
 }

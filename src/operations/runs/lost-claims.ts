@@ -21,7 +21,7 @@ export class LostClaims {
   private readonly unwritten = new Set<number>();
 
   constructor(
-    private readonly repository: Pick<RunRepository, "heldBeyond" | "finish" | "returnClaim">,
+    private readonly repository: Pick<RunRepository, "heldBeyond" | "finish" | "returnClaim" | "maskedPayload">,
     private readonly holder: string,
     /** The runs that this process executes. */
     private readonly active: ReadonlyMap<number, unknown>,
@@ -61,7 +61,8 @@ export class LostClaims {
 
   private async settleRun(run: HeldRun): Promise<keyof Settlement | null> {
     if (this.unwritten.has(run.id)) {
-      const isEnded = await this.repository.finish(run.id, this.holder, lostEnding(run));
+      const ending = lostEnding(run, await this.repository.maskedPayload(run));
+      const isEnded = await this.repository.finish(run.id, this.holder, ending);
       this.unwritten.delete(run.id);
       return isEnded ? "lost" : null;
     }

@@ -100,15 +100,16 @@ export const serverEnding = (
 
 const sinceStart = ({ startedAt }: HeldRun): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/** The process that held the run died. */
-export const lostEnding = (run: HeldRun): Ending => serverEnding(run, LOST, sinceStart(run));
+/** The process that held the run died. `payload` as in `serverEnding`. */
+export const lostEnding = (run: HeldRun, payload: string | null): Ending =>
+  serverEnding(run, LOST, sinceStart(run), payload);
 
-/** The run was cancelled while it was queued: by a person, or by the run `displacedBy`, which replaces it. */
-export const cancelledEnding = (run: HeldRun, displacedBy: number | null = null): Ending =>
-  serverEnding(run, cancelled(displacedBy));
+/** The run was cancelled while it was queued: by a person, or by the run `displacedBy`, which replaces it. `payload` as in `serverEnding`. */
+export const cancelledEnding = (run: HeldRun, payload: string | null, displacedBy: number | null = null): Ending =>
+  serverEnding(run, cancelled(displacedBy), 0, payload);
 
-/** The queued run waits for a run that waits for it. */
-export const heldUpEnding = (run: HeldRun): Ending => serverEnding(run, HELD_UP);
+/** The queued run waits for a run that waits for it. `payload` as in `serverEnding`. */
+export const heldUpEnding = (run: HeldRun, payload: string | null): Ending => serverEnding(run, HELD_UP, 0, payload);
 
 /** Timers of browsers are late, above all in hidden pages. */
 export const CLIENT_LATE_MS = 5_000;

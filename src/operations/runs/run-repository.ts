@@ -6,6 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { fromState, RUNNING, toState } from "../../data/run.js";
 import { type Ending, RunFinisher } from "./finish.js";
+import { EMPTY_PAYLOAD } from "./outcomes.js";
 import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
 import type { HeldRun, NewRun, RunCode } from "./run-types.js";
 
@@ -166,7 +167,11 @@ export class RunRepository {
   /** No run below this id is unfinished, so that partitions of other days are not read. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
-  constructor(private readonly db: DataSource) {
+  /** @param maskedPayload payload in the log entry of a run that was not executed to its end; null if it is the run's own */
+  constructor(
+    private readonly db: DataSource,
+    readonly maskedPayload: (run: HeldRun) => Promise<string | null> = async () => EMPTY_PAYLOAD,
+  ) {
     this.finisher = new RunFinisher(db);
   }
 
@@ -249,7 +254,7 @@ export class RunRepository {
   }
 
   /** Ends all runs whose holder is dead. Returns their number. */
-  finishLost(ending: (run: HeldRun) => Ending): Promise<number> {
+  finishLost(ending: (run: HeldRun) => Ending | Promise<Ending>): Promise<number> {
     return this.finishSelected(LOST, [], ending);
   }
 
@@ -258,10 +263,14 @@ export class RunRepository {
     return this.finishSelected(OVERDUE_IN_BROWSERS, [ms], ending);
   }
 
-  private finishSelected(select: string, values: unknown[], ending: (run: HeldRun) => Ending): Promise<number> {
+  private finishSelected(
+    select: string,
+    values: unknown[],
+    ending: (run: HeldRun) => Ending | Promise<Ending>,
+  ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<HeldRun & { holder: string }>(manager, select, values);
-      for (const run of selected) await this.finish(run.id, run.holder, ending(run), manager);
+      for (const run of selected) await this.finish(run.id, run.holder, await ending(run), manager);
       return selected.length;
     });
   }

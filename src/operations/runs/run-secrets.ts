@@ -11,7 +11,7 @@ import { checkUnderscoreSize, serverActionView } from "../../rules/setting-tiers
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
-import { failed } from "./outcomes.js";
+import { EMPTY_PAYLOAD, failed } from "./outcomes.js";
 
 export const CHANGED_TOO_OFTEN =
   "private settings changed too often while the action ran to know what it could have read";
@@ -186,6 +186,27 @@ export class SecretStore {
   async begin(appId: number, known?: number): Promise<RunSecrets> {
     const version = known ?? (await this.settings.secretValues.version(appId));
     return new RunSecrets(this, appId, await this.startSecrets(appId, version));
+  }
+
+  /** True if the app has secrets, or too many to search for. */
+  async hasSecrets(appId: number): Promise<boolean> {
+    try {
+      return (await this.begin(appId)).hasSecrets;
+    } catch (error) {
+      if (error instanceof ActionError) return true;
+      throw error;
+    }
+  }
+
+  /** Payload in the log entry of a run that was not executed to its end: null if it is the run's own, empty if the app has too many secrets. */
+  async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
+    try {
+      const masked = await (await this.begin(appId)).exitScan().maskPayload(payload);
+      return masked === payload && payload !== EMPTY_PAYLOAD ? null : masked;
+    } catch (error) {
+      if (error instanceof ActionError) return EMPTY_PAYLOAD;
+      throw error;
+    }
   }
 
   /** The secrets of the start and all that were set since; null if none was set after `version`. @throws EXECUTION_FAILED */

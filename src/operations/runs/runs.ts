@@ -134,7 +134,10 @@ export class Runs {
     const run = await repository.find(runId, appId);
     if (!mayCancel(caller, run)) throw new ActionError("FORBIDDEN");
     if (!run) throw new ActionError("RUN_NOT_FOUND");
-    if (run.state === "queued" && (await repository.finish(runId, null, cancelledEnding(run)))) return;
+    if (run.state === "queued") {
+      const ending = cancelledEnding(run, await repository.maskedPayload(run));
+      if (await repository.finish(runId, null, ending)) return;
+    }
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
     if (await repository.finish(runId, BROWSER_HOLDER, cancelledInBrowser(run))) return;
@@ -211,6 +214,7 @@ export class Runs {
   private async cancelAbandoned(id: number): Promise<void> {
     const { repository } = this.options;
     const run = await repository.find(id);
-    if (run?.state === "queued") await repository.finish(id, null, cancelledEnding(run));
+    if (run?.state !== "queued") return;
+    await repository.finish(id, null, cancelledEnding(run, await repository.maskedPayload(run)));
   }
 }
