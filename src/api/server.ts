@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SESSION_LIFETIME_MS } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { Patience } from "../operations/access/patience.js";
+import type { RefusalDelay } from "../operations/access/refusal-delay.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { ToolCalls } from "../operations/access/tool-calls.js";
 import type { OpenId } from "../operations/accounts/open-id.js";
@@ -79,7 +79,7 @@ export interface ApiOptions {
   runtimeUrl: string | null;
   addressOf: AddressOf;
   answers: Answers;
-  patience: Patience;
+  refusalDelay: RefusalDelay;
   turns: Turns;
   limiter: RequestLimiter;
   rooms: BodyRooms;
@@ -132,7 +132,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
  * Sends answers: a large text by slices, a refusal while the rest of its request is dropped, and refusals for want of a credential at a
  * pace.
  */
-function registerLeaving(app: FastifyInstance, patience: Patience): void {
+function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.refused === true) {
       dropRest(raw);
@@ -149,7 +149,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
     const leave = () => done(null, isLarge ? sliced([payload], end) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;
     if (!refused || context?.caller !== null || context.isAnswered) return leave();
-    patience.wait(addressSender(context.address)).then((isAnswered) => {
+    refusalDelay.wait(addressSender(context.address)).then((isAnswered) => {
       if (!isAnswered) end();
       leave();
     }, done);
@@ -160,7 +160,7 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
-  const { callers, openId, toolCalls, oauth, patience, turns, limiter, httpTriggers, measures, tracing } = options;
+  const { callers, openId, toolCalls, oauth, refusalDelay, turns, limiter, httpTriggers, measures, tracing } = options;
   const { graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
@@ -203,7 +203,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   registerTraces(app, tracing);
   registerBodies(app, options);
-  registerLeaving(app, patience);
+  registerLeaving(app, refusalDelay);
   registerRest(app, ROUTES, options);
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);

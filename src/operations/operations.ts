@@ -11,8 +11,8 @@ import { type Addressed, addressedAssets, createCatalogue } from "../rules/packa
 import { createAppTokens } from "./access/app-tokens.js";
 import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
-import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
+import { createRefusalDelay } from "./access/refusal-delay.js";
 import { createToolCalls } from "./access/tool-calls.js";
 import { createPeopleAccounts } from "./accounts/people-accounts.js";
 import { createServiceMail, invitationMail } from "./accounts/service-mail.js";
@@ -245,7 +245,7 @@ export async function createOperations(surroundings: Surroundings) {
     ...running,
     ...integrations,
     ...access,
-    patience: createPatience(),
+    refusalDelay: createRefusalDelay(),
     settings,
     apps,
     authoring,

@@ -159,7 +159,7 @@ export class Starting {
   async api(operations: Operations, tracing: Tracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, gate, patience, tail, console, clients, actionFeed, store, notify } = operations;
+    const { credentials, gate, refusalDelay, tail, console, clients, actionFeed, store, notify } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers, turns } = this;
@@ -181,10 +181,10 @@ export class Starting {
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
-    const ofApi = { openId, toolCalls, oauth, patience, rooms, resolvers, sessions, reports, scripts, httpTriggers };
+    const ofApi = { openId, toolCalls, oauth, refusalDelay, rooms, resolvers, sessions, reports, scripts };
     const { appExists } = gate;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
-    const api = await createApi({ ...shared, ...ofApi, ...addresses, appExists });
+    const api = await createApi({ ...shared, ...ofApi, httpTriggers, ...addresses, appExists });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };

@@ -1,13 +1,19 @@
 /** Refusals that are asked for again and again: who has no credential is answered ever more slowly, who has one is not. */
 import { expect } from "chai";
-import { createPatience } from "../../src/operations/access/patience.js";
+import { createRefusalDelay } from "../../src/operations/access/refusal-delay.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("refusals for want of a credential", () => {
   it("are given at once at first, late then, and to so many of one address at a time; another address is not kept", async () => {
-    const patience = createPatience({ refusals: 3, windowMs: 3_600_000, waitMs: 1, waiting: 3, queuedOfOne: 2 });
+    const refusalDelay = createRefusalDelay({
+      refusals: 3,
+      windowMs: 3_600_000,
+      waitMs: 1,
+      waiting: 3,
+      waitingPerSender: 2,
+    });
     const order: string[] = [];
-    const ask = (sender: string) => patience.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
+    const ask = (sender: string) => refusalDelay.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
     for (let asked = 0; asked < 3; asked += 1) await ask("a");
     expect(order.splice(0)).to.deep.equal(["a true", "a true", "a true"]);
     await Promise.all([ask("a"), ask("a"), ask("a"), ask("b")]);

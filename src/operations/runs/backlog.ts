@@ -9,6 +9,7 @@ import { audit } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
 import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
+import { selectVersions } from "./run-filter.js";
 
 /** Runs of one transaction. */
 const BATCH = 1_000;
@@ -42,9 +43,7 @@ const QUEUED = `
          CASE WHEN payload::text = '{}' THEN '{}' ELSE '' END AS payload
     FROM run
    WHERE state = 'queued' AND app_id = $1 AND id > $2
-     AND ($3::bigint IS NULL OR action_id IN (
-       SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
-        WHERE self.id = $3 AND self.app_id = $1))
+     AND ($3::bigint IS NULL OR action_id IN (${selectVersions("$1", "$3")}))
    ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 export class Backlogs {

@@ -1,6 +1,7 @@
 /**
  * Concurrency limiter: admits, skips and cancels runs by the `concurrency` of their action. Each key (an action, and a value of its payload) is
- * checked in a transaction of its own when a run of the key is queued or ends, so that transactions cannot deadlock.
+ * checked in a transaction of its own when a run of the key is queued or ends, so that transactions cannot deadlock. The
+ * debouncer checks keys that became due otherwise (`Debouncer.releaseDue`).
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";

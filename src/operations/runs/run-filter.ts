@@ -131,9 +131,12 @@ function addTimes(from: Date | null, to: Date | null, indexed: string[], given: 
   }
 }
 
-const VERSIONS = `
+/** SQL that selects the ids of an action's draft and live version. Its arguments are the texts of parameters. */
+export const selectVersions = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
-   WHERE self.app_id = $1 AND self.id = $2`;
+   WHERE self.app_id = ${app} AND self.id = ${action}`;
+
+const VERSIONS = selectVersions("$1", "$2");
 
 /** SQL that selects `columns` of the newest runs, at most `limit`, in descending order of ids. */
 export type NewestRuns = (columns: string, limit: number) => string;

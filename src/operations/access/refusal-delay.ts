@@ -1,36 +1,33 @@
-/**
- * How long who is refused for want of a credential waits for it: not at all at first, and longer than it takes to ask again where that
- * goes on without end. Answers nothing itself.
- */
+/** Delays refusals for missing credentials: the first ones of an address are sent at once, and later ones after a wait. */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
 const BOUNDS = {
-  /** Refusals that are given at once to one address, and again so many over the window. */
+  /** Refusals that are sent at once to one address in each window. */
   refusals: 200,
   windowMs: 20_000,
   waitMs: 1_000,
-  /** Each that waits keeps a connection. */
+  /** Maximum of refusals that wait, because each keeps a connection. */
   waiting: 2_000,
-  queuedOfOne: 128,
+  waitingPerSender: 128,
 };
 
-export type Patience = ReturnType<typeof createPatience>;
+export type RefusalDelay = ReturnType<typeof createRefusalDelay>;
 
-export function createPatience(bounds = BOUNDS) {
+export function createRefusalDelay(bounds = BOUNDS) {
   const bucket = createTokenBucket({ limit: bounds.refusals, windowMs: bounds.windowMs });
   const waiting = new Map<string, number>();
   let all = 0;
 
   return {
     /**
-     * Waits before one more refusal of that sender is given.
-     * @returns false where too many wait already: it is not worth an answer
+     * Waits until one more refusal of that sender may be sent.
+     * @returns false if too many wait already, so that the connection is to be closed
      */
     async wait(sender: string): Promise<boolean> {
       if (bucket.take(sender) === 0) return true;
       const own = waiting.get(sender) ?? 0;
-      if (own >= bounds.queuedOfOne || all >= bounds.waiting) return false;
+      if (own >= bounds.waitingPerSender || all >= bounds.waiting) return false;
       waiting.set(sender, own + 1);
       all += 1;
       await delay(bounds.waitMs, undefined, { ref: false });
