@@ -120,7 +120,8 @@ interface MediaDetailsProps {
 
 export function MediaDetails({ api, media, listing, item, remove, close }: MediaDetailsProps) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
-  const found: MediaFile | MediaFolder | undefined = file ?? listing.folders.find(({ id }) => id === item.id);
+  const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
+  const found: MediaFile | MediaFolder | undefined = file ?? folder;
   const [name, setName] = useState(found?.name ?? "");
   const [said, setSaid] = useState<string | null>(null);
   useEffect(() => {
