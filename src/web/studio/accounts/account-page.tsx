@@ -14,22 +14,17 @@ interface Account {
   own: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
 }
 
-async function readAccount(): Promise<Account> {
+/** @param isToken true if the browser is signed in with a token */
+async function readAccount(isToken: boolean): Promise<Account> {
   const { user } = await auth<{ user: Person }>("GET", "session");
-  const lists = Promise.all([
+  if (isToken) return { user, own: null };
+  const [a, b, c, d] = await Promise.all([
     auth<{ sessions: PersonSession[] }>("GET", "sessions"),
     auth<{ passkeys: Passkey[] }>("GET", "passkeys"),
     auth<{ identities: Identity[] }>("GET", "identities"),
     auth<{ providers: Provider[] }>("GET", "providers"),
   ]);
-  const own = await lists.then(
-    ([a, b, c, d]) => ({ ...a, ...b, ...c, ...d }),
-    (error: { status?: string }) => {
-      if (error.status === "FORBIDDEN") return null;
-      throw error;
-    },
-  );
-  return { user, own };
+  return { user, own: { ...a, ...b, ...c, ...d } };
 }
 
 type Change = Loaded<Account>["change"];
@@ -223,8 +218,8 @@ function Sessions({ account: { own }, change, busy }: PartProps) {
   );
 }
 
-export function AccountPage({ api, ask }: Pick<PageProps, "api" | "ask">) {
-  const read = useCallback(readAccount, []);
+export function AccountPage({ api, ask, email }: Pick<PageProps, "api" | "ask" | "email">) {
+  const read = useCallback(() => readAccount(email === ""), [email]);
   const { value, fault, busy, change } = useLoaded(api, read);
   const part = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
     value?.own && (
