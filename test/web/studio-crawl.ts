@@ -87,9 +87,16 @@ async function closeDialogs(page: Page): Promise<void> {
   }
 }
 
+/** The panel of the documentation stays open from page to page. */
+async function closeDocs(page: Page): Promise<void> {
+  await page.evaluate(`document.querySelector('[aria-label="Close the docs"]')?.click()`);
+  await page.waitForSelector(".docs-panel", { hidden: true });
+}
+
 /** Opens a place anew, whatever is open and unsaved. */
 async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
+  await closeDocs(page);
   await page.evaluate(`location.hash = ${JSON.stringify(ELSEWHERE)}`);
   await page.waitForFunction(`(() => {
     const answers = [...document.querySelectorAll("dialog[open] button")];

@@ -404,7 +404,7 @@ describe("runs in Studio", () => {
     expect(nightly.map(({ name }) => name).slice(1, 5)).to.match(
       /^At 03:00.*0 3 \* \* \*,[A-Z][a-z]{2}, .*03:00.*,.*,on$/,
     );
-    await page.click('button[aria-label="Run nightly now"]');
+    await page.click('button[aria-label="Run now: nightly"]');
     await page.waitForSelector(".schedule-table a[href*='/runs/']");
     await studio.button("Pause all schedules");
     await studio.button("Pause", "//dialog");

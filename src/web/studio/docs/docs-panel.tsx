@@ -124,7 +124,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
           // The page beside it is used while the panel is open.
           onInteractOutside={(event) => event.preventDefault()}
         >
-          <header>
+          <div className="docs-head">
             <Dialog.Title>{hits ? "Search" : (page?.title ?? "Docs")}</Dialog.Title>
             <a
               className="quiet icon"
@@ -138,7 +138,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
             <Dialog.Close className="quiet icon" aria-label="Close the docs">
               <X size={ICON_PIXELS} aria-hidden />
             </Dialog.Close>
-          </header>
+          </div>
           <form className="row" onSubmit={search}>
             <input
               type="search"

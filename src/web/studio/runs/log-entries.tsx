@@ -37,11 +37,11 @@ function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> &
   return (
     <div className="entry-details">
       <div>
-        <h4>Payload</h4>
+        <h3>Payload</h3>
         <pre>{shown(payload)}</pre>
       </div>
       <div>
-        <h4>{error ? "Error" : "Result"}</h4>
+        <h3>{error ? "Error" : "Result"}</h3>
         {error && <Stack error={error} appId={appId} action={action} />}
         {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
       </div>

@@ -71,7 +71,7 @@ function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { act
     <>
       <button
         type="button"
-        aria-label={`Run ${action.name} now`}
+        aria-label={`Run now: ${action.name}`}
         title={isManual ? undefined : "The action has no manual trigger."}
         disabled={busy || !isManual}
         onClick={() => void start()}
