@@ -13,9 +13,9 @@ const OUT = join(ROOT, "dist/web");
 const ASSETS = "assets";
 
 /**
- * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` is what it asks the
- * service first, of whomever, and what of who is signed in; `next` the modules that it imports for these: most visits show them first.
- * What it imports while it runs imports `core` anew, which is there by then.
+ * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` lists
+ * the routes that it requests first: for all callers, and for signed-in callers. `next` lists the modules that it imports first for signed-in
+ * callers. Modules that it imports later share the loaded `core`.
  */
 const PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },

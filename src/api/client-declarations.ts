@@ -6,4 +6,11 @@ const FILE = fileURLToPath(new URL("../../web/client/svc.d.ts", import.meta.url)
 
 let text: Promise<string> | null = null;
 
-export const readClientDeclarations = (): Promise<string> => (text ??= readFile(FILE, "utf8"));
+/** Reads the file once. A failed read is tried again by the next call. */
+export function readClientDeclarations(): Promise<string> {
+  text ??= readFile(FILE, "utf8").catch((error: unknown) => {
+    text = null;
+    throw error;
+  });
+  return text;
+}

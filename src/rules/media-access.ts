@@ -32,7 +32,7 @@ function checkRule(rule: unknown, field: string): void {
   if (enabled !== undefined && typeof enabled !== "boolean") refuse(`${field}.enabled`, "true or false", enabled);
 }
 
-/** The rules as they came; null where there are to be none of its own. @throws REQUEST_INVALID naming the field */
+/** Checks the received rules. Returns null if the file or folder has no rules of its own. @throws REQUEST_INVALID naming the field */
 export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (value === null) return null;
   if (!Array.isArray(value) || value.length > RULES_MAX) {

@@ -165,13 +165,15 @@ export class Project {
     const text = this.readText(file);
     if (bodyOf(text) !== code) return stack;
     const lines = linesOfBody(text);
-    const [head, ...places] = stack.split(`${name}.js:`);
-    const placed = places.map((rest) => {
+    const parts = stack.split(`${name}.js:`);
+    const placed = parts.slice(1).map((rest, at) => {
+      // The name may also be the end of another file's name.
+      if (!"( \n".includes(parts[at]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const found = lines[line - 1];
       return found === undefined ? `${name}.js:${rest}` : `${file}:${found}${rest.slice(String(line).length)}`;
     });
-    return [head, ...placed].join("");
+    return [parts[0], ...placed].join("");
   }
 
   async readManifest(): Promise<Manifest> {

@@ -24,7 +24,7 @@ export interface OwnRules {
   updatedAt: string;
 }
 
-/** The rules as they came, or in a field of their own. */
+/** Returns the rules of a body: its field `accessRules`, or the body itself. */
 const rulesIn = (body: unknown): unknown => (isObject(body) && "accessRules" in body ? body["accessRules"] : body);
 
 const RULES_SHAPE = flat(["accessRules"]);

@@ -1,5 +1,5 @@
 /**
- * Tries a secret binding: sends one request with its credential, as an action would, and reports what came of it. Also finds the actions
+ * Tries a secret binding: sends one request with its credential, as an action would, and returns the result. Also finds the actions
  * that use each binding.
  */
 import type { DataSource } from "typeorm";
@@ -13,7 +13,7 @@ import { audit } from "../records/audit.js";
 import type { Requests, SecretBindings } from "./run-requests.js";
 import type { StoredBindings } from "./secret-bindings.js";
 
-/** What came of a trial. */
+/** Result of a trial. */
 export interface BindingTrial {
   /** null without a response. */
   status: number | null;

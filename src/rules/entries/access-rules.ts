@@ -58,7 +58,7 @@ function checkRule(rule: unknown, field: string): void {
   checkRequire(require, `${field}.require`);
 }
 
-/** The rules as they came; none for null. @throws REQUEST_INVALID naming the field */
+/** Checks the received rules. Returns no rules for null. @throws REQUEST_INVALID naming the field */
 export function parseAccessRules(value: unknown): AccessRule[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > RULES_MAX) {

@@ -51,7 +51,7 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
   }
 }
 
-/** The hooks as they came; none for null. @throws REQUEST_INVALID naming the field */
+/** Checks the received hooks. Returns no hooks for null. @throws REQUEST_INVALID naming the field */
 export function parseHooks(value: unknown): Hook[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > HOOKS_MAX)

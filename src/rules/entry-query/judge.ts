@@ -22,7 +22,7 @@ export function refuseMore(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** @throws REQUEST_INVALID: what `place` may hold, and the name that came */
+/** @throws REQUEST_INVALID: the names that `place` allows, and the received name */
 export function refuseName(place: string, allowed: readonly string[], received: string): never {
   throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")} (got ${described(received)})`);
 }

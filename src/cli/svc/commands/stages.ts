@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { checkedApp } from "../config.js";
 import { wrongUse } from "../failure.js";
 import type { Run, Session } from "../session.js";
+import { printMissing } from "./sync.js";
 
 const APP = "/v1/apps/:app";
 
@@ -24,10 +25,11 @@ interface Promotion {
 const CHANGES = ["created", "changed", "removed"] as const;
 type Plan = Record<(typeof CHANGES)[number], { kind: string; name: string }[]> & { missing?: { name: string }[] };
 
-function printPlan({ output }: Session, plan: Plan): void {
+function printPlan(session: Session, plan: Plan): void {
+  const { output } = session;
   for (const change of CHANGES)
     for (const { kind, name } of plan[change]) output.line(`${change.padEnd(8)} ${kind} ${name}`);
-  for (const { name } of plan.missing ?? []) output.line(`missing  value of ${name}`, "yellow");
+  printMissing(session, plan.missing);
 }
 
 function addPromotions(stage: Command, run: Run): void {

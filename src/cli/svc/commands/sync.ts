@@ -90,11 +90,17 @@ async function putManifest({ client }: Session, local: Manifest, tag: string, qu
   return client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
 }
 
-function printPlan({ output }: Session, plan: Plan): number {
+/** Prints the settings and bindings of a plan that need a value. */
+export function printMissing({ output }: Session, missing: readonly { name: string }[] = []): void {
+  for (const { name } of missing) output.line(`missing  value of ${name}`, "yellow");
+}
+
+function printPlan(session: Session, plan: Plan): number {
+  const { output } = session;
   const rows = (["created", "changed", "removed"] as const).flatMap((change) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
   );
-  for (const { name } of plan.missing ?? []) output.line(`missing  value of ${name}`, "yellow");
+  printMissing(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
   for (const { change, kind, name } of rows) output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
   return rows.length;

@@ -1,4 +1,4 @@
-/** The payload on the left, what came of it on the right. Starts nothing by itself. */
+/** Shows the payload of a run on the left and its result on the right. Starts no run by itself. */
 import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
