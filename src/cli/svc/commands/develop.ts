@@ -3,6 +3,7 @@ import { readdirSync, watch } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
+import { runInBackground } from "../../../background.js";
 import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
 import { CliError, wrongUse } from "../failure.js";
@@ -72,7 +73,7 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   output.note("Starting a service …");
   let server: LocalServer | null = null;
   const end = () => {
-    if (over.signal.aborted) void server?.stop();
+    if (over.signal.aborted && server !== null) runInBackground(server.stop());
     over.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, end);
