@@ -134,7 +134,7 @@ export class ActionError extends Error {
   }
 }
 
-/** The caller has disconnected: nobody reads the response. */
+/** The caller has disconnected, so the response is not read. */
 export const nobodyWaits = (): ActionError =>
   new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
 

@@ -255,7 +255,7 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
   });
 
-  it("a reset ends the access of programs that a session of the person let in, and of nobody else's", async () => {
+  it("a reset ends the access of programs that a session of the person let in, and of no other program", async () => {
     const { signedIn, may, refresh } = oauthCalls(() => service);
     const [account, other] = [await setup(), await setup()];
     const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];

@@ -156,7 +156,7 @@ describe("Access of programs that people let in", () => {
     }
   });
 
-  it("get faults of their requests in OAuth's form, and nobody gets a 5xx", async () => {
+  it("get faults of their requests in OAuth's form, and never a 5xx", async () => {
     const { http, body } = await service.rest("GET", "/.well-known/oauth-authorization-server", { as: null });
     expect([http, body.issuer, body.code_challenge_methods_supported]).to.deep.equal([200, service.url, ["S256"]]);
     const resource = await service.rest("GET", "/.well-known/oauth-protected-resource/mcp", { as: null });

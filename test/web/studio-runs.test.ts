@@ -4,16 +4,8 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { BUSY, CODE, insertSkippedTick, SCHEDULED, waitForLinks } from "./runs-samples.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
-
-const CODE = `async function execute(context) {
-  console.log("seen", context.payload.seat);
-  if (context.payload.fail) {
-    throw new RangeError("seat " + context.payload.seat + " is taken");
-  }
-  return { booked: context.payload.seat };
-}`;
-const BUSY = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
 
 describe("runs in Studio", () => {
   let service: TestService;
@@ -35,12 +27,7 @@ describe("runs in Studio", () => {
     page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]));
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
   /** The list has these runs and no other, in their order; a run that was cancelled before is left out. */
-  const listed = (...runs: number[]) => {
-    const wanted = JSON.stringify(runs.map(hrefOf));
-    const shown =
-      '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-link")].map((one) => one.getAttribute("href").split("?")[0])';
-    return page.waitForFunction(`JSON.stringify(${shown}) === ${JSON.stringify(wanted)}`);
-  };
+  const listed = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
 
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
@@ -380,21 +367,10 @@ describe("runs in Studio", () => {
   });
 
   it("shows the week of schedules, and what was skipped in the past one", async () => {
-    const fields = {
-      name: "nightly",
-      active: true,
-      triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
-      frequency: "0 3 * * *",
-      code: BUSY,
-    };
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    const { id } = (await service.rest("POST", `${path()}/actions`, { body: fields })).body.action;
+    const { id } = (await service.rest("POST", `${path()}/actions`, { body: SCHEDULED })).body.action;
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
-    await service.db.query(
-      `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
-       VALUES ($1, $2, 'production', 'schedule', '{}', now() - interval '1 hour', 'still running', 'skipped', now())`,
-      [service.appId, copy],
-    );
+    await insertSkippedTick(service, copy);
     await open("schedule");
     // The page has read the app before it was published.
     await page.reload();

@@ -1,4 +1,4 @@
-/** Editors of an app, and people whom administrators make: with the audit log of both. Roles of other kinds are in `members.ts`. */
+/** Editors of an app, and accounts that administrators create, with their audit entries. Other roles are in `members.ts`. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

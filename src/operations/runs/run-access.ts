@@ -6,7 +6,7 @@ import type { UserData } from "../../rules/caller-rules.js";
 
 /** Access of one caller, for the length of one request. */
 export interface RunAccess {
-  /** Access values, as JSON text, that were granted; null for callers to whom the rules do not apply. */
+  /** Granted access values as JSON text; null if the rules do not apply to the caller. */
   granted: Set<string> | null;
   /** The app user whose data decided; null if none was needed. */
   user: string | null;

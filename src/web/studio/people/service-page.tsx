@@ -112,7 +112,7 @@ function PeopleOf({ api, ask, administrators, organizationId }: PeopleProps) {
           />
         ))}
       </ul>
-      {value?.length === 0 && <p className="hint">Nobody has a role in this organization yet.</p>}
+      {value?.length === 0 && <p className="hint">No person has a role in this organization yet.</p>}
     </>
   );
 }

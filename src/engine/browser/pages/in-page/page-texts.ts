@@ -1,4 +1,4 @@
-/** Stores the texts of scripts by content in a thread, as StoredTexts (stored-texts.ts) tells it. Runs where no code of actions runs. */
+/** Stores texts of scripts by content in a thread, on the instructions of StoredTexts (stored-texts.ts). Actions cannot reach it. */
 
 /** One script: `text` is null if its content is stored; `isStored` if it is to be stored. */
 export type Sent = readonly [name: string, text: string | null, content: string, isStored: boolean];

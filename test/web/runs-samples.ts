@@ -1,0 +1,36 @@
+/** Actions and rows for the tests of runs in Studio. */
+import type { Page } from "puppeteer";
+import type { TestService } from "../harness/service.js";
+
+export const CODE = `async function execute(context) {
+  console.log("seen", context.payload.seat);
+  if (context.payload.fail) {
+    throw new RangeError("seat " + context.payload.seat + " is taken");
+  }
+  return { booked: context.payload.seat };
+}`;
+export const BUSY = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
+
+/** An action with a schedule, as the body of a request. */
+export const SCHEDULED = {
+  name: "nightly",
+  active: true,
+  triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
+  frequency: "0 3 * * *",
+  code: BUSY,
+};
+
+/** Stores a tick of the live version that was skipped an hour ago. */
+export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) =>
+  db.query(
+    `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
+     VALUES ($1, $2, 'production', 'schedule', '{}', now() - interval '1 hour', 'still running', 'skipped', now())`,
+    [appId, actionId],
+  );
+
+/** Waits until the list has exactly these links in this order, apart from cancelled runs. */
+export function waitForLinks(page: Page, links: readonly string[]) {
+  const shown =
+    '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-link")].map((one) => one.getAttribute("href").split("?")[0])';
+  return page.waitForFunction(`JSON.stringify(${shown}) === ${JSON.stringify(JSON.stringify(links))}`);
+}
