@@ -1,7 +1,9 @@
 /** A browser that can start no renderer stays connected; it is replaced. */
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasEnded } from "../../../src/engine/browser/processes/local-browser.js";
+import { hasEnded, zygotesAmong } from "../../../src/engine/browser/processes/local-browser.js";
+import { processesOf } from "../../../src/engine/browser/processes/sandbox-proof.js";
 import { signal } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.js";
@@ -15,6 +17,48 @@ describe("the check of a zygote process", () => {
     const ended = ["ENOENT", "ESRCH", "EMFILE", "ENFILE", "ENOMEM"].filter((code) => hasEnded(1, read(code)));
     expect(ended).to.deep.equal(["ENOENT", "ESRCH"]);
     expect([hasEnded(1, () => "1 (chrome) Z 0"), hasEnded(1, () => "1 (chrome) S 0")]).to.deep.equal([true, false]);
+  });
+});
+
+/** One run after the other, each on a page of its own. */
+async function runOnPages(browsers: Browsers, pages: number): Promise<void> {
+  for (let page = 0; page < pages; page += 1) {
+    expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: `${page}:master` })).to.equal(1);
+  }
+}
+
+describe("the zygotes of a browser", () => {
+  it("are those that its main process started, not a renderer that was just forked", () => {
+    const processes = [
+      { pid: 10, parent: 1, kind: "browser" },
+      { pid: 11, parent: 10, kind: "browser" },
+      { pid: 12, parent: 11, kind: "zygote" },
+      { pid: 13, parent: 11, kind: "zygote" },
+      { pid: 14, parent: 13, kind: "zygote" },
+      { pid: 15, parent: 14, kind: "zygote" },
+      { pid: 16, parent: 14, kind: "renderer" },
+    ];
+    expect(zygotesAmong(processes)).to.deep.equal([12, 13]);
+  });
+
+  it("are the same while pages are opened and renderers end", async () => {
+    const browsers = testBrowsers();
+    await browsers.start();
+    try {
+      const found = zygotesAmong(await processesOf(browsers.pid()!));
+      expect(found).to.have.length(2);
+      let isOver = false;
+      const runs = runOnPages(browsers, 20).finally(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        expect(zygotesAmong(await processesOf(browsers.pid()!))).to.have.members(found);
+        await delay(5);
+      }
+      await runs;
+    } finally {
+      await browsers.stop();
+    }
   });
 });
 
@@ -46,6 +90,15 @@ describe("a browser whose zygote process is killed", function () {
     const killed = killZygotes();
     await until(() => browsers.ready() && browsers.pid() !== killed);
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
+  });
+
+  it("is replaced when only the zygote is killed that forks its renderers", async () => {
+    const browser = browsers.pid()!;
+    const started = zygotesAmong(await processesOf(browser));
+    const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
+    expect(forking).to.not.have.length(0);
+    for (const pid of forking) signal(pid, "SIGKILL");
+    await until(() => browsers.ready() && browsers.pid() !== browser);
   });
 
   it("is replaced while it has no page, before a run needs one", async () => {

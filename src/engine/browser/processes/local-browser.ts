@@ -5,7 +5,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
 import { type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
-import { processesOf, proveSandbox } from "./sandbox-proof.js";
+import { type ProcessProof, processesOf, proveSandbox } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
@@ -22,12 +22,21 @@ export function hasEnded(
   }
 }
 
+/**
+ * The zygotes that the browser's main process started. A process that a zygote has just forked is called a zygote too, until it has set its own
+ * command line; it may be a renderer, which ends without its browser.
+ */
+export function zygotesAmong(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
+  const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
+  return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
+}
+
 /** Ends a browser whose zygote has ended: it can start no renderer, and it does not report the end of its renderers. */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
-  const zygotes = (await processesOf(pid)).filter(({ kind }) => kind === "zygote");
+  const zygotes = zygotesAmong(await processesOf(pid));
   const timer = setInterval(() => {
-    if (zygotes.some((zygote) => hasEnded(zygote.pid))) runInBackground(stop());
+    if (zygotes.some((zygote) => hasEnded(zygote))) runInBackground(stop());
   }, ZYGOTE_CHECK_INTERVAL_MS);
   await ended;
   clearInterval(timer);

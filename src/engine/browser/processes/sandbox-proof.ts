@@ -5,6 +5,7 @@ import type { Chromium } from "../browser-source.js";
 
 export interface ProcessProof {
   pid: number;
+  parent: number;
   /** From the command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
   kind: string;
   /** 2: a filter checks every system call. */
@@ -63,6 +64,7 @@ async function prove(pid: number, group: number): Promise<ProcessProof | null> {
     const ownUserNamespace = !(await sharesUsers(pid));
     return {
       pid,
+      parent: Number(parent),
       kind,
       seccompMode,
       noNewPrivileges: field(status, "NoNewPrivs") === 1,

@@ -14,9 +14,10 @@ const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
  * The zygote is the init process of its renderers' namespace: the kernel ends them with it, and the browser reports no crash of their pages.
- * A browser with pages but without any renderer for this long has lost its zygote.
+ * A browser that has pages but no renderer at this many checks in a row has lost its zygote. Checks are counted, not time: a machine that pauses
+ * makes one answer late.
  */
-const WITHOUT_RENDERER_MAX_MS = 1_500;
+const CHECKS_WITHOUT_RENDERER_MAX = 6;
 const CHECK_INTERVAL_MS = 250;
 
 export interface LaunchWatch {
@@ -33,8 +34,8 @@ export function watchLaunches(
   onBroken: () => void,
 ): LaunchWatch {
   let failures: number[] = [];
-  /** Time of the last check that found a renderer, or no page that needs one. */
-  let intactAt = performance.now();
+  /** Number of checks since the last one that found a renderer, or no page that needs one. */
+  let checksWithoutRenderer = 0;
   let isChecking = false;
   let isOver = false;
 
@@ -58,8 +59,9 @@ export function watchLaunches(
     try {
       const processes = await listProcesses(connection, 0);
       // After the answer: a page that has closed meanwhile needs no renderer.
-      if (!hasPages() || processes.some(({ renderer }) => renderer)) intactAt = performance.now();
-      else if (performance.now() - intactAt > WITHOUT_RENDERER_MAX_MS) replace();
+      const isIntact = !hasPages() || processes.some(({ renderer }) => renderer);
+      checksWithoutRenderer = isIntact ? 0 : checksWithoutRenderer + 1;
+      if (checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) replace();
     } catch {
       // The browser is about to end.
     } finally {
