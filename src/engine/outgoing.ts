@@ -29,6 +29,8 @@ export interface OutgoingRequest {
   body: Uint8Array | null;
   /** Limit of the whole call, redirects and retries included, from its first byte; waiting for a slot does not count. */
   timeoutMs: number;
+  /** Receives each decoded part of a response with a status from 200 to 299. The next part is read when its promise resolves. */
+  onPart?: ((part: Buffer) => Promise<void>) | undefined;
   /** Repeats on these statuses, up to `attempts` requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
@@ -171,11 +173,13 @@ export class OutgoingSender {
     let { url, headers } = request;
     for (let redirects = 0; ; redirects += 1) {
       const origin = this.allowed(url, scope);
-      const hop: OutgoingHop = { url, method: request.method, headers, body: request.body };
+      const { method, body, onPart } = request;
+      const hop: OutgoingHop = { url, method, headers, body };
       const response = await this.exchange(
         origin,
         scope.authorize && origin === first ? await scope.authorize(hop) : hop,
         scope,
+        onPart,
       );
       const { location } = response.headers;
       if (!REDIRECTS.includes(response.status) || location === undefined) return response;
@@ -216,7 +220,12 @@ export class OutgoingSender {
   }
 
   /** One request and its response. */
-  private async exchange(origin: string, hop: OutgoingHop, scope: OutgoingScope): Promise<OutgoingResponse> {
+  private async exchange(
+    origin: string,
+    hop: OutgoingHop,
+    scope: OutgoingScope,
+    onPart: OutgoingRequest["onPart"],
+  ): Promise<OutgoingResponse> {
     const { budget, signal, pool } = scope;
     budget.countRequest(origin);
     signal.throwIfAborted();
@@ -245,11 +254,13 @@ export class OutgoingSender {
       const answer = await orAborted(requested, signal);
       facts.status = answer.statusCode;
       const headers = headersOf(answer.headers);
-      const onBytes = (bytes: number) => {
-        facts.receivedBytes += bytes;
-        budget.countBytes(bytes, origin);
+      const isSuccess = answer.statusCode >= 200 && answer.statusCode <= 299;
+      const onDecoded = async (part: Buffer) => {
+        facts.receivedBytes += part.length;
+        budget.countBytes(part.length, origin);
+        if (isSuccess) await onPart?.(part);
       };
-      const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onBytes };
+      const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onDecoded };
       const body = await readDecoded(answer.body as unknown as Readable, reading, signal);
       return { status: answer.statusCode, headers, body, origin };
     } catch (error) {

@@ -3,6 +3,7 @@
  * not block the process.
  */
 import { createKeptScans } from "./secret-scan/kept-scans.js";
+import type { MaskedBeginning, TextBeginning } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
 import { perform, sizeOfTask, type Task } from "./secret-scan/task.js";
 import { createThreadQueue } from "./secret-scan/thread-queue.js";
@@ -21,6 +22,8 @@ export interface Scan {
   findInUrl(url: string): Promise<string | null>;
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
+  /** Masks a text that is still being received, as far as no secret may have begun. */
+  maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
   findInJson(json: string): Promise<string | null>;
 }
 
@@ -38,6 +41,7 @@ const NO_SECRETS: Scan = {
   findInUrl: async () => null,
   mask: async (texts) => texts.map(({ text }) => text),
   maskJson: async (json) => json,
+  maskBeginning: async ({ text, from }) => ({ masked: text.slice(from), to: text.length }),
   findInJson: async () => null,
 };
 
@@ -60,6 +64,7 @@ export function createSecretScans(): SecretScans {
         findInUrl: (text) => ask({ kind: "url", text }),
         mask: (texts) => ask({ kind: "mask", texts }),
         maskJson: (text) => ask({ kind: "maskJson", text }),
+        maskBeginning: (part) => ask({ kind: "maskBeginning", ...part }),
         findInJson: (text) => ask({ kind: "json", text }),
       };
     },

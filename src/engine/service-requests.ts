@@ -12,6 +12,8 @@ const REDIRECTS = [301, 302, 303, 307, 308];
 /** Values that HTTP and `fetch` allow in a header: no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_CHARACTERS = 256 * 1024;
+/** Content type of answers whose lines are sent one by one. */
+const LINES = "application/x-ndjson";
 
 interface Sent {
   method: string;
@@ -50,11 +52,11 @@ function readable(response: IncomingMessage, origin: string): Record<string, str
   );
 }
 
-async function* parts(response: IncomingMessage): AsyncGenerator<string> {
+async function* parts(response: IncomingMessage, isLive: boolean): AsyncGenerator<string> {
   let part = "";
   for await (const text of response) {
     part += text;
-    if (part.length < PART_CHARACTERS) continue;
+    if (!isLive && part.length < PART_CHARACTERS) continue;
     yield part;
     part = "";
   }
@@ -102,7 +104,9 @@ export function createServiceRequests(apiUrl: string) {
       try {
         const status = response.statusCode!;
         if (REDIRECTS.includes(status)) throw new Error("the service led on to another address");
-        return { status, headers: readable(response, origin), text: parts(response.setEncoding("utf8")) };
+        const headers = readable(response, origin);
+        const isLive = headers["content-type"]?.startsWith(LINES) === true;
+        return { status, headers, isLive, text: parts(response.setEncoding("utf8"), isLive) };
       } catch (error) {
         response.destroy();
         throw error;

@@ -57,6 +57,8 @@ const chunk = (delta: object, more: object = {}) => ({
   model: "gpt-4o-mini-2024-07-18",
   choices: [{ index: 0, delta, finish_reason: null, ...more }],
 });
+export const streamedText = (content: string): string => sse([chunk({ content })]);
+export const OPENAI_CHUNKS = { end: `${sse([chunk({}, { finish_reason: "stop" })])}data: [DONE]\n\n` };
 export const OPENAI_STREAM = `${sse([
   chunk({ role: "assistant", content: "" }),
   chunk({ content: "Hel" }),

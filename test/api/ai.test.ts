@@ -13,9 +13,9 @@ import {
   MANUAL,
   OPENAI_ANSWER,
   OPENAI_CALLS,
-  OPENAI_STREAM,
   WEATHER,
 } from "./ai-answers.js";
+import { itStreams, type ProviderAnswer } from "./ai-streams.js";
 
 describe("Svc.AI", () => {
   let service: TestService;
@@ -23,7 +23,7 @@ describe("Svc.AI", () => {
   let url: string;
   let asked: Asked[] = [];
   /** Status, content type and body of the next answers. */
-  let answer: { status?: number; text: string } = { text: "{}" };
+  let answer: ProviderAnswer = { text: "{}" };
   let names = 0;
 
   before(async () => {
@@ -35,6 +35,11 @@ describe("Svc.AI", () => {
       request.on("end", () => {
         const isJson = request.headers["content-type"] === "application/json";
         asked.push({ path: request.url!, headers: request.headers, text, body: isJson ? JSON.parse(text) : null });
+        if (answer.live) {
+          response.writeHead(200, { "content-type": "text/event-stream" });
+          answer.live(response);
+          return;
+        }
         const type = answer.text.startsWith("{") ? "application/json" : "text/event-stream";
         response.writeHead(answer.status ?? 200, { "content-type": type }).end(answer.text);
       });
@@ -135,26 +140,20 @@ describe("Svc.AI", () => {
       ]);
     });
 
-    it("streams text and tool calls", async () => {
-      answer = { text: OPENAI_STREAM };
-      const parts = await run(
-        `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
-      );
-      expect(parts.slice(0, 2)).to.deep.equal([
-        { type: "text", text: "Hel" },
-        { type: "text", text: "lo" },
-      ]);
-      expect(parts[2]).to.deep.equal({
-        type: "end",
-        completion: {
-          message: { role: "assistant", content: "Hello" },
-          toolCalls: [{ id: "call_1", name: "weather", arguments: { place: "Bern" } }],
-          usage: { inputTokens: 9, outputTokens: 3 },
-          model: "gpt-4o-mini-2024-07-18",
-          finishReason: "tool_calls",
-        },
-      });
-      expect(asked[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
+    itStreams({
+      run,
+      get service() {
+        return service;
+      },
+      get asked() {
+        return asked;
+      },
+      get answer() {
+        return answer;
+      },
+      set answer(next) {
+        answer = next;
+      },
     });
 
     it("embeds, draws and transcribes, each with its log event", async () => {

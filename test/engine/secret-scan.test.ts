@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 
 const SECRET = 'k3y/+ü"\\ of many?parts=1&2';
@@ -37,6 +38,62 @@ describe("the secret scan", () => {
       expect(scan.find([{ text: masked }])).to.equal(null);
     });
   }
+
+  /** What is passed on of a text that arrives in parts of that size, part by part. */
+  async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
+    const passed: string[] = [];
+    const stream = { push: (event: unknown) => event as string, end: () => null as never };
+    const parts = new CompletionParts(
+      stream,
+      { maskBeginning: async (part) => by.maskBeginning(part) },
+      async (part) => {
+        passed.push(part);
+      },
+    );
+    for (let at = 0; at < text.length; at += size) {
+      await parts.push(Buffer.from(`data: ${JSON.stringify(text.slice(at, at + size))}\n\n`));
+    }
+    await parts.end();
+    return passed;
+  }
+
+  for (const [form, text] of Object.entries(FORMS)) {
+    it(`masks a secret in the form ${form} in a text that arrives in parts of any size`, async () => {
+      for (const around of [text, `before ${text} after`, `${"much before ".repeat(60)}${text}`]) {
+        for (const size of [1, 2, 3, 5, 11, 64, 1_000]) {
+          const masked = (await passedOn(around, size)).join("");
+          expect(masked, `${size}`).to.include("«_key»");
+          expect(scan.find([{ text: masked }]), `${size}`).to.equal(null);
+          // Three characters may be passed on before a secret has begun; each may be an escape of six characters.
+          expect(masked.length, `${size}: ${masked}`).to.be.at.most(scan.mask({ text: around }).length + 3 * 6);
+        }
+      }
+    });
+  }
+
+  it("passes honest text on at once, and all of it", async () => {
+    const text = "Honest text with k3y and k3y/+ü but no more of it. ".repeat(20);
+    for (const size of [1, 3, 64]) {
+      const passed = await passedOn(text, size);
+      expect(passed.join("")).to.equal(text);
+      const held = text.split(/(?<=[.])/).length;
+      expect(passed.length, `${size}`).to.be.at.least(Math.min(held, text.length / size / 4));
+    }
+  });
+
+  it("masks a short value that is the whole of a text that arrives in parts, or a quoted string in it", async () => {
+    const short = createSecretScan([{ name: "__pin", value: "1234", whole: true }]);
+    for (const size of [1, 2, 3, 10]) {
+      for (const [text, expected] of [
+        ["1234", "«__pin»"],
+        ["12345", "12345"],
+        ['pin: "1234".', "pin: «__pin»."],
+        ['pin: "12', 'pin: "12'],
+      ]) {
+        expect((await passedOn(text!, size, short)).join(""), `${size}`).to.equal(expected);
+      }
+    }
+  });
 
   it("finds a secret that is not ASCII as a label of a host", () => {
     const word = createSecretScan([{ name: "_word", value: "schlüsselwörter-überall", whole: false }]);

@@ -1,9 +1,10 @@
 /** Shapes of OpenAI's and Anthropic's APIs that need no service: fields by model, and streams of services that imitate them. */
 import { expect } from "chai";
-import type { AiAnswer } from "../../src/rules/ai/answer.js";
+import type { Completion, ProviderApi } from "../../src/rules/ai/answer.js";
 import { ANTHROPIC } from "../../src/rules/ai/anthropic.js";
 import { OPENAI } from "../../src/rules/ai/openai.js";
 import { readAiOptions } from "../../src/rules/ai/options.js";
+import { EventReader } from "../../src/rules/ai/provider-json.js";
 
 const options = (more: object = {}) =>
   readAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
@@ -18,9 +19,13 @@ const chunk = (delta: object, finish: string | null = null) => ({
   model: "m",
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
-const completed = (answer: AiAnswer) => {
-  if (!("completion" in answer)) throw new Error("no stream");
-  return answer.completion;
+/** Reads a stream in parts of `size` bytes. */
+const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: Completion } => {
+  const [reader, stream] = [new EventReader(), api.stream("m")];
+  const events: unknown[] = [];
+  for (let at = 0; at < body.length; at += size) events.push(...reader.push(body.subarray(at, at + size)));
+  const texts = [...events, ...reader.end()].map((event) => stream.push(event)).filter((text) => text !== "");
+  return { texts, completion: stream.end() };
 };
 
 describe("the APIs of language models", () => {
@@ -62,20 +67,29 @@ describe("the APIs of language models", () => {
         chunk({}, "tool_calls"),
       ];
       for (const end of ["\n\n", "\r\n\r\n"]) {
-        const answer = OPENAI.read(options({ stream: true }), "m", streamOf(chunks, end));
-        expect(completed(answer).toolCalls, `${isIndexed}`).to.deep.equal(expected);
+        const { completion } = read(OPENAI, streamOf(chunks, end));
+        expect(completion.toolCalls, `${isIndexed}`).to.deep.equal(expected);
       }
+    }
+  });
+
+  it("give the same texts however a stream is cut, also within a character and a line end", () => {
+    const texts = ["Grüezi ", "👋", "a\nb\r\n", "end"];
+    const chunks = [...texts.map((content) => chunk({ content })), chunk({}, "stop")];
+    for (const end of ["\n\n", "\r\n\r\n"]) {
+      const body = streamOf(chunks, end);
+      for (const size of [1, 2, 3, 7, 64, body.length]) expect(read(OPENAI, body, size).texts).to.deep.equal(texts);
     }
   });
 
   it("that end a stream before its end, or with an error, are failures", () => {
     const isFailure = (read: () => unknown) => expect(read).to.throw().with.property("code", "TRANSPORT");
-    isFailure(() => OPENAI.read(options({ stream: true }), "m", streamOf([chunk({ content: "Hel" })])));
+    isFailure(() => read(OPENAI, streamOf([chunk({ content: "Hel" })])));
     const event = (data: object) => `event: x\ndata: ${JSON.stringify(data)}\n\n`;
     const begun = event({ type: "message_start", message: { model: "m", usage: { input_tokens: 1 } } });
-    isFailure(() => ANTHROPIC.read(options({ stream: true }), "m", Buffer.from(begun)));
+    isFailure(() => read(ANTHROPIC, Buffer.from(begun)));
     const overloaded = begun + event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
-    isFailure(() => ANTHROPIC.read(options({ stream: true }), "m", Buffer.from(overloaded)));
+    isFailure(() => read(ANTHROPIC, Buffer.from(overloaded)));
   });
 
   it("keep the thoughts of a model out of its message", () => {
@@ -92,7 +106,7 @@ describe("the APIs of language models", () => {
       { type: "message_stop" },
     ];
     const text = events.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
-    expect(completed(ANTHROPIC.read(options({ stream: true }), "m", Buffer.from(text)))).to.deep.include({
+    expect(read(ANTHROPIC, Buffer.from(text)).completion).to.deep.include({
       message: { role: "assistant", content: "Yes" },
       usage: { inputTokens: 1, outputTokens: 5 },
       finishReason: "end_turn",

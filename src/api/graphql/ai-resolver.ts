@@ -3,7 +3,9 @@ import { Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
+import { isObject } from "../../rules/described.js";
 import type { RequestContext } from "../context.js";
+import { Lines } from "../lines.js";
 
 @Resolver()
 export class AiResolver {
@@ -12,8 +14,14 @@ export class AiResolver {
     private readonly service: Ai,
   ) {}
 
-  async ask(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply> {
+  async ask(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply | Lines> {
     const caller = await this.gate.enter(context, "useAi", appId);
-    return this.service.ask(caller, { appId, call, options, gone: context.gone });
+    const request = { appId, call, options, gone: context.gone };
+    if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
+      return this.service.ask(caller, request);
+    }
+    return new Lines(async (send) => {
+      await send(await this.service.ask(caller, { ...request, onText: (text) => send({ text }) }));
+    });
   }
 }

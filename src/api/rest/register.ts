@@ -11,6 +11,8 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { quotaHeaders } from "../context.js";
 import { gated } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
+import { Lines } from "../lines.js";
+import { endSlowReader } from "../reader-pace.js";
 import { LARGE_CHARACTERS, sliced } from "../sliced.js";
 import { traced } from "../traces.js";
 import { restRequest } from "./request.js";
@@ -62,6 +64,11 @@ export function registerRest(
         reportDeferred(context);
         // Of operations that only read, which need not report it themselves.
         reportUnknownField(context);
+        if (body instanceof Lines) {
+          reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
+          endSlowReader(reply);
+          return reply.send(body.stream());
+        }
         const parts = jsonParts(body);
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);

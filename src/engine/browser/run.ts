@@ -54,6 +54,8 @@ export interface ServiceAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
   text: AsyncIterable<string>;
+  /** True if the page is to receive each part when it arrives. */
+  isLive?: boolean;
 }
 
 /**

@@ -36,8 +36,8 @@ interface DecodingOptions {
   /** Maximum of the body in bytes, before and after each step of decoding. */
   maxBytes: number;
   origin: string;
-  /** Called with the size of each decoded part; throws to end the response. */
-  onBytes(bytes: number): void;
+  /** Receives each decoded part; rejects to end the response. */
+  onDecoded(part: Buffer): Promise<void>;
 }
 
 function decodersOf(encoding: string, first: number, origin: string): Transform[] {
@@ -81,13 +81,13 @@ async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
  * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT where the body is cut off or does not decode; the signal's reason once it is aborted
  */
 export async function readDecoded(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
-  const { encoding = "", maxBytes, origin, onBytes } = options;
+  const { encoding = "", maxBytes, origin, onDecoded } = options;
   const tooLarge = () =>
     new OutgoingError("LIMIT", `the response of ${origin} is larger than ${maxBytes / 2 ** 20} MB`, origin);
   const parts: Buffer[] = [];
   const collect = async (decoded: AsyncIterable<Buffer>) => {
     for await (const part of decoded) {
-      onBytes(part.length);
+      await onDecoded(part);
       parts.push(part);
     }
   };

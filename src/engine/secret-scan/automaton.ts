@@ -228,14 +228,14 @@ export class Automaton {
     return at;
   }
 
-  /** Finds a pattern whose first PATTERN_MIN_BYTES or more are at the truncated end of `bytes`; null for none. */
-  begunAtEnd(bytes: Uint8Array): Hit | null {
+  /** Finds a pattern whose first `minBytes` or more are at the truncated end of `bytes`; null for none. */
+  begunAtEnd(bytes: Uint8Array, minBytes = PATTERN_MIN_BYTES): Hit | null {
     let node = 0;
     let longest: Hit | null = null;
     for (let at = Math.max(0, bytes.length - CUT_SLACK - this.longest); at < bytes.length; at += 1) {
       node = this.next(node, bytes[at]!);
       const length = this.depth[node]!;
-      if (at < bytes.length - CUT_SLACK || length < PATTERN_MIN_BYTES) continue;
+      if (at < bytes.length - CUT_SLACK || length < minBytes) continue;
       if (longest === null || at + 1 - length < longest.start) {
         longest = { pattern: this.patternBelow(node), start: at + 1 - length, end: bytes.length };
       }

@@ -8,7 +8,8 @@ import { decodedLayers } from "./digits.js";
 import { unescapedLayer } from "./escapes.js";
 import { isWithin, shortKeys, shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
-import { addressPatternsOf, asInAddress, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
+import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
+import { addressPatternsOf, asInAddress, digitPatternsOf, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
 import { EVERYWHERE } from "./spans.js";
 import { wordsOf } from "./words.js";
 
@@ -31,11 +32,8 @@ const WHOLE_MAX_CHARACTERS = 64;
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
 
-interface Interval {
-  from: number;
-  to: number;
-  name: string;
-}
+/** Minimum bytes of a secret at the end of a text that have to wait. Fewer occur in many honest texts. */
+const BEGUN_BYTES = 4;
 
 /** Layers of nested escapes that are removed. */
 const ESCAPED_TIMES = 8;
@@ -88,6 +86,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
   const finder = createFinder(long, patternsOf);
   let hostFinder: ReturnType<typeof createFinder> | null = null;
   let addressFinder: ReturnType<typeof createFinder> | null = null;
+  let digitFinder: ReturnType<typeof createFinder> | null = null;
 
   function findLong(text: string, cut = false): string | null {
     let found: string | null = null;
@@ -103,7 +102,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  function intervalsIn(text: string, cut: boolean): Interval[] {
+  /** @param minBegun minimum bytes of a secret at the end of a truncated text that count */
+  function intervalsIn(text: string, cut: boolean, minBegun?: number): Interval[] {
     const found: Interval[] = [];
     for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
@@ -114,10 +114,20 @@ export function createSecretScan(secrets: readonly Secret[]) {
         return false;
       };
       finder.scan(layer, tell);
-      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes, minBegun) : null;
       if (begun) found.push({ from: at[begun.start]!, to: text.length, name: finder.name(begun) });
     }
     return found.sort((a, b) => a.from - b.from || b.to - a.to);
+  }
+
+  /** Secrets in a text that is still being received, and those whose first characters are at its end. */
+  function intervalsInBeginning(text: string, isEnd: boolean): Interval[] {
+    const found = intervalsIn(text, !isEnd, BEGUN_BYTES);
+    if (isEnd) return found;
+    digitFinder ??= createFinder(long, digitPatternsOf);
+    const { bytes, at } = plainLayer(text, true);
+    const begun = digitFinder.automaton.begunAtEnd(bytes, BEGUN_BYTES);
+    return begun ? [...found, { from: at![begun.start]!, to: text.length, name: digitFinder.name(begun) }] : found;
   }
 
   /** Returns `text` with each secret replaced by «name». */
@@ -206,6 +216,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
   return {
     findInJson,
     mask,
+    maskBeginning: (part: TextBeginning): MaskedBeginning =>
+      maskBeginning(part, intervalsInBeginning(part.text, part.isEnd), whole),
     bytes: finder.automaton.bytes,
     steps: (): number => finder.automaton.steps,
 

@@ -1,4 +1,5 @@
 /** Scans as messages, so that every thread executes them in the same way. */
+import type { TextBeginning } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
 export type Task =
@@ -6,6 +7,7 @@ export type Task =
   | { kind: "mask"; texts: readonly ScannedText[] }
   | { kind: "url"; text: string }
   | { kind: "maskJson"; text: string }
+  | ({ kind: "maskBeginning" } & TextBeginning)
   | { kind: "json"; text: string };
 
 /** Number of characters of the texts in a task. */
@@ -23,6 +25,8 @@ export function perform(scan: SecretScan, task: Task): unknown {
       return scan.findInUrl(task.text);
     case "maskJson":
       return scan.maskJson(task.text);
+    case "maskBeginning":
+      return scan.maskBeginning(task);
     case "json":
       return scan.findInJson(task.text);
   }

@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { OutgoingError, type OutgoingResponse, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
-import type { SecretScans } from "../../engine/secret-scan.js";
+import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { AiAnswer, Usage } from "../../rules/ai/answer.js";
@@ -20,9 +20,10 @@ import { normalOrigin } from "../../rules/integration-origins.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
+import { CompletionParts } from "./completion-parts.js";
 import { createAiUsage } from "./usage.js";
 
-/** The answer to a package's request: what code gets, or the error that its promise is rejected with. */
+/** The answer to a package's request: what code gets, or the error that its promise is rejected with. A stream's last line. */
 export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
 
 export interface AiRequest {
@@ -30,6 +31,8 @@ export interface AiRequest {
   call: AiCall;
   options: unknown;
   gone?: (() => AbortSignal) | undefined;
+  /** Receives the text of a streamed completion in parts. */
+  onText?: (text: string) => Promise<void>;
 }
 
 const EVENT: Record<AiCall, string> = {
@@ -54,19 +57,29 @@ const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 const ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
-/** Estimated tokens of a call, before it is sent. */
-function expectedTokens(options: AiOptions): number {
+/** Estimated tokens of a call's texts. */
+function inputTokens(options: AiOptions): number {
   if (options.call === "image" || options.call === "transcribe") return 0;
   const texts = options.call === "embeddings" ? options.input : options.messages.map(({ content }) => content);
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
-  const output = options.call === "embeddings" ? 0 : (options.maxTokens ?? ANSWER_TOKENS);
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN) + output;
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-function usageOf(answer: AiAnswer): Usage | null {
-  if ("completion" in answer) return answer.completion.usage;
-  return "usage" in answer ? answer.usage : null;
+/** Estimated tokens of a call, before it is sent. */
+function expectedTokens(options: AiOptions): number {
+  return inputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ANSWER_TOKENS) : 0);
 }
+
+/** From which run a request is sent, and to which provider. */
+interface Sending {
+  appId: number;
+  runId: number;
+  setting: AiSetting;
+  model: string;
+  signal: AbortSignal;
+}
+
+const usageOf = (answer: AiAnswer): Usage | null => ("usage" in answer ? answer.usage : null);
 
 /** Tokens that count to the day's limit: what the provider says, else what was expected. */
 function usedTokens(answer: AiAnswer, expected: number): number {
@@ -77,8 +90,7 @@ function usedTokens(answer: AiAnswer, expected: number): number {
 /** Texts of a call as a log event may hold them, where the app asks for that. */
 function textsOf(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
-    const completion = "completion" in answer ? answer.completion : answer;
-    return { messages: options.messages, answer: "message" in completion ? completion.message.content : "" };
+    return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
   }
   if (options.call === "embeddings") return { input: options.input };
   if (options.call === "image") return { prompt: options.prompt };
@@ -128,18 +140,19 @@ export function createAi(options: {
   }
 
   async function send(
-    appId: number,
-    runId: number,
-    setting: AiSetting,
+    { appId, runId, setting, model, signal }: Sending,
     asked: AiOptions,
-    model: string,
-    signal: AbortSignal,
-  ) {
+    parts: CompletionParts | null,
+  ): Promise<AiAnswer> {
     const { path, headers, body } = APIS[setting.provider].request(asked, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
     const origin = normalOrigin(url);
     const response = await sender.send(
-      { url, method: "POST", headers, body, timeoutMs: AI_TIMEOUT_MS },
+      {
+        ...{ url, method: "POST", body, timeoutMs: AI_TIMEOUT_MS },
+        headers: parts ? { ...headers, "accept-encoding": "identity" } : headers,
+        onPart: parts ? (part) => parts.push(part) : undefined,
+      },
       {
         pool: `${appId} ai`,
         budget: budgetOf(runId),
@@ -150,20 +163,23 @@ export function createAi(options: {
       },
     );
     if (response.status < 200 || response.status > 299) throw refusedBy(response);
-    return APIS[setting.provider].read(asked, model, response.body);
+    return parts ? parts.end() : APIS[setting.provider].read(asked, model, response.body);
   }
 
-  /** The answer without any secret of the app: a provider, or a server that imitates it, may send the key back. */
-  async function withoutSecrets(appId: number, answer: AiAnswer): Promise<AiAnswer> {
+  /** Scan for the secrets of the app: a provider, or a server that imitates it, may send the key back. */
+  async function scanOf(appId: number): Promise<Scan> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
-    if (secrets.length === 0) return answer;
-    const json = JSON.stringify(answer);
-    const masked = await scans.of(String(appId), `${appId}:${version}`, secrets).maskJson(json);
-    return masked === json ? answer : (JSON.parse(masked) as AiAnswer);
+    return scans.of(String(appId), `${appId}:${version}`, secrets);
   }
 
-  async function perform(caller: Caller, { appId, call, options: given, gone }: AiRequest): Promise<AiAnswer> {
+  async function masked(scan: Scan, answer: AiAnswer): Promise<AiAnswer> {
+    const json = JSON.stringify(answer);
+    const shown = await scan.maskJson(json);
+    return shown === json ? answer : (JSON.parse(shown) as AiAnswer);
+  }
+
+  async function perform(caller: Caller, { appId, call, options: given, gone, onText }: AiRequest): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
     const asked = readAiOptions(call, given);
     const setting = readAiSetting((await settings.backend(appId)).get(AI_SETTING), allowHttp);
@@ -172,16 +188,23 @@ export function createAi(options: {
     const settle = await usage.reserve(appId, expected, setting);
     const begun = performance.now();
     let used = 0;
+    let parts: CompletionParts | null = null;
     try {
       const signal = gone?.() ?? new AbortController().signal;
-      const answer = await withoutSecrets(appId, await send(appId, runId, setting, asked, model, signal));
+      const scan = await scanOf(appId);
+      if (asked.call === "completions" && asked.stream) {
+        parts = new CompletionParts(APIS[setting.provider].stream(model), scan, onText ?? (async () => undefined));
+      }
+      const answer = await masked(scan, await send({ appId, runId, setting, model, signal }, asked, parts));
       used = usedTokens(answer, expected);
       const facts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - begun) };
       const data = { ...facts, ...(setting.logTexts && textsOf(asked, answer)) };
       await logEvents.emit(db, caller, appId, { type: EVENT[call], data });
       return answer;
     } finally {
-      await settle(used);
+      // Text of a stream that broke off has been received, and was paid for.
+      const received = Math.ceil((parts?.characters ?? 0) / CHARACTERS_PER_TOKEN);
+      await settle(used || (received > 0 ? inputTokens(asked) + received : 0));
     }
   }
 

@@ -16,7 +16,6 @@ export interface Completion {
 
 export type AiAnswer =
   | Completion
-  | { parts: string[]; completion: Completion }
   | { vectors: number[][]; usage: Usage }
   | { images: { contentType: string; data: string }[] }
   | { text: string };
@@ -34,6 +33,15 @@ export interface ProviderApi {
   request(options: object, model: string, key: string): ProviderRequest;
   /** @throws AiError TRANSPORT for an answer of another form */
   read(options: object, model: string, body: Buffer): AiAnswer;
+  /** Reads the events of a streamed completion. */
+  stream(model: string): CompletionStream;
+}
+
+export interface CompletionStream {
+  /** Returns the text that the event adds. @throws AiError TRANSPORT for an error of the provider */
+  push(event: unknown): string;
+  /** @throws AiError TRANSPORT if the stream ended early */
+  end(): Completion;
 }
 
 export const jsonRequest = (path: string, headers: Record<string, string>, body: object): ProviderRequest => ({

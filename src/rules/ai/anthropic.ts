@@ -1,8 +1,8 @@
 /** Anthropic's Messages API: requests made, answers and streams read. Sends nothing. */
-import { type Completion, jsonRequest, type ProviderApi } from "./answer.js";
+import { type Completion, type CompletionStream, jsonRequest, type ProviderApi } from "./answer.js";
 import { policy } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
-import { argumentsOf, at, countOf, eventsOf, malformed, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, at, countOf, malformed, objectOf, textOf } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
 /** The API demands a bound. */
@@ -72,37 +72,44 @@ interface Block {
   text: string;
 }
 
-/** Blocks begin, grow by deltas and end; the usage comes in two parts. */
-function streamOf(events: readonly unknown[], model: string): { parts: string[]; completion: Completion } {
-  const parts: string[] = [];
+/** Blocks begin, grow by deltas and end; the usage has two parts. */
+function openStream(model: string): CompletionStream {
   const blocks: Block[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
-  let [finishReason, answered, isWhole] = ["", model, false];
-  for (const event of events) {
-    const type = at(event, "type");
-    const index = countOf(at(event, "index"));
-    if (type === "message_start") {
-      answered = textOf(at(event, "message", "model")) || answered;
-      usage.inputTokens = countOf(at(event, "message", "usage", "input_tokens"));
-    } else if (type === "content_block_start") {
-      const block = at(event, "content_block");
-      const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(at(block, field)));
-      blocks[index] = { type: kind!, id: id!, name: name!, text: textOf(at(block, "text")) };
-    } else if (type === "content_block_delta") {
-      const text = textOf(at(event, "delta", "text"));
-      if (text !== "") parts.push(text);
-      if (blocks[index]) blocks[index].text += text + textOf(at(event, "delta", "partial_json"));
-    } else if (type === "message_delta") {
-      finishReason = textOf(at(event, "delta", "stop_reason")) || finishReason;
-      usage.outputTokens = countOf(at(event, "usage", "output_tokens")) || usage.outputTokens;
-    } else if (type === "message_stop") isWhole = true;
-    else if (type === "error") throw malformed("end: it broke off with an error");
+  let [content, finishReason, answered, isWhole] = ["", "", model, false];
+
+  function begin(event: unknown, index: number): void {
+    const block = at(event, "content_block");
+    const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(at(block, field)));
+    blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
   }
-  if (!isWhole) throw malformed("end of its stream");
-  const uses = blocks.filter((block) => block?.type === "tool_use");
-  const toolCalls = uses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
-  const message = { role: "assistant" as const, content: parts.join("") };
-  return { parts, completion: { message, toolCalls, usage, model: answered, finishReason } };
+
+  return {
+    push(event) {
+      const type = at(event, "type");
+      const index = countOf(at(event, "index"));
+      if (type === "message_start") {
+        answered = textOf(at(event, "message", "model")) || answered;
+        usage.inputTokens = countOf(at(event, "message", "usage", "input_tokens"));
+      } else if (type === "content_block_start") begin(event, index);
+      else if (type === "message_delta") {
+        finishReason = textOf(at(event, "delta", "stop_reason")) || finishReason;
+        usage.outputTokens = countOf(at(event, "usage", "output_tokens")) || usage.outputTokens;
+      } else if (type === "message_stop") isWhole = true;
+      else if (type === "error") throw malformed("end: the provider reported an error");
+      if (type === "content_block_delta" && blocks[index])
+        blocks[index].text += textOf(at(event, "delta", "partial_json"));
+      const text = type === "content_block_delta" ? textOf(at(event, "delta", "text")) : "";
+      content += text;
+      return text;
+    },
+    end() {
+      if (!isWhole) throw malformed("end of its stream");
+      const uses = blocks.filter((block) => block?.type === "tool_use");
+      const toolCalls = uses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+      return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
+    },
+  };
 }
 
 export const ANTHROPIC: ProviderApi = {
@@ -113,8 +120,6 @@ export const ANTHROPIC: ProviderApi = {
     const headers = { "x-api-key": key, "anthropic-version": VERSION };
     return jsonRequest("/v1/messages", headers, bodyOf(options, model));
   },
-  read(given, model, body) {
-    const isStream = (given as CompletionOptions).stream;
-    return isStream ? streamOf(eventsOf(body), model) : completionOf(objectOf(body), model);
-  },
+  read: (_options, model, body) => completionOf(objectOf(body), model),
+  stream: openStream,
 };

@@ -1,9 +1,9 @@
 /** OpenAI's HTTP API, and all that speak it: requests made, answers and streams read. Sends nothing. */
-import type { AiAnswer, Completion, ProviderApi, ProviderRequest, Usage } from "./answer.js";
+import type { AiAnswer, Completion, CompletionStream, ProviderApi, ProviderRequest, Usage } from "./answer.js";
 import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
-import { argumentsOf, at, countOf, eventsOf, malformed, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, at, countOf, malformed, objectOf, textOf } from "./provider-json.js";
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
@@ -83,19 +83,13 @@ function indexOf(delta: unknown, known: number): number {
   return textOf(at(delta, "id")) !== "" ? known : Math.max(0, known - 1);
 }
 
-/** A stream says each tool call once and its arguments in pieces, by its index. */
-function streamOf(events: readonly unknown[], model: string): { parts: string[]; completion: Completion } {
-  const parts: string[] = [];
+/** A stream has each tool call once, and its arguments in pieces, by its index. */
+function openStream(model: string): CompletionStream {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: Usage = { inputTokens: 0, outputTokens: 0 };
-  let [finishReason, answered] = ["", model];
-  for (const event of events) {
-    answered = textOf(at(event, "model")) || answered;
-    if (at(event, "usage")) usage = usageOf(at(event, "usage"));
-    finishReason = textOf(at(event, "choices", 0, "finish_reason")) || finishReason;
-    const text = textOf(at(event, "choices", 0, "delta", "content"));
-    if (text !== "") parts.push(text);
-    const deltas = at(event, "choices", 0, "delta", "tool_calls");
+  let [content, finishReason, answered] = ["", "", model];
+
+  function addToCalls(deltas: unknown): void {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
       const index = indexOf(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
@@ -104,10 +98,23 @@ function streamOf(events: readonly unknown[], model: string): { parts: string[];
       calls[index].text += textOf(at(delta, "function", "arguments"));
     }
   }
-  if (finishReason === "") throw malformed("end of its stream");
-  const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
-  const message = { role: "assistant" as const, content: parts.join("") };
-  return { parts, completion: { message, toolCalls, usage, model: answered, finishReason } };
+
+  return {
+    push(event) {
+      answered = textOf(at(event, "model")) || answered;
+      if (at(event, "usage")) usage = usageOf(at(event, "usage"));
+      finishReason = textOf(at(event, "choices", 0, "finish_reason")) || finishReason;
+      addToCalls(at(event, "choices", 0, "delta", "tool_calls"));
+      const text = textOf(at(event, "choices", 0, "delta", "content"));
+      content += text;
+      return text;
+    },
+    end() {
+      if (finishReason === "") throw malformed("end of its stream");
+      const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+      return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
+    },
+  };
 }
 
 function vectorsOf(body: Record<string, unknown>): AiAnswer {
@@ -155,7 +162,6 @@ export const OPENAI: ProviderApi = {
   },
   read(given, model, body) {
     const options = given as AiOptions;
-    if (options.call === "completions" && options.stream) return streamOf(eventsOf(body), model);
     const answer = objectOf(body);
     if (options.call === "completions") return completionOf(answer, model);
     if (options.call === "embeddings") return vectorsOf(answer);
@@ -163,4 +169,5 @@ export const OPENAI: ProviderApi = {
     if (typeof at(answer, "text") !== "string") throw malformed("text");
     return { text: textOf(at(answer, "text")) };
   },
+  stream: openStream,
 };

@@ -38,18 +38,40 @@ export function argumentsOf(text: string): unknown {
   }
 }
 
-/** The data of each event of a stream (server-sent events). */
-export function eventsOf(body: Buffer): unknown[] {
-  const events: unknown[] = [];
-  for (const block of body.toString("utf8").replaceAll("\r\n", "\n").split("\n\n")) {
-    const lines = block.split("\n").filter((line) => line.startsWith("data:"));
-    const data = lines.map((line) => line.slice(5).replace(/^ /, "")).join("\n");
-    if (data === "" || data === "[DONE]") continue;
+/** Reads the data of each event of a stream (server-sent events) as soon as the event is complete. */
+export class EventReader {
+  private readonly decoder = new TextDecoder();
+  private rest = "";
+  private data: string[] = [];
+
+  /** Returns the events that these bytes complete. @throws AiError TRANSPORT for data that is not JSON */
+  push(bytes: Uint8Array): unknown[] {
+    const text = this.decoder.decode(bytes, { stream: true });
+    this.rest += text;
+    if (!text.includes("\n")) return [];
+    const lines = this.rest.split("\n");
+    this.rest = lines.pop()!;
+    return lines.flatMap((line) => this.eventsOf(line));
+  }
+
+  /** Returns the last event, which need not end with an empty line. */
+  end(): unknown[] {
+    const last = this.rest + this.decoder.decode();
+    this.rest = "";
+    return [...this.eventsOf(last), ...this.eventsOf("")];
+  }
+
+  private eventsOf(given: string): unknown[] {
+    const line = given.replace(/\r$/, "");
+    if (line.startsWith("data:")) this.data.push(line.slice("data:".length).replace(/^ /, ""));
+    if (line !== "") return [];
+    const data = this.data.join("\n");
+    this.data = [];
+    if (data === "" || data === "[DONE]") return [];
     try {
-      events.push(JSON.parse(data));
+      return [JSON.parse(data)];
     } catch {
       throw malformed("JSON in its stream");
     }
   }
-  return events;
 }

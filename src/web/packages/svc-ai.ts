@@ -12,27 +12,45 @@ function failed({ code, message }: { code: string; message: string }): Error {
   return Object.assign(new Error(message), { code });
 }
 
-async function ask(call: string, options: unknown): Promise<unknown> {
-  const { appId, request } = connection();
-  let reply: Reply;
-  try {
-    reply = (await request("POST", `/v1/apps/${appId()}/ai/${call}`, options)) as Reply;
-  } catch (error) {
-    const { status } = error as { status?: string };
-    // Pages have no right to it.
-    if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
-      throw failed({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
-    throw failed({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message: (error as Error).message });
-  }
-  if (reply.failure) throw failed(reply.failure);
-  return reply.answer;
+function notSent(error: unknown): Error {
+  const { status, message } = error as { status?: string; message: string };
+  // Pages have no right to it.
+  if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
+    return failed({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
+  return failed({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
 }
 
-/** Parts of the text as the provider streamed them, then the whole. */
+function answerOf({ answer, failure }: Reply): unknown {
+  if (failure) throw failed(failure);
+  return answer;
+}
+
+const pathOf = (appId: () => number, call: string): string => `/v1/apps/${appId()}/ai/${call}`;
+
+async function ask(call: string, options: unknown): Promise<unknown> {
+  const { appId, request } = connection();
+  const reply = await request("POST", pathOf(appId, call), options).catch((error: unknown) => {
+    throw notSent(error);
+  });
+  return answerOf(reply);
+}
+
+/** Parts of the text when they arrive, then the whole. */
 async function* streamed(options: unknown): AsyncGenerator<AiPart, void, void> {
-  const { parts, completion } = (await ask("completions", options)) as { parts: string[]; completion: AiCompletion };
-  for (const text of parts) yield { type: "text", text };
-  yield { type: "end", completion };
+  const { appId, lines } = connection();
+  const received = lines("POST", pathOf(appId, "completions"), options)[Symbol.asyncIterator]();
+  for (;;) {
+    const { value, done } = await received.next().catch((error: unknown) => {
+      throw notSent(error);
+    });
+    if (done) throw failed({ code: "TRANSPORT", message: "the answer of the service ended early" });
+    const { text, ...reply } = value as Reply & { text?: string };
+    if (text !== undefined) yield { type: "text", text };
+    else {
+      yield { type: "end", completion: answerOf(reply) as AiCompletion };
+      return;
+    }
+  }
 }
 
 const BYTES_AT_ONCE = 0x8000;

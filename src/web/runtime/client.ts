@@ -65,8 +65,15 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
       Settings: requests.settings,
     },
   };
-  const { appId, request, exchange } = connection;
-  const ofPackages: PackageConnection = { appId, request, exchange, follow: socket.follow, forgetSession: forget };
+  const { appId, request, lines, exchange } = connection;
+  const ofPackages: PackageConnection = {
+    appId,
+    request,
+    lines,
+    exchange,
+    follow: socket.follow,
+    forgetSession: forget,
+  };
   // Copied by Object.assign with all else.
   return Object.assign(client, { [CONNECTION]: Object.freeze(ofPackages) });
 }

@@ -1,5 +1,6 @@
 /** Where the service is and who calls it: the only holder of the token. Knows no operation. */
 import { failure, failureFrom } from "./failure.js";
+import { linesOf } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
 import { scope } from "./scope.js";
 import type { Reply, SendToService } from "./service-way.js";
@@ -12,6 +13,8 @@ export interface Connection {
   address(path: string): URL;
   /** Sends to the service and gives the body of its answer. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Body>;
+  /** Sends to the service and yields each line of its answer when it arrives, parsed. @throws SvcError */
+  lines(method: string, path: string, body: unknown): AsyncIterable<unknown>;
   /** The same for what is no JSON: a form to send, bytes to read. The answer's body is the caller's to read. @throws SvcError */
   exchange(method: string, path: string, body?: FormData): Promise<Response>;
   /** Reads a script's source with the token, for pages that have no cookie. @throws SvcError */
@@ -162,6 +165,20 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
           : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: kept };
       const call = async () => answer(await ask(url, { method, ...ofBody }), url);
       return once ? call() : authorized(call);
+    },
+    async *lines(method, path, body) {
+      const url = address(path);
+      const init = { method, body: jsonOf(body), headers: { "content-type": "application/json" } };
+      const reply = await authorized(async () => {
+        const received = await ask(url, init);
+        if (!received.ok) await answer(received, url);
+        return received;
+      });
+      try {
+        yield* linesOf(reply);
+      } catch {
+        throw noAnswer(url.origin, true);
+      }
     },
     async exchange(method, path, body) {
       const url = address(path);

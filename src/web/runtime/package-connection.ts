@@ -4,7 +4,7 @@ import type { Socket } from "./socket.js";
 
 export const CONNECTION = Symbol.for("svc.connection");
 
-export interface PackageConnection extends Pick<Connection, "appId" | "request" | "exchange"> {
+export interface PackageConnection extends Pick<Connection, "appId" | "request" | "lines" | "exchange"> {
   follow: Socket["follow"];
   /** The page's user is another from now on. */
   forgetSession(): void;

@@ -6,6 +6,9 @@ import { scope } from "./scope.js";
 export interface Reply extends Pick<Response, "ok" | "status"> {
   headers: Pick<Headers, "get">;
   text(): Promise<string>;
+  /** Text that has arrived since the last call, null at the end. Without it the body is a stream of the browser. */
+  next?(): Promise<string | null>;
+  body?: Response["body"];
 }
 
 export interface ServiceCall {
@@ -22,6 +25,7 @@ interface Answer {
   status: number;
   headers: Record<string, string>;
   text(): Promise<string>;
+  next(): Promise<string | null>;
 }
 
 interface ServiceWay extends OutgoingWay {
@@ -31,11 +35,12 @@ interface ServiceWay extends OutgoingWay {
 
 const NAME = "__svcService";
 
-const replyOf = ({ status, headers, text }: Answer): Reply => ({
+const replyOf = ({ status, headers, text, next }: Answer): Reply => ({
   ok: status >= 200 && status <= 299,
   status,
   headers: { get: (name) => headers[name.toLowerCase()] ?? null },
   text,
+  next,
 });
 
 /** Takes the ways that a run has: to its own service, and to others. */

@@ -129,13 +129,17 @@ export class ServiceCalls {
       status = answer.status;
       head = JSON.stringify([status, answer.headers]);
       let part = "";
+      // Backpressure: the next part is read when the page has received this one.
+      const passOn = async () => {
+        if (part === "") return;
+        await this.reply(id, head, part, false);
+        head = null;
+        part = "";
+      };
       for await (const next of answer.text) {
-        // Backpressure: the next part is read when the page has received this one.
-        if (part !== "") {
-          await this.reply(id, head, part, false);
-          head = null;
-        }
+        await passOn();
         part = next;
+        if (answer.isLive) await passOn();
       }
       end();
       await last(part);

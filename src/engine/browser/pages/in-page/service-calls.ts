@@ -97,17 +97,31 @@ export function runCalls(bodyMax: number, callMax: number) {
     let settle: (() => void) | null = null;
     const text = () =>
       new OwnPromise<string>((whole, broken) => {
-        settle = () => (state === 1 ? whole(said) : broken(fault()));
-        if (state !== 0) settle();
+        settle = () => {
+          if (state !== 0) state === 1 ? whole(said) : broken(fault());
+        };
+        settle();
+      });
+    /** The text that has arrived since the last call; waits for some. null at the end. */
+    const next = () =>
+      new OwnPromise<string | null>((arrived, broken) => {
+        settle = () => {
+          const part = said;
+          if (part === "" && state === 0) return;
+          settle = null;
+          said = "";
+          if (part !== "") arrived(part);
+          else state === 1 ? arrived(null) : broken(fault());
+        };
+        settle();
       });
     return (head: string | null, part: string | null, last: boolean): void => {
       if (head !== null) {
         const said = parse(head);
-        resolve({ __proto__: null, status: said[0], headers: said[1], head: said, text });
+        resolve({ __proto__: null, status: said[0], headers: said[1], head: said, text, next });
       } else if (part === null) reject(fault());
       if (part !== null) said += part;
-      if (!last) return;
-      state = part === null ? 2 : 1;
+      if (last) state = part === null ? 2 : 1;
       if (settle !== null) settle();
     };
   }

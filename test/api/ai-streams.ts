@@ -1,0 +1,135 @@
+/** Streams of `Svc.AI`: cases of ai.test.ts, with its service and its provider. */
+import type { ServerResponse } from "node:http";
+import { expect } from "chai";
+import type { TestService } from "../harness/service.js";
+import { type Asked, KEY, OPENAI_CHUNKS, OPENAI_STREAM, streamedText } from "./ai-answers.js";
+
+/** Status and body of the provider's next answers, or what writes them. */
+export interface ProviderAnswer {
+  status?: number;
+  text: string;
+  live?: (response: ServerResponse) => void;
+}
+
+export interface TestProvider {
+  readonly service: TestService;
+  /** Requests since the test began. */
+  readonly asked: readonly Asked[];
+  answer: ProviderAnswer;
+  /** Runs the body of a server action. */
+  // biome-ignore lint/suspicious/noExplicitAny: the result of any action
+  run(code: string): Promise<any>;
+}
+
+const HELLO = { messages: [{ role: "user" as const, content: "Hello" }] };
+const ask = (options: object) => `Svc.AI.completions(${JSON.stringify(options)})`;
+
+export function itStreams(provider: TestProvider): void {
+  it("streams text and tool calls", async () => {
+    provider.answer = { text: OPENAI_STREAM };
+    const parts = await provider.run(
+      `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
+    );
+    expect(parts.slice(0, 2)).to.deep.equal([
+      { type: "text", text: "Hel" },
+      { type: "text", text: "lo" },
+    ]);
+    expect(parts[2]).to.deep.equal({
+      type: "end",
+      completion: {
+        message: { role: "assistant", content: "Hello" },
+        toolCalls: [{ id: "call_1", name: "weather", arguments: { place: "Bern" } }],
+        usage: { inputTokens: 9, outputTokens: 3 },
+        model: "gpt-4o-mini-2024-07-18",
+        finishReason: "tool_calls",
+      },
+    });
+    expect(provider.asked[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
+  });
+
+  it("gives each part of a stream to the action before the provider sends the next one", async () => {
+    // The provider waits after each part until the action has asked for an embedding of it.
+    const waiting: (() => void)[] = [];
+    const texts = ["Hel", "lo ", "you"];
+    provider.answer = {
+      text: "",
+      live: (response) => {
+        if (provider.asked.at(-1)!.path.endsWith("/embeddings")) {
+          response.end(JSON.stringify({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } }));
+          waiting.shift()!();
+          return;
+        }
+        const parts = [...texts.map(streamedText), OPENAI_CHUNKS.end];
+        const next = () => {
+          const part = parts.shift()!;
+          if (parts.length === 0) return response.end(part);
+          waiting.push(next);
+          return response.write(part);
+        };
+        next();
+      },
+    };
+    const heard = await provider.run(`const heard = [];
+      for await (const part of ${ask({ ...HELLO, stream: true })}) {
+        heard.push(part.type === "text" ? part.text : part.completion.message.content);
+        if (part.type === "text") await Svc.AI.embeddings({ input: part.text });
+      }
+      return heard`);
+    expect(heard).to.deep.equal([...texts, texts.join("")]);
+    expect(provider.asked.slice(1).map(({ body }) => body.input)).to.deep.equal(texts.map((text) => [text]));
+  });
+
+  it("gives code the failure of a stream after the parts before it, and counts the tokens", async () => {
+    await provider.service.db.query("DELETE FROM ai_usage");
+    let streaming: ServerResponse;
+    provider.answer = {
+      text: "",
+      live: (response) => {
+        if (provider.asked.at(-1)!.path.endsWith("/embeddings")) {
+          response.end(JSON.stringify({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } }));
+          streaming.destroy();
+        } else {
+          streaming = response;
+          response.write(streamedText("Hello you"));
+        }
+      },
+    };
+    const heard = await provider.run(`const heard = [];
+      try {
+        for await (const part of ${ask({ ...HELLO, stream: true })}) {
+          heard.push(part.text);
+          await Svc.AI.embeddings({ input: part.text });
+        }
+      } catch ({ code }) {
+        heard.push(code);
+      }
+      return heard`);
+    expect(heard).to.deep.equal(["Hello you", "TRANSPORT"]);
+    const [{ tokens }] = await provider.service.db.query("SELECT tokens::int FROM ai_usage");
+    // Two of the question and three of the part; one of the embedding.
+    expect(tokens).to.equal(2 + 3 + 1);
+  });
+
+  it("streams answers to requests that are too long for the short way", async () => {
+    provider.answer = { text: OPENAI_STREAM };
+    const long = { messages: [{ role: "user", content: "x".repeat(300_000) }] };
+    const parts = await provider.run(
+      `const parts = []; for await (const part of ${ask({ ...long, stream: true })}) parts.push(part.type); return parts`,
+    );
+    expect(parts).to.deep.equal(["text", "text", "end"]);
+  });
+
+  it("gives code no secret that a stream has in parts", async () => {
+    const echoed = `The key is ${KEY}, or ${encodeURIComponent(Buffer.from(KEY).toString("base64"))}. Done`;
+    provider.answer = { text: [...echoed].map(streamedText).join("") + OPENAI_CHUNKS.end };
+    const [seen, whole] = (await provider.run(`let seen = "", whole;
+      for await (const part of ${ask({ ...HELLO, stream: true })}) {
+        if (part.type === "text") seen += part.text;
+        else whole = part.completion.message.content;
+      }
+      return [seen, whole]`)) as [string, string];
+    // Three characters occur in many texts; from the fourth one on the text waits.
+    expect(seen).to.equal("The key is sk-«__ai», or c2s«__ai». Done");
+    expect(whole).to.include("«__ai»").and.not.include("canary");
+  });
+}
