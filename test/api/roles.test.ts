@@ -10,6 +10,7 @@ import { createPeople } from "../../src/operations/access/people.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import type { Role } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 describe("roles and scopes", () => {
   let service: TestService;
@@ -108,16 +109,14 @@ describe("roles and scopes", () => {
       lastUsedAddress: null,
     });
     expect((await service.rest("GET", "/v1/apps", { as: made.body.token })).http).to.equal(200);
-    let used = await find();
-    for (let tries = 0; used.lastUsedAt === null && tries < 100; tries += 1) used = await find();
+    const used = await until(async () => {
+      const token = await find();
+      return token.lastUsedAt === null ? null : token;
+    });
     expect(used.lastUsedAddress).to.equal("127.0.0.1");
     await service.db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [made.body.id]);
     await service.db.query("SELECT pg_notify('svc_credential', '')");
-    let http = 200;
-    for (let tries = 0; http !== 401 && tries < 1000; tries += 1) {
-      http = (await service.rest("GET", "/v1/apps", { as: made.body.token })).http;
-    }
-    expect(http).to.equal(401);
+    await until(async () => (await service.rest("GET", "/v1/apps", { as: made.body.token })).http === 401);
   });
 
   it("an app keeps its limit of tokens also when several are made at once", async () => {

@@ -70,7 +70,7 @@ describe("connections that waste the port", () => {
   });
 
   it("lets one that waits for its answer wait", async () => {
-    const port = await listen({ silentPerAddress: 1 });
+    const port = await listen({ silentPerAddress: 1, headMs: 60_000, requestMs: 60_000 });
     const { socket } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
     await once(socket, "data");
     await open(port);

@@ -29,8 +29,6 @@ const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | 
 
 /** What one app may have under way, as alert-delivery.ts and push-sender.ts have it. */
 const PLACES_PER_APP = { alerts: 4, pushes: 10 };
-/** Of less than the 20 seconds after which an answer is no longer waited for. */
-const AT_ONCE_MS = 8_000;
 
 /** A host that answers whoever has said something, and hears nothing more. */
 async function startHost(text: string, thenEnds: boolean) {
@@ -49,11 +47,8 @@ async function startHost(text: string, thenEnds: boolean) {
 }
 
 describe("hosts that answer the service as they like", () => {
-  const connections = createCheckedConnections({
-    mayReach: () => true,
-    resolve: systemLookup,
-    answerLimitMs: LIMIT_MS,
-  });
+  const connectionsOf = (answerLimitMs: number) =>
+    createCheckedConnections({ mayReach: () => true, resolve: systemLookup, answerLimitMs });
 
   for (const [name, [text, status]] of Object.entries(ANSWERS)) {
     for (const thenEnds of [false, true]) {
@@ -64,8 +59,11 @@ describe("hosts that answer the service as they like", () => {
             (answer) => answer.status,
             () => null,
           );
+        // Only an answer that never ends needs the limit: a busy machine may be late with the others.
+        const limitMs = status === null ? LIMIT_MS : 60_000;
+        const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
-        const fetched = connections.download(host.url, { maxBytes: 1_000, limitMs: LIMIT_MS });
+        const fetched = connections.download(host.url, { maxBytes: 1_000, limitMs });
         expect(await Promise.all([told(sent), told(fetched)])).to.deep.equal([status, status]);
         host.stop();
       });
@@ -127,7 +125,8 @@ describe("hosts that answer the service as they like", () => {
       await until(() => silent.sockets.size >= PLACES_PER_APP.alerts);
       const heard = hook.heard.length;
       await alertTo(otherAppId, hook.url);
-      await until(() => hook.heard.length > heard, AT_ONCE_MS);
+      await until(() => hook.heard.length > heard);
+      // A place that had waited for its end would have opened another socket.
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
     });
 
@@ -136,7 +135,7 @@ describe("hosts that answer the service as they like", () => {
       await pushed(service.appId, silent.url, 1_100);
       await until(() => silent.sockets.size >= PLACES_PER_APP.pushes);
       await pushed(otherAppId, ready.url, 1);
-      await until(() => ready.sockets.size > 0, AT_ONCE_MS);
+      await until(() => ready.sockets.size > 0);
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.pushes);
     });
 

@@ -7,9 +7,11 @@ import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
 import { createPublicLookup, lookupFor, systemLookup } from "../../src/engine/public-lookup.js";
 import { browserSources } from "../../src/service/browser-sources.js";
+import { until } from "../harness/until.js";
 
 const MANY = 60;
-const LIMIT_MS = 3_000;
+/** Longer than any answer takes on a busy machine. */
+const LIMIT_MS = 60_000;
 const ADDRESSES = { A: "203.0.113.9", AAAA: "2001:db8::9" };
 const TYPES = { 1: "A", 28: "AAAA" } as const;
 const ANSWER_FLAGS = 0x8180;
@@ -57,29 +59,32 @@ describe("names that never answer", () => {
   });
   after(() => server.stop());
 
-  const lookup = () => createPublicLookup({ servers: [server.at], limitMs: LIMIT_MS });
+  const lookup = (limitMs = LIMIT_MS) => createPublicLookup({ servers: [server.at], limitMs });
+  const codeOf = (found: Promise<unknown>) =>
+    found.then(
+      () => "found",
+      ({ code }: NodeJS.ErrnoException) => code,
+    );
   const v4 = { address: ADDRESSES.A, family: 4 };
   const v6 = { address: ADDRESSES.AAAA, family: 6 };
 
-  it("keep no other name, nor what the machine itself looks up, and are given up in time", async () => {
+  it("delay no other name, nor what the machine itself looks up", async () => {
     const look = lookup();
     let answered = 0;
-    const codes = Promise.all(
-      Array.from({ length: MANY }, (_, number) =>
-        look(`silent-${number}.test`).then(
-          () => "found",
-          ({ code }: NodeJS.ErrnoException) => {
-            answered += 1;
-            return code;
-          },
-        ),
-      ),
-    );
+    for (let number = 0; number < MANY; number += 1)
+      void codeOf(look(`silent-${number}.test`)).then(() => {
+        answered += 1;
+      });
     expect(await look("ready.test")).to.deep.equal([v4, v6]);
     await systemLookup("localhost");
     expect(answered).to.equal(0);
-    expect(new Set(await codes)).to.deep.equal(new Set(["ETIMEOUT"]));
-    expect(await look("ready.test")).to.deep.equal([v4, v6]);
+  });
+
+  it("are given up in time", async () => {
+    const look = lookup(300);
+    const codes = await Promise.all(Array.from({ length: MANY }, (_, number) => codeOf(look(`silent-${number}.test`))));
+    expect(new Set(codes)).to.deep.equal(new Set(["ETIMEOUT"]));
+    expect(await until(() => look("ready.test").catch(() => null))).to.deep.equal([v4, v6]);
   });
 
   for (const [name, found] of [

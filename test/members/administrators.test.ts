@@ -1,4 +1,7 @@
 /** Administrators of the service, and changes of roles while a person works: in both of two processes at once. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
@@ -136,9 +139,16 @@ describe("administrators and roles over two processes", () => {
   it("a run that an editor started ends when the editor becomes a reader, who reads its result but starts no other", async () => {
     const someone = await person("editor");
     const actions = `/v3/apps/${service.appId}/actions`;
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const holder = createServer(async (_request, response) => {
+      await released;
+      response.writeHead(200, { "access-control-allow-origin": "*" }).end("done");
+    }).listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    const { port } = holder.address() as AddressInfo;
     await as(administrator.token, "POST", actions, {
       ...{ name: "long", active: true, triggers: [{ trigger: "manual" }] },
-      code: "async function execute() { await new Promise((resolve) => setTimeout(resolve, 3000)); return 'done'; }",
+      code: `async function execute() { return (await fetch("http://127.0.0.1:${port}/")).text(); }`,
     });
     const { body } = await as(someone.token, "POST", `${actions}/long/run`, {});
     const run = async () => (await as(someone.token, "GET", `/v3/apps/${service.appId}/runs/${body.runId}`)).body.run;
@@ -148,8 +158,11 @@ describe("administrators and roles over two processes", () => {
     expect(stated(await as(someone.token, "POST", `${actions}/long/run`, {}))).to.deep.equal([403, "FORBIDDEN"]);
     const cancelled = await as(someone.token, "POST", `/v3/apps/${service.appId}/runs/${body.runId}/cancel`);
     expect(stated(cancelled)).to.deep.equal([403, "FORBIDDEN"]);
+    expect((await run()).state).to.equal("running");
+    release();
     await until(async () => (await run()).state !== "running");
     expect((await run()).state).to.equal("completed");
+    holder.close().closeAllConnections();
   });
 
   it("failed sign-ins count in both processes: those in one make the account wait in the other", async () => {

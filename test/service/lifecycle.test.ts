@@ -5,6 +5,11 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
+/** Several runs must be seen under way together on a busy machine. */
+const WAIT_MS = 6_000;
+/** Long for a short action, which must end before it. */
+const LIMIT_MS = 6_000;
+
 /** Each test goes on with the process, or with the folder, that the one before it leaves: a start on an empty folder is dear. */
 describe("the life of a service on its own data", () => {
   const started: ServiceProcess[] = [];
@@ -76,14 +81,18 @@ describe("the life of a service on its own data", () => {
     const single = await editor.create("single", WAITING);
     await editor.call("PUT", `/${single}`, { concurrency: { policy: "queue", limit: 1 } });
     const runs = ["calling", "callingInDocument", "single"].map((name) =>
-      editor.call("POST", `/${name}/runWithResult`, { wait: 1_500 }),
+      editor.call("POST", `/${name}/runWithResult`, { wait: WAIT_MS }),
     );
     await runningIn(service, 3);
     const queued = editor.call("POST", "/single/runWithResult", { wait: 0 });
     await runningIn(service, 1, "queued");
     service.signal("SIGTERM");
     const answers = await Promise.all(runs);
-    expect(answers.map(({ body }) => body.result)).to.deep.equal([{ quick: true }, { quick: true }, { waited: 1_500 }]);
+    expect(answers.map(({ body }) => body.result)).to.deep.equal([
+      { quick: true },
+      { quick: true },
+      { waited: WAIT_MS },
+    ]);
     expect((await queued).body).to.include({ status: "OVERLOADED" });
     // Long before the grace is over, which the first start set to an hour.
     await expectEnded(0);
@@ -94,7 +103,7 @@ describe("the life of a service on its own data", () => {
 
   it("lets a run end on SIGTERM: it is answered and logged, nothing else is taken, no process is left", async () => {
     const taskId = await editor.create("waiting", WAITING);
-    const run = editor.call("POST", "/waiting/runWithResult", { wait: 1_500 });
+    const run = editor.call("POST", "/waiting/runWithResult", { wait: WAIT_MS });
     const before = service.offspring().join("\n");
     expect(before)
       .to.match(/postgres/)
@@ -107,9 +116,9 @@ describe("the life of a service on its own data", () => {
     });
     expect(refused.body.failing).to.include("stopping");
     expect((await get(`${editor.url}/v3/apps/1/actions`)).http).to.equal(503);
-    expect((await run).body.result).to.deep.equal({ waited: 1_500 });
+    expect((await run).body.result).to.deep.equal({ waited: WAIT_MS });
     await expectEnded(0);
-    start({ SERVER_TIMEOUT_MS: "2000" });
+    start({ SERVER_TIMEOUT_MS: String(LIMIT_MS) });
     editor = await editorOf(service);
     const logs = await editor.logs({ id: taskId });
     expect(logs.map(({ type }) => type)).to.deep.equal(["app.task.completed"]);
@@ -129,7 +138,7 @@ describe("the life of a service on its own data", () => {
     const [entry] = await editor.logs({ id: taskId });
     expect(entry.type).to.equal("app.task.failed");
     expect(entry.data.error.name).to.equal("TimeoutError");
-    expect(entry.data.duration).to.be.at.least(2_000);
+    expect(entry.data.duration).to.be.at.least(LIMIT_MS);
   });
 
   it("ends with a line and exit code 1 when its PostgreSQL dies, and recovers at the next start", async () => {

@@ -66,7 +66,7 @@ export async function failureOf(
 /** What `execute` with that body returned, and in turn where it was and what it printed. */
 export async function seenOf(browsers: Browsers, body: string, changes: Partial<PageRun>) {
   const seen: string[] = [];
-  const result = await resultOf(browsers, `async function execute() { ${body} }`, {
+  const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {
     mode: undefined,
     onMode: (realm) => void seen.push(realm),
     onConsole: ({ text }) => void seen.push(text),
