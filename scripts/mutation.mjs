@@ -52,7 +52,7 @@ const GROUPS = [
   {
     area: "limits",
     modules: ["operations/runs/slots", "operations/runs/dispatcher"],
-    tests: ["operations/dispatcher"],
+    tests: ["operations/dispatcher", "attacks/slots"],
   },
   { area: "limits", modules: ["engine/rate-window"], tests: ["engine/rate-window"] },
   { area: "limits", modules: ["operations/access/request-limiter"], tests: ["operations/request-limiter"] },

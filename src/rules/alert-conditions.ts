@@ -77,7 +77,7 @@ export function afterTime(rule: Rule, standing: Standing, present: Present): Sta
       if (overdue) return fire(standing, OVERDUE, null);
       return standing.reason === OVERDUE ? rest(standing) : standing;
     case "silent": {
-      const silentMs = now.getTime() - Math.max(since.getTime(), standing.lastSuccess?.getTime() ?? 0);
+      const silentMs = now.getTime() - Math.max(since.getTime(), (standing.lastSuccess ?? since).getTime());
       if (silentMs >= limitMs) return fire(standing, `it has not succeeded for ${rule.minutes} minutes`, null);
       if (overdue) return fire(standing, OVERDUE, null);
       return standing.reason === OVERDUE ? rest(standing) : standing;

@@ -56,9 +56,7 @@ export function rangeIn(header: string | undefined, bytes: number): { start: num
   const [, first = "", last = ""] = match;
   if (first === "" && last === "") return null;
   if (first === "")
-    return last === "0" || Number(last) === 0 || bytes === 0
-      ? "none"
-      : { start: Math.max(0, bytes - Number(last)), end: bytes - 1 };
+    return Number(last) === 0 || bytes === 0 ? "none" : { start: Math.max(0, bytes - Number(last)), end: bytes - 1 };
   const start = Number(first);
   const end = last === "" ? bytes - 1 : Math.min(Number(last), bytes - 1);
   if (last !== "" && Number(last) < start) return null;

@@ -91,6 +91,79 @@ describe("the slots of a dispatcher", () => {
     );
   });
 
+  it("are fewer for one app the more are taken: all but one, then two, then one", () => {
+    const shares = (ordinary: number) => {
+      const slots = slotsOf(ordinary);
+      const seen: number[] = [];
+      for (let app = 1; slots.take(app); app += 1) seen.push(slots.shareNow());
+      expect([slots.free(), seen.length]).to.deep.equal([0, slots.total]);
+      return seen;
+    };
+    expect(shares(1)).to.deep.equal([1, 1, 1, 1]);
+    expect(shares(2)).to.deep.equal(Array(8).fill(1));
+    expect(shares(4)).to.deep.equal([...Array(3).fill(3), ...Array(8).fill(2), ...Array(5).fill(1)]);
+  });
+
+  it("count for their app until they are freed, and those that are open for every app", () => {
+    const slots = slotsOf(ORDINARY);
+    const open = slots.open()!;
+    expect([open.share, slots.free(), slots.allows(1)]).to.deep.equal([3, 15, true]);
+    const own = [slots.take(1)!, slots.take(1)!];
+    expect([own[0]!.level, slots.take(1), slots.isAnyAppAtShare()]).to.deep.equal([0, null, false]);
+    own.push(open.give(1));
+    expect([slots.perApp().get(1), slots.isAnyAppAtShare(), slots.allows(1)]).to.deep.equal([3, true, false]);
+    for (const [left, slot] of own.reverse().entries()) {
+      slot.free();
+      expect(slots.perApp().get(1)).to.equal([2, 1, undefined][left]);
+    }
+    const unused = slots.open()!;
+    unused.free();
+    expect([slots.free(), slots.take(2)!.level]).to.deep.equal([16, 0]);
+  });
+
+  it("allow an app a run as if open slots were free", () => {
+    const slots = slotsOf(1);
+    for (const app of [1, 2, 3]) slots.take(app);
+    const open = slots.open()!;
+    expect([slots.free(), slots.allows(4), slots.allows(1)]).to.deep.equal([0, true, false]);
+    open.give(4);
+    expect([slots.allows(4), slots.allows(5)]).to.deep.equal([false, false]);
+  });
+
+  it("are nested for all runs of an app on the first level, and for one on each further level", () => {
+    const slots = slotsOf(ORDINARY);
+    const [own] = takeAll(slots, 1);
+    const first = [1, 2, 3, 4].map(() => slots.takeNested(1, own!));
+    expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, undefined]);
+    const second = [first[0]!, first[1]!].map((parent) => slots.takeNested(1, parent));
+    expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
+  });
+
+  it("are not empty while any is taken, nested or open", async () => {
+    for (const leave of ["own", "nested"] as const) {
+      const slots = slotsOf(2);
+      const own = slots.take(1)!;
+      const nested = await slots.enterNested(1, own);
+      expect(nested.level).to.equal(1);
+      let isEmpty = false;
+      const empty = slots.empty().then(() => (isEmpty = true));
+      const [first, last] = leave === "own" ? [own, nested] : [nested, own];
+      await new Promise(setImmediate);
+      expect(isEmpty).to.equal(false);
+      first.free();
+      await new Promise(setImmediate);
+      expect(isEmpty).to.equal(false);
+      last.free();
+      await empty;
+      await slots.empty();
+    }
+    const slots = slotsOf(2);
+    const open = slots.open()!;
+    const empty = slots.empty();
+    open.free();
+    await empty;
+  });
+
   it("call when one is free, and say when none is taken", async () => {
     let calls = 0;
     const slots = new Slots(1, () => (calls += 1));

@@ -1,5 +1,9 @@
+/** The lease of a process on its runs: when it is renewed, and when other processes may be declared dead. */
+import { mock } from "node:test";
 import { expect } from "chai";
-import { DatabaseContact } from "../../src/operations/runs/lease.js";
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import { DatabaseContact, Lease } from "../../src/operations/runs/lease.js";
 
 const STEADY_MS = 12_000;
 
@@ -44,5 +48,165 @@ describe("contact with the database", () => {
     expect(contact.isSteady()).to.equal(false);
     contact.reached();
     expect(contact.isSteady()).to.equal(false);
+  });
+
+  it("has no gap at six seconds between two answers, and has one beyond them", () => {
+    expect(contactAt(0, 6_000, 12_000).isSteady()).to.equal(true);
+    expect(contactAt(0, 6_001, 12_000).isSteady()).to.equal(false);
+    const contact = contactAt(0, 6_000, 12_000);
+    now = 18_000;
+    expect(contact.isSteady()).to.equal(true);
+    now = 18_001;
+    expect(contact.isSteady()).to.equal(false);
+  });
+});
+
+describe("the lease of a process", () => {
+  const { now: realNow } = performance;
+  let now: number;
+  let lease: Lease;
+  let statements: { text: string; values: unknown[] }[];
+  let events: unknown[];
+  let fails: boolean;
+  /** Ends the statement that is under way; null: each ends at once. */
+  let held: Promise<void> | null;
+
+  const settled = async () => {
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+  };
+  const pass = async (ms: number) => {
+    now += ms;
+    mock.timers.tick(ms);
+    await settled();
+  };
+  const renewals = () => statements.filter(({ text }) => /INSERT INTO instance/.test(text));
+
+  function create(alone = false): void {
+    const query = async (text: string, values: unknown[]) => {
+      await held;
+      if (fails) throw new Error("away");
+      statements.push({ text, values });
+    };
+    lease = new Lease({
+      db: { query } as unknown as DataSource,
+      roles: new Set(["api", "runner"]),
+      alone,
+      onRenewal: async (mayDeclareDead) => {
+        events.push(mayDeclareDead);
+        if (events.length === 2) throw new Error("the work failed");
+      },
+      onLateRenewal: async () => {
+        events.push("late");
+      },
+      onDatabaseReached: () => {},
+      log: pino({ level: "silent" }),
+    });
+  }
+
+  beforeEach(() => {
+    // More than a lease: the first renewal of a process that has run for long is not late.
+    now = 20_000;
+    statements = [];
+    events = [];
+    fails = false;
+    held = null;
+    performance.now = () => now;
+    mock.timers.enable({ apis: ["setTimeout"] });
+  });
+  afterEach(async () => {
+    fails = false;
+    held = null;
+    await lease.stop();
+    mock.timers.reset();
+    performance.now = realNow;
+  });
+
+  it("is renewed every three seconds, and after a failure in half a second", async () => {
+    create();
+    await lease.start();
+    await settled();
+    const begun = renewals().length;
+    expect(renewals()[0]!.values).to.deep.equal([lease.holder, ["api", "runner"], null]);
+    await pass(2_999);
+    expect(renewals()).to.have.length(begun);
+    await pass(1);
+    expect(renewals()).to.have.length(begun + 1);
+    fails = true;
+    await pass(3_000);
+    fails = false;
+    await pass(499);
+    expect(renewals()).to.have.length(begun + 1);
+    await pass(1);
+    expect(renewals()).to.have.length(begun + 2);
+    await pass(3_000);
+    expect(renewals()).to.have.length(begun + 3);
+  });
+
+  it("lets others be declared dead once this process has reached the database for a whole lease without a gap", async () => {
+    create();
+    await lease.start();
+    await settled();
+    for (let time = 0; time < 4; time += 1) await pass(3_000);
+    expect(events).to.deep.equal([false, false, false, false, true]);
+    fails = true;
+    await pass(3_000);
+    fails = false;
+    await pass(500);
+    expect(events.at(-1)).to.equal(false);
+    expect(events).to.have.length(6);
+  });
+
+  it("removes the rows of all other processes at the start of one that is alone, which may declare them dead", async () => {
+    create(true);
+    await lease.start();
+    await settled();
+    expect(statements[0]!.text).to.match(/^DELETE FROM instance WHERE id <> /);
+    expect(events).to.deep.equal([true]);
+    create();
+    await lease.start();
+    await settled();
+    expect(statements.filter(({ text }) => text.startsWith("DELETE"))).to.have.length(1);
+  });
+
+  it("is late once it is renewed after its end, and not at its end", async () => {
+    create(true);
+    await lease.start();
+    await settled();
+    now += 9_000;
+    await pass(3_000);
+    expect(events).to.deep.equal([true, true]);
+    now += 9_001;
+    await pass(3_000);
+    expect(events).to.deep.equal([true, true, "late", true]);
+    await pass(3_000);
+    expect(events).to.deep.equal([true, true, "late", true, true]);
+  });
+
+  it("is not renewed after it was stopped, also by a renewal under way, and its row is removed", async () => {
+    create();
+    await lease.start();
+    await settled();
+    const begun = renewals().length;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    held = promise;
+    await pass(3_000);
+    const stopped = lease.stop();
+    resolve();
+    await stopped;
+    held = null;
+    expect(renewals()).to.have.length(begun + 1);
+    expect(statements.at(-1)).to.deep.equal({ text: "DELETE FROM instance WHERE id = $1", values: [lease.holder] });
+    await pass(60_000);
+    expect(renewals()).to.have.length(begun + 1);
+  });
+
+  it("stores the first proxy that is ignored", async () => {
+    create();
+    await lease.start();
+    await settled();
+    lease.reportIgnoredProxy("10.0.0.1");
+    lease.reportIgnoredProxy("10.0.0.2");
+    await pass(3_000);
+    expect(renewals().at(-1)!.values[2]).to.equal("10.0.0.1");
   });
 });

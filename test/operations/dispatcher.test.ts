@@ -1,7 +1,8 @@
 /** Whose run a process executes next, and which runs start in nested slots. */
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
-import { Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { coolDownOf, Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { Cancellation } from "../../src/operations/runs/executor.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { HeldRun } from "../../src/operations/runs/run-types.js";
 import { until } from "../harness/until.js";
@@ -30,6 +31,10 @@ const settled = async () => {
 function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
+  let claimsById = 0;
+  /** What the repository answers to the other questions. */
+  const answers = { longestWait: 0, awaited: [] as { id: number; causeRunId: number }[], lost: [] as number[] };
+  const signals: AbortSignal[] = [];
   /** Called after the queue was read, before the answer is here. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
@@ -50,6 +55,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       return { ...run, isMoreClaimable: claimable(after, share).length > 0 };
     },
     async claimById(_holder: string, id: number) {
+      claimsById += 1;
       const at = rows.findIndex((run) => run.id === id);
       return at < 0 ? null : rows.splice(at, 1)[0]!;
     },
@@ -59,16 +65,19 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       moment.isLooking();
       return any;
     },
-    longestWait: async () => 0,
+    longestWait: async () => answers.longestWait,
+    queuedByCause: async () => answers.awaited,
+    notHeld: async () => answers.lost,
   } as unknown as RunRepository;
   const dispatcher = new Dispatcher({
     repository,
     holder: "h",
     concurrency,
     executor: {
-      execute: ({ appId }) =>
+      execute: ({ appId }, _holder, signal) =>
         new Promise((resolve) => {
           executed.push(appId);
+          signals.push(signal);
           ends.push(resolve);
         }),
     },
@@ -91,7 +100,8 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     ends.shift()?.(outcome);
     await settled();
   }
-  return { dispatcher, executed, call, write, endOne, moment, statements: () => statements };
+  const counts = { statements: () => statements, claimsById: () => claimsById };
+  return { dispatcher, executed, signals, answers, call, write, endOne, moment, ...counts };
 }
 
 describe("a dispatcher", () => {
@@ -187,13 +197,14 @@ describe("a dispatcher", () => {
   });
 
   it("starts a run that an active run waits for while no slot is free, once", async () => {
-    const { dispatcher, executed, call, write } = startDispatcher(1);
+    const { dispatcher, executed, call, write, claimsById } = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void call(app);
     const child = write(1);
     for (let notice = 0; notice < 3; notice += 1) dispatcher.expectRun(1, child);
     dispatcher.expectRun(999, write(1));
     await settled();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
+    expect(claimsById()).to.equal(1);
   });
 
   it("claims nothing while it stops, lets active runs end, and starts the runs that they wait for", async () => {
@@ -210,6 +221,138 @@ describe("a dispatcher", () => {
     await endOne();
     await drained;
     expect(await running).to.deep.equal(DONE);
+  });
+
+  it("sends no statement once it has found the queue empty, until a run is queued", async () => {
+    const { dispatcher, executed, call, write, endOne, statements } = startDispatcher(2);
+    await dispatcher.claimQueued();
+    expect(statements()).to.equal(1);
+    void call(1);
+    await endOne();
+    expect(statements()).to.equal(1);
+    write(1);
+    dispatcher.expectQueued(1);
+    await settled();
+    expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
+    // The app has its share: the claim that finds nothing asks whether its runs wait.
+    void call(1);
+    await dispatcher.claimQueued();
+    expect(statements()).to.equal(4);
+  });
+
+  it("sends no statement for a run that a caller starts", async () => {
+    const { call, endOne, statements } = startDispatcher(2);
+    void call(1);
+    await endOne();
+    expect(statements()).to.equal(0);
+  });
+
+  it("claims when a slot is free a run that it found none for, and again if it is asked during a claim", async () => {
+    const full = startDispatcher(1);
+    for (const app of [1, 2, 3, 4]) void full.call(app);
+    full.write(5);
+    await full.dispatcher.claimQueued();
+    expect(full.executed).to.have.length(4);
+    await full.endOne();
+    expect(full.executed).to.deep.equal([1, 2, 3, 4, 5]);
+
+    const asked = startDispatcher(4, [1]);
+    asked.moment.isClaiming = () => {
+      asked.moment.isClaiming = () => {};
+      asked.write(2);
+      void asked.dispatcher.claimQueued();
+    };
+    await asked.dispatcher.claimQueued();
+    expect(asked.executed).to.deep.equal([1, 2]);
+  });
+
+  it("reports how long the longest run waits that it could claim: none without a free slot or while it stops", async () => {
+    const { dispatcher, answers, call } = startDispatcher(1);
+    answers.longestWait = 7_000;
+    expect(await dispatcher.claimQueued()).to.equal(7_000);
+    for (const app of [1, 2, 3]) void call(app);
+    expect(await dispatcher.claimQueued()).to.equal(7_000);
+    void call(4);
+    expect(await dispatcher.claimQueued()).to.equal(0);
+    const stopping = startDispatcher(1);
+    stopping.answers.longestWait = 7_000;
+    await stopping.dispatcher.drain(new AbortController().signal);
+    expect([await stopping.dispatcher.claimQueued(), stopping.statements()]).to.deep.equal([0, 0]);
+  });
+
+  it("passes the outcome of a run to each listener, also of one that runs already, until the listener leaves", async () => {
+    const { dispatcher, call, endOne } = startDispatcher(1);
+    const outcomes: Promise<RunOutcome>[] = [];
+    const listen = (id: number) => dispatcher.onStart(id, (outcome) => outcomes.push(outcome));
+    const leaves = [listen(5), listen(5), listen(6)];
+    expect(dispatcher.usage()).to.deep.equal({ total: 4, free: 4, waiting: 2 });
+    leaves[0]!();
+    expect(dispatcher.usage().waiting).to.equal(2);
+    leaves[1]!();
+    leaves[2]!();
+    expect(dispatcher.usage().waiting).to.equal(0);
+    void call(1);
+    listen(1)();
+    expect(dispatcher.usage()).to.deep.equal({ total: 4, free: 3, waiting: 0 });
+    await endOne();
+    expect(await Promise.all(outcomes)).to.deep.equal([DONE]);
+  });
+
+  it("starts nothing once the time of its stop is over, and aborts what runs", async () => {
+    const { dispatcher, executed, signals, answers, call, write } = startDispatcher(2);
+    void call(1);
+    const slot = dispatcher.slotFor(2, null)!;
+    const child = write(1);
+    expect(signals[0]!.aborted).to.equal(false);
+    void dispatcher.drain(AbortSignal.abort());
+    expect(signals[0]!.reason).to.equal("shutdown");
+    expect(dispatcher.slotFor(1, 1)).to.equal(null);
+    answers.awaited = [{ id: child, causeRunId: 1 }];
+    await dispatcher.findAwaited();
+    dispatcher.expectRun(1, child);
+    await settled();
+    expect(executed).to.deep.equal([1]);
+    void dispatcher.execute(runOf(99, 2), slot);
+    expect(signals[1]!.reason).to.equal("shutdown");
+  });
+
+  it("aborts what runs when the time of its stop ends", () => {
+    const { dispatcher, signals, call } = startDispatcher(2);
+    void call(1);
+    const impatience = new AbortController();
+    void dispatcher.drain(impatience.signal);
+    expect(signals[0]!.aborted).to.equal(false);
+    impatience.abort();
+    expect(signals[0]!.reason).to.equal("shutdown");
+  });
+
+  it("finds runs that its runs wait for although their notice was lost, and aborts runs that it lost", async () => {
+    const { dispatcher, executed, signals, answers, call, write } = startDispatcher(1);
+    const child = write(1);
+    answers.awaited = [{ id: child, causeRunId: 2 }];
+    await dispatcher.findAwaited();
+    for (const app of [1, 2, 3, 4]) void call(app);
+    expect(executed).to.deep.equal([1, 2, 3, 4]);
+    expect(dispatcher.slotFor(1, null)).to.equal(null);
+    await dispatcher.findAwaited();
+    await settled();
+    expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
+    const nested = dispatcher.slotFor(2, 3)!;
+    expect(nested.level).to.equal(1);
+    answers.lost = [4];
+    await dispatcher.abortLostRuns();
+    expect(signals.map(({ reason }) => reason)).to.deep.equal([undefined, undefined, "lost", undefined, undefined]);
+    const cancellation = new Cancellation(null);
+    dispatcher.cancel(5, cancellation);
+    expect(signals[3]!.reason).to.equal(cancellation);
+  });
+
+  it("holds the slot of a large result in proportion to its size", () => {
+    const MB = 2 ** 20;
+    const ofLength = (length: number) => coolDownOf({ ok: true, data: "x".repeat(length) });
+    expect([0, MB - 1, MB, 3 * MB].map(ofLength)).to.deep.equal([0, 0, 150, 450]);
+    expect(coolDownOf({ ok: true, data: undefined })).to.equal(0);
+    expect(coolDownOf({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(0);
   });
 
   it("starts nothing where it executes no runs", async () => {

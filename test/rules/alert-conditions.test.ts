@@ -47,6 +47,13 @@ describe("an alert on failed runs", () => {
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 
+  it("counts the failures in its reason where it looks at more than the last run", () => {
+    expect(afterRun(RULE, FRESH, run("failed")).reason).to.equal("it failed");
+    const both = { ...RULE, failures: 2, of: 2 };
+    const fired = afterRun(both, afterRun(both, FRESH, run("failed")), run("failed"));
+    expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
+  });
+
   it("takes no skipped tick for a failure", () => {
     expect(afterRun(RULE, FRESH, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(FRESH);
   });

@@ -58,6 +58,23 @@ describe("the origins of an action", () => {
     });
   }
 
+  it("have at most 300 characters, and a host of at most 253", () => {
+    const ofLength = (length: number) => `https://api.example:${"443".padStart(length - 20, "0")}`;
+    expect([ofLength(300).length, fault(ofLength(300))]).to.deep.equal([300, null]);
+    expect(fault(ofLength(301))).to.be.a("string");
+    const label = "a".repeat(63);
+    const hostOf = (last: number) => `https://${label}.${label}.${label}.${"a".repeat(last)}`;
+    expect(fault(hostOf(61))).to.equal(null);
+    expect(fault(hostOf(62))).to.be.a("string");
+  });
+
+  it("are named with the schemes that are allowed, and must be an array", () => {
+    expect(fault("ftp://a.example")).to.include("must be an https origin");
+    expect(fault("ftp://a.example", PRIVATE)).to.include("must be an https or http origin");
+    for (const value of ["https://a.example", {}, 1])
+      expect(integrationOriginsFault(value, "server", PUBLIC)).to.match(/^integrationOrigins must be an array/);
+  });
+
   it("may be http and loopback where private networks are allowed, and still no other scheme", () => {
     for (const origin of ["http://localhost:8080", "http://127.0.0.1:1", "https://[::1]", "http://api.internal:80"]) {
       expect(fault(origin, PRIVATE), origin).to.equal(null);

@@ -16,6 +16,7 @@ describe("the range of a request for contents", () => {
     ["bytes=-3", 10, { start: 7, end: 9 }],
     ["bytes=-30", 10, { start: 0, end: 9 }],
     ["bytes=-0", 10, "none"],
+    ["bytes=-000", 10, "none"],
     ["bytes=-1", 0, "none"],
     ["bytes=-", 10, null],
     ["bytes=1-2,4-5", 10, null],

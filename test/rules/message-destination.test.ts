@@ -2,6 +2,8 @@
 import { expect } from "chai";
 import { DestinationFault, parseSender, smsDestination, smtpDestination } from "../../src/rules/message-destination.js";
 
+const senderOfLength = (length: number) => `${"x".repeat(length - 18)} <ann@example.com>`;
+
 describe("a sender", () => {
   it("is an address, alone or in brackets after a name", () => {
     for (const [text, from, fromName] of [
@@ -10,6 +12,7 @@ describe("a sender", () => {
       ["Ann <ann@example.com>", "ann@example.com", "Ann"],
       ['"Ann, of the Shop" <ann@example.com>', "ann@example.com", "Ann, of the Shop"],
       ["<ann@example.com>", "ann@example.com", null],
+      [senderOfLength(998), "ann@example.com", "x".repeat(980)],
     ] as const) {
       expect(parseSender(text), text).to.deep.equal({ from, fromName });
     }
@@ -26,6 +29,9 @@ describe("a sender", () => {
       "Ann\r\nBcc: x@example.com <ann@example.com>",
       "Ann <ann@-example.com>",
       "Ann <ann@example.com> x",
+      "Ann <ann@example.com>, Ann <ann@example.com>",
+      "Ann\u0007 <ann@example.com>",
+      senderOfLength(999),
       `${" ".repeat(4_000)}<`,
       `${"(".repeat(900)}ann@example.com`,
     ]) {

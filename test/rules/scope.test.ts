@@ -38,6 +38,8 @@ describe("the scope of a notification", () => {
     { lastName: { $ne: "x" } },
     { tags: "a" },
     { tags: { $all: ["b", "a"] } },
+    { tags: { $all: ["a"] } },
+    { orders: { $all: [{ $elemMatch: { total: 5 } }, { $elemMatch: { total: 20 } }] } },
     { tags: { $size: 2 } },
     { address: { city: "Bern", floor: null } },
     { "address.floor": { $exists: true, $type: "null" } },
@@ -74,6 +76,14 @@ describe("the scope of a notification", () => {
     { $filters: [{ column: "id", condition: ">", value: 7 }] },
     { $filters: [{ column: "joined", condition: "dateafter", value: "2026-03-04" }] },
     { $filters: [{ column: "tags", condition: "empty" }] },
+    { $and: [{ id: 7 }, { id: 8 }] },
+    { $or: [{ id: 1 }, { id: 8 }] },
+    { $nor: [{ id: 8 }, { id: 7 }] },
+    { $not: { id: 7 } },
+    { id: { $not: { $eq: 7 } } },
+    { tags: { $exists: false } },
+    { tags: { $ne: "a" } },
+    { orders: { $all: [{ $elemMatch: { total: 5 } }, { $elemMatch: { total: 21 } }] } },
     { constructor: { $exists: true } },
     { "__proto__.x": { $exists: true } },
   ];
@@ -117,6 +127,24 @@ describe("the scope of a notification", () => {
   it("is never for a visitor without a name, unless it is for everybody", () => {
     expect(inScope(parseScope({}), null)).to.equal(false);
     expect(inScope(null, null)).to.equal(true);
+  });
+
+  it("has at most 16 KiB, 20 levels and a thousand entries in its list", () => {
+    const accepted = (value: unknown) => {
+      try {
+        parseScope(value);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    const ofBytes = (bytes: number) => ({ a: "x".repeat(bytes - 8) });
+    expect(JSON.stringify(ofBytes(100))).to.have.length(100);
+    expect([16_384, 16_385].map((bytes) => accepted(ofBytes(bytes)))).to.deep.equal([true, false]);
+    const ofList = (length: number) => Array.from({ length }, (_, at) => at);
+    expect([1_000, 1_001].map((length) => accepted(ofList(length)))).to.deep.equal([true, false]);
+    const ofLevels = (levels: number): object => (levels === 1 ? { a: 1 } : { b: ofLevels(levels - 1) });
+    expect([20, 21].map((levels) => accepted(ofLevels(levels)))).to.deep.equal([true, false]);
   });
 
   it("is refused, by the place of the fault, where a test is none", () => {

@@ -52,6 +52,10 @@ describe("ticks owed", () => {
     const { missed, current } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
     expect(missed.at(-1)).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
     expect(current.map((tick) => tick.getTime())).to.deep.equal([now.getTime()]);
+    const sharp = ticksOwed("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_000));
+    expect(sharp.current).to.deep.equal([now]);
+    const late = ticksOwed("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_001));
+    expect([late.current, late.next.getTime()]).to.deep.equal([[], now.getTime() + 120_000]);
   });
 });
 

@@ -3,12 +3,24 @@ import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
 
+/** Puppeteer gives up after 30 s, which a page needs on a busy machine now and then. */
+const WAIT_LIMIT_MS = 120_000;
+
 export async function launchChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, usualPlaces(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium refuses its sandbox as root; these pages are ours, so a test may go without.
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return launch({ executablePath, pipe: true, args: ["--disable-background-networking", "--no-first-run", ...asRoot] });
+  const browser = await launch({
+    ...{ executablePath, pipe: true, protocolTimeout: 2 * WAIT_LIMIT_MS },
+    args: ["--disable-background-networking", "--no-first-run", ...asRoot],
+  });
+  browser.on("targetcreated", async (target) => {
+    if (target.type() !== "page") return;
+    const page = await target.page().catch(() => null);
+    page?.setDefaultTimeout(WAIT_LIMIT_MS);
+  });
+  return browser;
 }
 
 /** What a page did that a test must be able to rule out. */

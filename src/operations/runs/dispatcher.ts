@@ -22,7 +22,8 @@ interface ActiveRun {
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_FROM_BYTES = 1024 * 1024;
 
-function coolDownOf(outcome: RunOutcome): number {
+/** Milliseconds for which the slot of a run stays taken after its end. */
+export function coolDownOf(outcome: RunOutcome): number {
   const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
   return bytes < COOL_DOWN_FROM_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
 }
