@@ -22,7 +22,10 @@ export const STATUS = {
   FREQUENCY_TOO_FREQUENT: { http: 400, message: "frequency must not fire every minute" },
   TIMEZONE_INVALID: { http: 400, message: "timezone must be a full IANA name" },
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
-  TRIGGER_TYPE_INVALID: { http: 400, message: "trigger must be manual, schedule, log, analytics or http" },
+  TRIGGER_TYPE_INVALID: {
+    http: 400,
+    message: "trigger must be a kind of the specification (manual, schedule, log, analytics), or http",
+  },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "the trigger is not allowed here" },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
   INTEGRATION_ORIGINS_INVALID: {

@@ -23,6 +23,11 @@ describe("requests to HTTP triggers", () => {
     );
     return row.runs;
   };
+  /** Requests with a wrong signature, as the metrics count them. */
+  const refusedSignatures = async (): Promise<number> => {
+    const metrics = await (await fetch(`${service.url}/metrics`)).text();
+    return Number(/^svc_refusals_total\{status="SIGNATURE_INVALID"\} (\d+)$/m.exec(metrics)![1]);
+  };
   /** An API token with one scope. */
   const scopedToken = async (scope: string): Promise<string> => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "api" } });
@@ -53,6 +58,7 @@ describe("requests to HTTP triggers", () => {
         expect(signed.http, signed.text).to.equal(200);
         expect(Buffer.from(signed.json.raw, "base64").toString()).to.equal(body);
         const before = await runsOf(id);
+        const countedBefore = await refusedSignatures();
         const refusals = [
           await post(pathOf(signedUrl), `${body} `, headers),
           await post(pathOf(signedUrl), body, { ...headers, [sample.signed[0]!]: "x" }),
@@ -66,6 +72,7 @@ describe("requests to HTTP triggers", () => {
           expect([http, json.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
         }
         expect(await runsOf(id), "refusals write no run").to.equal(before);
+        expect(await refusedSignatures()).to.equal(countedBefore + refusals.length);
         const { body: listed } = await service.rest("GET", `${actions}/${id}/refused-requests`);
         expect(listed.refusedRequests).to.have.length(1);
         const [counted] = listed.refusedRequests;

@@ -99,6 +99,33 @@ describe("the panel Call in Studio", () => {
     expect((await fetch((await address()).replace(":id", "7"), { method: "POST" })).status).to.equal(200);
   });
 
+  it("counts the requests with a wrong signature, without their bodies", async () => {
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __hook: "a signing secret" } });
+    const auth = { type: "signature", scheme: "github", setting: "__hook" };
+    const data = {
+      name: "signed",
+      code: "async function execute() {}",
+      active: true,
+      triggers: [{ trigger: "http", where: { method: "POST", path: "signed", auth } }],
+    };
+    const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data })).body;
+    await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`);
+    for (const signature of ["sha256=00", "none"]) {
+      const headers = { "x-hub-signature-256": signature };
+      const answer = await fetch(action.endpoints[0].url, { method: "POST", body: "text of the body", headers });
+      expect(answer.status).to.equal(401);
+    }
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${action.id}`);
+    await page.waitForSelector(studio.withText("h2", "signed"));
+    await studio.button("Call", '//*[@role="tablist"]');
+    await page.waitForSelector('[aria-label="Refused requests"] li');
+    const said = await page.$eval('[aria-label="Refused requests"]', (list) => list.textContent!);
+    expect(said).to.match(
+      /^2 refused: the github signature is missing or not valid\. The last one .* SIGNATURE_INVALID$/,
+    );
+    expect(said).to.not.include("text of the body");
+  });
+
   it("offers to allow an origin, beside the code and beside a run that failed without it", async () => {
     const [named, computed] = ["https://named.example", "https://computed.example"];
     const code = `async function execute() {

@@ -8,16 +8,27 @@ import { type TriggerDraft, triggerDraft } from "./draft.js";
 import type { FieldsProps } from "./fields-props.js";
 import { HttpFields } from "./http-fields.js";
 
-const KINDS: [trigger: TriggerType, label: string][] = [
+type Kind = [trigger: TriggerType, label: string];
+
+/** The specification's kinds. */
+const SPECIFIED_KINDS: readonly Kind[] = [
   ["manual", "On demand"],
   ["schedule", "On schedule"],
   ["log", "On a log event"],
   ["analytics", "On an analytics event"],
-  ["http", "On an HTTP request"],
 ];
+/** The kinds that this service adds. */
+const ADDED_KINDS: readonly Kind[] = [["http", "On an HTTP request"]];
+const KINDS = [...SPECIFIED_KINDS, ...ADDED_KINDS];
 
 /** Kinds of which an action may have several. */
 const REPEATABLE: readonly TriggerType[] = ["log", "analytics", "http"];
+
+const optionOf = ([kind, label]: Kind) => (
+  <option key={kind} value={kind}>
+    {label}
+  </option>
+);
 
 interface WhereProps {
   row: TriggerDraft;
@@ -108,7 +119,7 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
   };
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
     set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
-  const has = (trigger: TriggerType) => triggers.some((row) => row.trigger === trigger);
+  const canAdd = ([kind]: Kind) => REPEATABLE.includes(kind) || !triggers.some(({ trigger }) => trigger === kind);
   return (
     <Field name="triggers" label="Triggers" fault={fault}>
       {(tied) => (
@@ -138,11 +149,8 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
             <option value="" disabled>
               Add a trigger…
             </option>
-            {KINDS.filter(([kind]) => REPEATABLE.includes(kind) || !has(kind)).map(([kind, label]) => (
-              <option key={kind} value={kind}>
-                {label}
-              </option>
-            ))}
+            <optgroup label="Of the specification">{SPECIFIED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
+            <optgroup label="Of this service">{ADDED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
           </select>
         </div>
       )}

@@ -11,6 +11,7 @@ const WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
   cancelled: { sign: "⊘", word: "cancelled" },
 };
 
+/** The specification's kinds, and `http`, which this service adds. */
 export const TRIGGER_WORDS: Record<RunRow["trigger"], string> = {
   manual: "on demand",
   schedule: "schedule",

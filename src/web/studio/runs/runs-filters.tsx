@@ -1,5 +1,6 @@
 /** Filters of the list of runs. Each is in the page's address. */
 import { useEffect, useState } from "react";
+import type { TriggerType } from "../../../data/action-types.js";
 import type { ActionList } from "../shared/model.js";
 import { COPY_WORDS, TRIGGER_WORDS } from "./run-words.js";
 import { COPIES, RANGES, type RunsQuery, STATES, TRIGGERS } from "./runs-query.js";
@@ -66,6 +67,9 @@ interface RunsFiltersProps {
   clear: () => void;
 }
 
+const filterWords = (trigger: TriggerType): string =>
+  trigger === "http" ? `${TRIGGER_WORDS.http} (not in the specification)` : TRIGGER_WORDS[trigger];
+
 export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
   const { typed, setTyped } = useTyped(query.search ?? "", setSearch);
   const names = (list?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
@@ -99,7 +103,7 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
         label="Trigger"
         all="any trigger"
         value={query.trigger}
-        options={TRIGGERS.map((trigger) => [trigger, TRIGGER_WORDS[trigger]])}
+        options={TRIGGERS.map((trigger) => [trigger, filterWords(trigger)])}
         choose={(trigger) => change({ trigger })}
       />
       <Choice

@@ -16,6 +16,7 @@ export interface RunsQuery {
 }
 
 export const STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
+/** The specification's kinds, and `http`, which this service adds. */
 export const TRIGGERS: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
 export const COPIES: readonly Copy[] = ["master", "production"];
 

@@ -1,0 +1,77 @@
+/** Every place that lists the kinds of triggers says which of them are the specification's. The places are found, not named. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createSchema, type Resolvers } from "../src/api/graphql/schema.js";
+import { openapiDocument } from "../src/api/openapi/document.js";
+import { ROUTES } from "../src/api/rest/routes.js";
+import { manifestJsonSchema } from "../src/rules/manifest.js";
+import { TRIGGER_TYPES } from "../src/rules/trigger-input.js";
+
+const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
+const TEXTS = /\.(?:tsx?|md|graphql|json)$/;
+/** Types of queries, made of the schema, which says it. */
+const GENERATED = /\/documents\.(?:ts|json)$/;
+/** Lines that a list of the kinds has at most, and lines around it that may say it. */
+const LIST_LINES = 12;
+const AROUND_LINES = 6;
+const SAYS = /specification|SPECIFIED/i;
+
+const filesIn = (root: string): string[] =>
+  root.includes(".")
+    ? [root]
+    : readdirSync(root, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => join(parentPath, name));
+
+const KINDS = TRIGGER_TYPES.map((kind) => new RegExp(`(?<![\\w-])${kind}(?![\\w-])`));
+const namesAll = (text: string): boolean => KINDS.every((kind) => kind.test(text));
+
+/** First lines of the lists in a text that do not say it, and the number of all lists. */
+function silentLists(text: string): { lists: number; silent: number[] } {
+  if (!namesAll(text)) return { lists: 0, silent: [] };
+  // Numbered before the empty lines go.
+  const lines = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [{ line, number: at + 1 }]));
+  const between = (from: number, to: number): string =>
+    lines
+      .slice(Math.max(0, from), to)
+      .map(({ line }) => line)
+      .join("\n");
+  let lists = 0;
+  const silent: number[] = [];
+  for (let at = 0; at < lines.length; at += 1) {
+    if (!namesAll(between(at, at + LIST_LINES))) continue;
+    lists += 1;
+    if (!SAYS.test(between(at - AROUND_LINES, at + LIST_LINES + AROUND_LINES))) silent.push(lines[at]!.number);
+    at += LIST_LINES;
+  }
+  return { lists, silent };
+}
+
+describe("lists of the kinds of triggers", () => {
+  it("say which kinds are the specification's, in code, documents and schemas", () => {
+    const found = ROOTS.flatMap(filesIn)
+      .filter((file) => TEXTS.test(file) && !GENERATED.test(file))
+      .map((file) => ({ file, ...silentLists(readFileSync(file, "utf8")) }))
+      .filter(({ lists }) => lists > 0);
+    expect(found.map(({ file }) => file)).to.include.members([
+      "src/errors.ts",
+      "src/web/studio/actions/trigger-fields.tsx",
+      "docs/reference/triggers.md",
+      "schema/schema.graphql",
+    ]);
+    expect(found.filter(({ silent }) => silent.length > 0)).to.deep.equal([]);
+  });
+
+  it("say it in the manifest's JSON Schema and in the OpenAPI document", async () => {
+    const documents = [
+      manifestJsonSchema("https://schemas.example/manifest"),
+      await openapiDocument(await createSchema({} as Resolvers), ROUTES, ""),
+    ];
+    for (const document of documents) {
+      const { lists, silent } = silentLists(JSON.stringify(document, null, 2));
+      expect(lists).to.be.at.least(1);
+      expect(silent).to.deep.equal([]);
+    }
+  });
+});
