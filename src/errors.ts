@@ -132,6 +132,8 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
+    /** Path of the faulty field, where the message alone does not tell it from other words. */
+    readonly path?: string,
   ) {
     super(message);
   }

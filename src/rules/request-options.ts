@@ -4,7 +4,7 @@
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { described, isObject, kindOf } from "./described.js";
-import { normalHost } from "./integration-origins.js";
+import { normalHost, normalOrigin } from "./integration-origins.js";
 import { nearestName } from "./unknown-fields.js";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -179,6 +179,14 @@ function refuseUnknown(options: Record<string, unknown>): void {
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
   if (unknown === undefined) return;
   fault(`${unknown.slice(0, 60)} is not an option; did you mean ${nearestName(unknown, OPTIONS)}?`);
+}
+
+/** The origin that faulty options name; null if they name none. */
+export function originIn(options: unknown): string | null {
+  const given = isObject(options) ? options["url"] : null;
+  if (typeof given !== "string" || given.length > URL_MAX_CHARACTERS) return null;
+  const url = URL.parse(given);
+  return url && normalOrigin(url);
 }
 
 /** @throws RequestOptionsError */

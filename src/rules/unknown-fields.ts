@@ -102,7 +102,8 @@ export function unknownFieldIn(body: unknown, shapeOf: ShapeOf | readonly [Shape
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
     : `the nearest known field is ${JSON.stringify(nearestName(unknown.name, unknown.known))}`;
-  return new ActionError("REQUEST_INVALID", `${shownPath(unknown.path, unknown.name)} is not a known field; ${advice}`);
+  const place = shownPath(unknown.path, unknown.name);
+  return new ActionError("REQUEST_INVALID", `${place} is not a known field; ${advice}`, {}, place);
 }
 
 /**

@@ -184,12 +184,25 @@ describe("requests of server actions", () => {
     });
   }
 
-  it("fail with the code that the contract names", async () => {
-    expect((await code('{ url: payload.origin, headers: { Cookie: "a=1" } }'))[1]).to.equal("POLICY");
+  it("fail with the code that the contract names, and a message that names the origin", async () => {
+    const FAULTY: readonly [options: string, code: string][] = [
+      ['{ url: payload.origin, headers: { Cookie: "a=1" } }', "POLICY"],
+      ['{ url: payload.origin, method: "TRACE" }', "POLICY"],
+      ["{ url: payload.origin, bodies: 1 }", "POLICY"],
+      ['{ url: payload.origin, responseType: "xml" }', "POLICY"],
+      ["{ url: payload.origin, timeoutMs: 1e9 }", "POLICY"],
+      ["{ url: payload.origin, retry: 1 }", "POLICY"],
+      ['{ url: payload.origin, auth: "__none" }', "POLICY"],
+      ['{ url: payload.origin, method: "POST", body: "x".repeat(2 ** 20 + 1) }', "LIMIT"],
+      ['{ url: payload.origin, responseType: "json" }', "TRANSPORT"],
+    ];
+    answer = (_request, response) => response.end("no JSON");
+    for (const [options, expected] of FAULTY) {
+      const [, found, message] = await code(options);
+      expect(found, options).to.equal(expected);
+      expect(message, options).to.include(origin);
+    }
     expect((await code("undefined"))[1]).to.equal("POLICY");
-    expect((await code('{ url: "https://localhost:1", method: "POST", body: "x".repeat(2 ** 20 + 1) }'))[1]).to.equal(
-      "LIMIT",
-    );
     answer = () => undefined;
     expect((await code("{ url: payload.origin, timeoutMs: 100 }"))[1]).to.equal("TIMEOUT");
     answer = (_request, response) => response.setHeader("content-type", "text/plain; charset=none-such").end("x");
@@ -198,6 +211,7 @@ describe("requests of server actions", () => {
     expect((await code("{ url: payload.origin }"))[1]).to.equal("TRANSPORT");
     const any = await code("{ url: payload.origin }", { environment: "any", integrationOrigins: [] });
     expect(any[1]).to.equal("INTEGRATION_UNAVAILABLE");
+    expect(any[2]).to.include(origin);
   });
 
   it("keep the values of private settings out of URLs, and let headers and bodies have them", async () => {

@@ -102,6 +102,18 @@ describe("data sources", () => {
       expect(read.headers.get("etag")).to.equal(made.headers.get("etag"));
     });
 
+    it("are found with the total of all pages, unless the query turns it off or has none", async () => {
+      await make("paged", { entries: [{ A: 1 }, { A: 2 }, { A: 3 }] });
+      const paginationOf = async (query: object) =>
+        (await service.rest("POST", `${base}/paged/query`, { body: query })).body.pagination;
+      for (const limit of [0, 1, 3, 10]) {
+        const expected = { total: 3, limit, offset: 0 };
+        expect(await paginationOf({ type: "select", limit })).to.deep.equal(expected);
+      }
+      const without = [{ includePagination: false }, { cursor: true }, { aggregate: [{ $limit: 1 }] }];
+      for (const query of without) expect(await paginationOf({ limit: 1, ...query })).to.equal(undefined);
+    });
+
     it("take new columns into the data source's list", async () => {
       await insert("People", { Name: "Grace", "Never met": 1 });
       expect((await service.rest("GET", `${base}/People`)).body.dataSource.columns).to.include("Never met");

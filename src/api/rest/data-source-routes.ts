@@ -15,6 +15,13 @@ const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSour
 const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
 /** @throws REQUEST_INVALID */
+/** Total and position are in the answer (packages, REST), unless the query has no total or turns them off. */
+function withPagination(query: Record<string, unknown>): Record<string, unknown> {
+  const { includePagination, aggregate, cursor } = query;
+  const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);
+  return { ...query, includePagination: includePagination ?? hasTotal };
+}
+
 function queryType(type: unknown): "select" | "delete" {
   if (type === "select" || type === "delete") return type;
   refuse("type", '"select" or "delete"', type);
@@ -125,7 +132,9 @@ const entryRoutes: readonly Route[] = [
       const place = [q.context, q.id("appId"), q.reference("ds")] as const;
       const query = q.object();
       const type = q.check(() => queryType(query["type"] ?? "select"));
-      return type === "delete" ? entries.removeMatching(...place, query) : entries.find(...place, query);
+      return type === "delete"
+        ? entries.removeMatching(...place, query)
+        : entries.find(...place, withPagination(query));
     },
   },
   {

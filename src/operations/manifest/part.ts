@@ -55,7 +55,8 @@ const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
 const LEADING_PATH = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
 /** The path of a fault inside an item, by its message or its status. */
-function innerPath({ status, message }: ActionError, fields: readonly string[]): string {
+function innerPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
+  if (known !== undefined) return `.${known}`;
   const path = LEADING_PATH.exec(message)?.[0] ?? "";
   const [first = ""] = path.split(/[.[]/, 1);
   if (fields.includes(first)) return `.${path}`;

@@ -14,7 +14,12 @@ import {
 } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
 import { normalOrigin } from "../../rules/integration-origins.js";
-import { type RequestDescription, RequestOptionsError, readRequestOptions } from "../../rules/request-options.js";
+import {
+  originIn,
+  type RequestDescription,
+  RequestOptionsError,
+  readRequestOptions,
+} from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
 /** Facts of one request as the run's page shows them. */
@@ -59,10 +64,12 @@ function hostOf(origin: string): string {
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-const failure = (code: string, message: string): OutgoingAnswer => ({
-  head: JSON.stringify([0, code, message]),
-  text: "",
-});
+/** The answer of a failed request. Every message names the origin, if the options name one (contract, section 9). */
+function failure(options: unknown, code: string, message: string): OutgoingAnswer {
+  const origin = originIn(options);
+  const isNamed = origin === null || message.includes(origin);
+  return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
+}
 
 export function createRequests({ sender, bindings }: { sender: OutgoingSender; bindings: SecretBindings }) {
   async function refuseSecretsInUrl(run: RequestingRun, url: URL, origin: string): Promise<void> {
@@ -89,7 +96,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     const body = masked ? masked.body : (text ?? response.body);
     const isBytes = type === "bytes";
     return {
-      head: JSON.stringify([response.status, headers, isBytes ? "bytes" : "text"]),
+      head: JSON.stringify([response.status, headers, isBytes ? "bytes" : "text", response.origin]),
       text: isBytes ? Buffer.from(body).toString("base64") : String(body),
     };
   }
@@ -141,19 +148,21 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           end(facts);
         };
       };
-      const send: SendOutgoing = async (options, signal) => {
-        if (run.environment !== "server") {
-          return failure("INTEGRATION_UNAVAILABLE", "Svc.App.V3.Actions.request is available in server actions only");
-        }
+      const send: SendOutgoing = async (text, signal) => {
+        let options: unknown = null;
         try {
-          const description = readRequestOptions(JSON.parse(options));
-          return await perform(run, { budget, signal, onHop }, description);
+          options = JSON.parse(text);
+          if (run.environment !== "server") {
+            const message = "Svc.App.V3.Actions.request is available in server actions only";
+            return failure(options, "INTEGRATION_UNAVAILABLE", message);
+          }
+          return await perform(run, { budget, signal, onHop }, readRequestOptions(options));
         } catch (error) {
           signal.throwIfAborted();
           if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
-            return failure(error.code, error.message);
+            return failure(options, error.code, error.message);
           }
-          return failure("TRANSPORT", "the service could not send this request");
+          return failure(options, "TRANSPORT", "the service could not send this request");
         }
       };
       return { send, records };

@@ -143,7 +143,8 @@ function connectionTo(to: SourceRef): DataSourceConnection {
     return `${root()}/${sourceSegment(to.ref)}/${path}${text && `?${text}`}`;
   };
   const entry = (id: number) => source(`entries/${idSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
-  const query = (body: object) => ask<Found>("POST", source("query"), { type: "select", ...body });
+  const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) =>
+    ask<Found>("POST", source("query"), { type: "select", includePagination, ...body });
   const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
     query({ ...options, cursor }).then((found) => pageOf(found, (next) => at(options, next)));
 

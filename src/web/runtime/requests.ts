@@ -60,11 +60,11 @@ function textOf(options: unknown): string {
   }
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, origin: string): unknown {
   try {
     return parse(text);
   } catch {
-    throw failed("TRANSPORT", "the body of the response is not JSON");
+    throw failed("TRANSPORT", `the body of the response of ${origin} is not JSON`);
   }
 }
 
@@ -73,10 +73,17 @@ function responseOf(
   headers: Record<string, string>,
   text: string,
   isBytes: boolean,
+  origin: string,
 ): RequestResponse<unknown> {
   const body = isBytes ? Bytes.fromBase64(text) : text;
   const ok = status >= 200 && status <= 299;
-  return { status, headers, body, ok, json: () => parsed(isBytes ? new TextDecoder().decode(body) : text) as never };
+  return {
+    status,
+    headers,
+    body,
+    ok,
+    json: () => parsed(isBytes ? new TextDecoder().decode(body) : text, origin) as never,
+  };
 }
 
 export function createRequests(way: OutgoingWay | undefined): { request: SendRequest; settings: SettingsReader } {
@@ -87,13 +94,14 @@ export function createRequests(way: OutgoingWay | undefined): { request: SendReq
     const answer = await way.request(textOf(options)).catch(() => {
       throw failed("TRANSPORT", "the service did not answer this request of the run");
     });
-    const [status, second, third] = answer.head as [number, unknown, unknown];
+    const [status, second, third, fourth] = answer.head as [number, unknown, unknown, unknown];
     if (status === 0) throw failed(second as RequestError["code"], String(third));
     const text = await answer.text().catch(() => {
       throw failed("TRANSPORT", "the service did not answer this request of the run");
     });
-    const response = responseOf(status, second as Record<string, string>, text, third === "bytes");
-    if (options.responseType === "json") response.body = text === "" ? null : parsed(text);
+    const origin = String(fourth);
+    const response = responseOf(status, second as Record<string, string>, text, third === "bytes", origin);
+    if (options.responseType === "json") response.body = text === "" ? null : parsed(text, origin);
     return response;
   }
 
