@@ -16,7 +16,7 @@ export interface AttemptState {
   blockedUntil: number | null;
 }
 
-const waitAt = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(level, 16));
+const waitAt = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** level);
 
 /** Returns the time until which the subject must wait, null if it may try now. */
 export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
@@ -32,6 +32,6 @@ export function withAttempt(state: AttemptState, now: number): AttemptState {
 /** The state after the attempt that began at `at` has succeeded: neither it nor the wait that it started counts. */
 export function withoutAttempt(state: AttemptState, at: number): AttemptState {
   const failures = state.failures.filter((failure) => failure !== at);
-  const startedWait = state.level > 0 && state.blockedUntil === at + waitAt(state.level - 1);
+  const startedWait = state.blockedUntil === at + waitAt(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };
 }

@@ -39,9 +39,8 @@ export function nextTick(frequency: string, timezone: string, from: Date): Date 
  * @param jitterSeconds the most that its author allows; null for none
  */
 export function jitterOffset(actionId: number, jitterSeconds: number | null): number {
-  if (!jitterSeconds) return 0;
   const digest = createHash("sha256").update(`jitter of ${actionId}`).digest();
-  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * (jitterSeconds * 1_000 + 1));
+  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * ((jitterSeconds ?? 0) * 1_000 + 1));
 }
 
 /** What is owed at `now` by a schedule that was waiting for `waiting`, which is not after `now`. */
@@ -54,11 +53,12 @@ export function ticksOwed(frequency: string, timezone: string, waiting: Date, no
     missed.push({ tick, count: 1, atLeast: false });
   }
   if (tick.getTime() < inTime) {
-    const rest: Missed = { tick, count: 0, atLeast: false };
-    for (; tick.getTime() < inTime && rest.count < MISSED_COUNTED; tick = after(tick)) rest.count += 1;
-    rest.atLeast = tick.getTime() < inTime;
-    if (rest.atLeast) tick = after(new Date(inTime - 1));
-    missed.push(rest);
+    const first = tick;
+    let count = 0;
+    for (; tick.getTime() < inTime && count < MISSED_COUNTED; tick = after(tick)) count += 1;
+    const atLeast = tick.getTime() < inTime;
+    if (atLeast) tick = after(new Date(inTime - 1));
+    missed.push({ tick: first, count, atLeast });
   }
   const current: Date[] = [];
   for (; tick <= now; tick = after(tick)) current.push(tick);

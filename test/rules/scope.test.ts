@@ -14,6 +14,8 @@ const ANN = {
   tags: ["a", "b"],
   address: { city: "Bern", floor: null },
   joined: "2026-03-04T10:00:00.000Z",
+  grid: [[1], [2], [3]],
+  nicks: [""],
   orders: [
     { total: 5, items: [{ name: "pen" }] },
     { total: 20, items: [] },
@@ -39,6 +41,8 @@ describe("the scope of a notification", () => {
     { tags: "a" },
     { tags: { $all: ["b", "a"] } },
     { tags: { $all: ["a"] } },
+    { grid: { $size: 3 } },
+    { grid: { $elemMatch: { $size: 1 } } },
     { orders: { $all: [{ $elemMatch: { total: 5 } }, { $elemMatch: { total: 20 } }] } },
     { tags: { $size: 2 } },
     { address: { city: "Bern", floor: null } },
@@ -81,6 +85,8 @@ describe("the scope of a notification", () => {
     { $nor: [{ id: 8 }, { id: 7 }] },
     { $not: { id: 7 } },
     { id: { $not: { $eq: 7 } } },
+    { grid: { $size: 1 } },
+    { $filters: [{ column: "nicks", condition: "empty" }] },
     { tags: { $exists: false } },
     { tags: { $ne: "a" } },
     { orders: { $all: [{ $elemMatch: { total: 5 } }, { $elemMatch: { total: 21 } }] } },
@@ -122,6 +128,14 @@ describe("the scope of a notification", () => {
     const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
     expect(inScope(scope, many)).to.equal(false);
     expect(inScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
+    // Each value counts once, and once more for each that it is compared with.
+    const fits = (where: object, length: number) => inScope(parseScope(where), { ...ANN, tags: Array(length).fill(1) });
+    for (const [where, most] of [
+      [{ tags: { $ne: 2 } }, 19_998],
+      [{ tags: { $nin: [2, 3, 4] } }, 4_998],
+    ] as const) {
+      expect([fits(where, most), fits(where, most + 1)], JSON.stringify(where)).to.deep.equal([true, false]);
+    }
   });
 
   it("is never for a visitor without a name, unless it is for everybody", () => {
@@ -151,7 +165,7 @@ describe("the scope of a notification", () => {
     for (const [scope, place] of [
       [{ id: { $where: "1" } }, "scope.id"],
       [{ $or: {} }, "scope.$or"],
-      [[{ id: 1 }, "x"], "scope[1]"],
+      [[{ id: 1 }, "x"], "scope[1] must be a where: an object of tests"],
       [{ id: { $in: 1 } }, "scope.id.$in"],
       [{ $or: [{ email: { $regex: "^(a+)+$" } }] }, "scope.$or[0].email"],
       [{ a: "x".repeat(20_000) }, "scope"],

@@ -181,9 +181,16 @@ describe("keys that a request names", () => {
 
   it("of the AI builder have 1 to the maximum of characters", () => {
     expect(artifactKey("x")).to.equal("_aiartifact_x");
-    for (const key of ["", null, 5]) refusal("SETTINGS_INVALID", () => artifactKey(key));
+    for (const [key, received] of [
+      ["", '""'],
+      [null, "null"],
+      [5, "5"],
+      ["x".repeat(501), "one of 501"],
+    ] as const)
+      expect(refusal("SETTINGS_INVALID", () => artifactKey(key))).to.contain(`(got ${received})`);
     const message = refusal("SETTINGS_INVALID", () => artifactKey("x".repeat(1_000)));
-    expect(message).to.contain("(got one of 1000)");
+    expect(message).to.contain("must be a string of 1 to 500 characters (got one of 1000)");
+    expect(artifactKey("x".repeat(500))).to.have.length(512);
     expect(refusal("SETTINGS_INVALID", () => artifactKey(""))).to.contain('(got "")');
   });
 

@@ -2,7 +2,13 @@
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { safeNext } from "../../src/rules/next-path.js";
-import { type AttemptState, blockedUntil, withAttempt, withoutAttempt } from "../../src/rules/sign-in-wait.js";
+import {
+  type AttemptState,
+  blockedUntil,
+  FORGOTTEN_AFTER_MS,
+  withAttempt,
+  withoutAttempt,
+} from "../../src/rules/sign-in-wait.js";
 
 const MINUTE_MS = 60_000;
 const START = 1_800_000_000_000;
@@ -31,6 +37,22 @@ describe("waits after failed sign-ins", () => {
   it("do not begin by ten failures that are spread over more than ten minutes", () => {
     const state = failing(fresh, 30, START, 1.2 * MINUTE_MS);
     expect(blockedUntil(state, START + 36 * MINUTE_MS)).to.equal(null);
+  });
+
+  it("count a failure for ten minutes", () => {
+    const nine = failing(fresh, 9, START);
+    const blockedAt = (now: number) => blockedUntil(withAttempt(nine, now), now) !== null;
+    expect([blockedAt(START + 599_999), blockedAt(START + 600_000)]).to.deep.equal([true, false]);
+    expect(withAttempt(nine, START + 600_000).failures).to.deep.equal([START + 600_000]);
+    expect(FORGOTTEN_AFTER_MS).to.equal(24 * 60 * MINUTE_MS);
+  });
+
+  it("stay with an attempt that succeeds and had not begun them", () => {
+    const ten = failing(fresh, 10, START, 1);
+    const left = withoutAttempt(ten, START + 3);
+    expect(left).to.deep.equal({ ...ten, failures: ten.failures.filter((at) => at !== START + 3) });
+    expect(blockedUntil(left, START + 100)).to.equal(START + 9 + MINUTE_MS);
+    expect(withoutAttempt(failing(fresh, 2, START, 1), START)).to.deep.equal({ ...fresh, failures: [START + 1] });
   });
 
   it("are taken back with the attempt that began them, if it succeeds", () => {

@@ -41,9 +41,24 @@ describe("ticks owed", () => {
     expect(more).to.have.length(MISSED_LISTED + 1);
     expect(more.at(-1)!.tick.getTime()).to.equal(waiting.getTime() + MISSED_LISTED * 120_000);
     const exact = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + MISSED_COUNTED)).missed.at(-1);
-    expect(exact).to.deep.include({ count: MISSED_COUNTED, atLeast: false });
+    expect(exact).to.deep.include({ count: 1_000, atLeast: false });
     const beyond = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + MISSED_COUNTED + 1)).missed.at(-1);
     expect(beyond).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
+  });
+
+  it("are no longer missed at exactly 60 s, however many were before", () => {
+    const waiting = at("00:00:00");
+    for (const [ticks, shared] of [
+      [MISSED_LISTED, []],
+      [500, [400]],
+      [MISSED_LISTED + MISSED_COUNTED, [1_000]],
+    ] as const) {
+      const due = new Date(waiting.getTime() + ticks * 120_000);
+      const owed = ticksOwed("*/2 * * * *", "UTC", waiting, new Date(due.getTime() + 60_000));
+      expect(owed.missed.slice(MISSED_LISTED).map(({ count }) => count)).to.deep.equal(shared);
+      expect(owed.missed.map(({ atLeast }) => atLeast)).to.not.include(true);
+      expect(owed.current).to.deep.equal([due]);
+    }
   });
 
   it("are counted up to a bound after months, and the present tick still fires", () => {
