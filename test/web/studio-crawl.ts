@@ -38,7 +38,11 @@ const press = (key: string) => `(() => {
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
   if (!element) return false;
   const isTyped = value === undefined && element.matches("textarea, input:not([type=checkbox])");
-  if (value === undefined && !isTyped) return element.click(), true;
+  if (value === undefined && !isTyped) {
+    // A tab is selected when the button of the mouse goes down.
+    element.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
+    return element.click(), true;
+  }
   const typed = { number: "7", "datetime-local": "2030-01-01T10:00", email: "ada@example.com" }[element.type] ?? "x";
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), "value").set.call(element, isTyped ? typed : value);
   element.dispatchEvent(new Event(isTyped ? "input" : "change", { bubbles: true }));

@@ -120,7 +120,7 @@ describe("Studio's page of data sources", () => {
     await studio.button("Versions", '//*[@role="tablist"]');
     await page.waitForFunction('location.hash.includes("tab=versions")');
     await page.reload();
-    await page.waitForSelector('[role="tabpanel"][aria-label="Versions"]');
+    await page.waitForSelector('[role="tab"][aria-selected="true"][data-tab="Versions"]');
     await studio.button("Entries", '//*[@role="tablist"]');
     await page.waitForFunction('!location.hash.includes("tab=")');
   });

@@ -1,7 +1,8 @@
 /** Below the code: run, call, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
-import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem } from "../shared/model.js";
+import { Tabbed } from "../shared/tab-list.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { CallPanel } from "./call-panel.js";
@@ -20,7 +21,7 @@ type Tab = (typeof TABS)[number];
 /** Ctrl+Enter, before Monaco makes a line of it. */
 function useRunKey(start: () => void): void {
   useEffect(() => {
-    const onKey = (event: globalThis.KeyboardEvent) => {
+    const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
       event.preventDefault();
       event.stopPropagation();
@@ -34,53 +35,12 @@ function useRunKey(start: () => void): void {
 /** Readers look at the log and the versions; nothing of theirs runs or is published. */
 const READ_TABS: readonly Tab[] = ["Log", "Versions"];
 
-function Tabs({
-  tab,
-  setTab,
-  whole,
-  tabs,
-}: {
-  tab: Tab;
-  setTab: (tab: Tab) => void;
-  whole: boolean;
-  tabs: readonly Tab[];
-}) {
-  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step === undefined || !whole) return;
-    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length]!;
-    setTab(next);
-    event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
-  };
-  return (
-    <div className="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
-      {tabs.map((name) => (
-        <button
-          key={name}
-          id={`tab-${name}`}
-          type="button"
-          role="tab"
-          className="tab"
-          aria-selected={tab === name}
-          aria-controls="panel"
-          tabIndex={tab === name ? 0 : -1}
-          disabled={!whole && name !== "Run"}
-          onClick={() => setTab(name)}
-        >
-          {name}
-        </button>
-      ))}
-    </div>
-  );
-}
-
 const DOCK = "dock";
 
 /** Shows a panel of the dock, brings it into view and focuses its tab. @param press presses its main button */
 export function goToPanel(name: Tab, press = false): void {
-  const tab = document.getElementById(`tab-${name}`);
-  tab?.click();
-  tab?.focus({ preventScroll: true });
+  // A tab is selected when it receives the focus.
+  document.querySelector<HTMLElement>(`#${DOCK} [data-tab="${name}"]`)?.focus({ preventScroll: true });
   // The panel is there with the next frame: the panel before it may be shorter.
   requestAnimationFrame(() => {
     const dock = document.getElementById(DOCK);
@@ -196,10 +156,16 @@ export function Dock(props: DockProps) {
   };
   return (
     <section id={DOCK} className="dock" aria-label="Run and publish">
-      <Tabs {...{ tab, setTab, whole, tabs }} />
-      <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} className="panel">
+      <Tabbed
+        label="Panels"
+        names={tabs}
+        selected={tab}
+        select={setTab}
+        disabled={whole ? [] : tabs.filter((name) => name !== "Run")}
+        panel="panel"
+      >
         {panels[tab]()}
-      </div>
+      </Tabbed>
     </section>
   );
 }

@@ -4,7 +4,7 @@ import { CreateDataSource, DeleteDataSource, ListDataSources } from "../document
 import { asApiError, refusalText } from "../shared/api.js";
 import { counted } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
-import { TabList } from "../shared/tab-list.js";
+import { Tabbed } from "../shared/tab-list.js";
 import { useRefresh } from "../shared/use-refresh.js";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf } from "../shell/place.js";
@@ -89,10 +89,16 @@ function Source(props: SourceProps) {
           </button>
         </Changes>
       </div>
-      <TabList label="Parts of the data source" names={tabs} selected={tab} select={(next) => void select(next)} />
-      <div className="data-panel" role="tabpanel" aria-label={tab}>
+      <Tabbed
+        label="Parts of the data source"
+        names={tabs}
+        selected={tab}
+        select={(next) => void select(next)}
+        isManual
+        panel="data-panel"
+      >
         {panels[tab]()}
-      </div>
+      </Tabbed>
     </section>
   );
 }

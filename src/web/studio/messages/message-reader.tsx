@@ -4,7 +4,7 @@ import { asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { exact } from "../shared/format.js";
 import type { Message, MessageDecision } from "../shared/model.js";
-import { TabList } from "../shared/tab-list.js";
+import { Tabbed } from "../shared/tab-list.js";
 import { Changes } from "../shell/role.js";
 
 type View = "HTML" | "Text" | "Headers";
@@ -98,12 +98,11 @@ function Body({ message }: { message: Message }) {
   ];
   const [view, setView] = useState<View>(views[0]!);
   return (
-    <>
-      <TabList label="Parts" names={views} selected={view} select={setView} />
+    <Tabbed label="Parts" names={views} selected={view} select={setView} panel="mail-part">
       {view === "HTML" && <iframe title="The message" className="mail-frame" sandbox="" srcDoc={html ?? ""} />}
       {view === "Text" && <pre className="mail-text">{text}</pre>}
       {view === "Headers" && <pre className="mail-text">{headerLines(message, headers)}</pre>}
-    </>
+    </Tabbed>
   );
 }
 

@@ -1,27 +1,40 @@
-/** Row of tabs of which one is selected. The caller shows the panel. */
+/** Tabs, and the panel of the selected one. The caller owns the selection. */
+import * as Tabs from "@radix-ui/react-tabs";
+import type { ReactNode } from "react";
 
-interface TabListProps<Name extends string> {
+interface TabbedProps<Name extends string> {
   label: string;
   names: readonly Name[];
   selected: Name;
   select: (name: Name) => void;
+  /** Tabs that cannot be selected at present. */
+  disabled?: readonly Name[];
+  /** True if arrow keys only move the focus: selecting a tab may open a question about unsaved work. */
+  isManual?: boolean;
+  /** Class of the panel. */
+  panel: string;
+  children: ReactNode;
 }
 
-export function TabList<Name extends string>({ label, names, selected, select }: TabListProps<Name>) {
+export function Tabbed<Name extends string>(props: TabbedProps<Name>) {
+  const { label, names, selected, select, disabled = [], isManual, panel, children } = props;
   return (
-    <div className="tabs" role="tablist" aria-label={label}>
-      {names.map((name) => (
-        <button
-          key={name}
-          type="button"
-          role="tab"
-          className="tab"
-          aria-selected={name === selected}
-          onClick={() => select(name)}
-        >
-          {name}
-        </button>
-      ))}
-    </div>
+    <Tabs.Root
+      className="tabbed"
+      value={selected}
+      onValueChange={(name) => select(name as Name)}
+      activationMode={isManual ? "manual" : "automatic"}
+    >
+      <Tabs.List className="tabs" aria-label={label}>
+        {names.map((name) => (
+          <Tabs.Trigger key={name} value={name} className="tab" data-tab={name} disabled={disabled.includes(name)}>
+            {name}
+          </Tabs.Trigger>
+        ))}
+      </Tabs.List>
+      <Tabs.Content value={selected} className={panel}>
+        {children}
+      </Tabs.Content>
+    </Tabs.Root>
   );
 }
