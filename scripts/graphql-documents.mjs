@@ -95,10 +95,30 @@ function persisted(texts) {
 /** Returns the path from a document's folder to src/web. */
 const upOf = (source) => relative(dirname(source), "src/web");
 
+function namesOf(document, kind) {
+  const names = new Set();
+  visit(document, { [kind]: ({ name }) => void names.add(name.value) });
+  return names;
+}
+
+/** Returns the text with the fragments in front that it uses and a folder above defines. Those use no other fragment. */
+function withFragmentsAbove(source, read) {
+  const text = read(source);
+  const document = parse(text, { noLocation: true });
+  const missing = namesOf(document, Kind.FRAGMENT_SPREAD).difference(namesOf(document, Kind.FRAGMENT_DEFINITION));
+  if (missing.size === 0) return text;
+  const above = parse(read(join(dirname(source), "..", "documents.graphql")), { noLocation: true });
+  const found = above.definitions.filter(
+    ({ kind, name }) => kind === Kind.FRAGMENT_DEFINITION && missing.has(name.value),
+  );
+  return [...found.map(print), text].join("\n\n");
+}
+
 /** @returns path in the checkout -> content */
 export async function documents(root = ROOT) {
   const sources = globSync("src/web/**/documents.graphql", { cwd: root }).sort();
-  const texts = sources.map((source) => readFileSync(join(root, source), "utf8"));
+  const read = (source) => readFileSync(join(root, source), "utf8");
+  const texts = sources.map((source) => withFragmentsAbove(source, read));
   const made = await Promise.all(texts.map((text, index) => typed(root, text, upOf(sources[index]))));
   const files = sources.map((source, index) => [source.replace(/\.graphql$/, ".ts"), made[index]]);
   return Object.fromEntries([...files, [PERSISTED, persisted(texts)]]);

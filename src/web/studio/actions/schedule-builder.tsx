@@ -35,26 +35,33 @@ function Time({ plan: { hour, minute }, put }: PartProps) {
   );
 }
 
-interface NumberChoiceProps {
+interface NumberChoiceProps extends PartProps {
   label: string;
-  value: number;
+  /** The number of the plan that is chosen. */
+  of: "every" | "minute" | "dayOfMonth";
   options: readonly number[];
-  choose: (value: number) => void;
+  before: string;
+  after?: string;
 }
 
-function NumberChoice({ label, value, options, choose }: NumberChoiceProps) {
+function NumberChoice({ label, of, options, before, after, plan, put }: NumberChoiceProps) {
   return (
-    <select aria-label={label} value={value} onChange={(event) => choose(Number(event.target.value))}>
-      {options.map((option) => (
-        <option key={option} value={option}>
-          {option}
-        </option>
-      ))}
-    </select>
+    <span className="row">
+      {before}
+      <select aria-label={label} value={plan[of]} onChange={({ target }) => put({ [of]: Number(target.value) })}>
+        {options.map((option) => (
+          <option key={option} value={option}>
+            {option}
+          </option>
+        ))}
+      </select>
+      {after}
+    </span>
   );
 }
 
-const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
+const MINUTES = Array.from({ length: 60 }, (_, minute) => minute);
+const DAYS = Array.from({ length: 31 }, (_, day) => day + 1);
 
 function Weekdays({ plan: { weekdays }, put }: PartProps) {
   const toggle = (day: number, isOn: boolean) => {
@@ -79,45 +86,19 @@ function Weekdays({ plan: { weekdays }, put }: PartProps) {
   );
 }
 
-function Details({ plan, put }: PartProps) {
-  const { repeat, every, minute, dayOfMonth } = plan;
-  if (repeat === "minutes") {
-    return (
-      <span className="row">
-        every{" "}
-        <NumberChoice label="Minutes" value={every} options={MINUTE_STEPS} choose={(next) => put({ every: next })} />{" "}
-        min
-      </span>
-    );
-  }
-  if (repeat === "hourly") {
-    return (
-      <span className="row">
-        at minute{" "}
-        <NumberChoice
-          label="Minute of the hour"
-          value={minute}
-          options={upTo(0, 59)}
-          choose={(next) => put({ minute: next })}
-        />
-      </span>
-    );
-  }
+function Details(part: PartProps) {
+  const { repeat } = part.plan;
+  if (repeat === "minutes")
+    return <NumberChoice {...part} before="every" label="Minutes" of="every" options={MINUTE_STEPS} after="min" />;
+  if (repeat === "hourly")
+    return <NumberChoice {...part} before="at minute" label="Minute of the hour" of="minute" options={MINUTES} />;
   return (
     <>
-      {repeat === "weekly" && <Weekdays {...{ plan, put }} />}
+      {repeat === "weekly" && <Weekdays {...part} />}
       {repeat === "monthly" && (
-        <span className="row">
-          on day{" "}
-          <NumberChoice
-            label="Day of the month"
-            value={dayOfMonth}
-            options={upTo(1, 31)}
-            choose={(next) => put({ dayOfMonth: next })}
-          />
-        </span>
+        <NumberChoice {...part} before="on day" label="Day of the month" of="dayOfMonth" options={DAYS} />
       )}
-      <Time {...{ plan, put }} />
+      <Time {...part} />
     </>
   );
 }
