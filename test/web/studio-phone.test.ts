@@ -23,7 +23,18 @@ for (const width of [390, 640]) {
       const name = `a-name-that-is-long-${"x".repeat(120)}`;
       const action = { name, active: true, triggers: [{ trigger: "manual" }], code: CODE };
       await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
-      await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
+      const { appId } = service;
+      const nightly = await service.rest("POST", `/v3/apps/${appId}/actions`, {
+        body: {
+          ...action,
+          name: "nightly",
+          frequency: "*/15 2-5 1,15 * 1-5",
+          triggers: [...action.triggers, { trigger: "schedule" }],
+        },
+      });
+      await service.rest("POST", `/v1/apps/${appId}/publish`);
+      await service.rest("POST", `/v3/apps/${appId}/actions/${nightly.body.action.id}/publish`);
+      await service.rest("POST", `/v1/apps/${appId}/settings`, {
         body: { ["k".repeat(90)]: "v".repeat(300), _b: { c: 1 } },
       });
       page = await browser.newPage();
@@ -61,7 +72,7 @@ for (const width of [390, 640]) {
       await page.waitForFunction(`(() => {
         const head = document.querySelector(".workspace-top").getBoundingClientRect();
         const run = document.querySelector(".dock .panel button.primary").getBoundingClientRect();
-        const tab = document.querySelector("#tab-Run");
+        const tab = document.querySelector("#dock [data-tab=Run]");
         return tab === document.activeElement && run.top >= head.bottom && run.bottom <= innerHeight;
       })()`);
       await studio.button("Run", '//*[@role="tabpanel"]');
@@ -98,7 +109,8 @@ for (const width of [390, 640]) {
       await page.waitForSelector(".run-page .timeline");
       await fits();
       await studio.follow("Schedules");
-      await page.waitForSelector(".schedule-page h2");
+      // All of a schedule is in the window, with the button that runs it now.
+      await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
       await fits();
       await studio.follow("Settings");
       await page.waitForSelector(".setting");

@@ -103,7 +103,7 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
         {scheduled?.description ?? "–"}
         <code>{scheduled?.frequency ?? action.frequency}</code>
       </td>
-      <td className="next-run">
+      <td className="next-run" data-head="Next run">
         {next ? (
           <>
             <time dateTime={next.iso} title={`${exact(next.iso)} here`}>
@@ -115,7 +115,7 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
           "–"
         )}
       </td>
-      <td>
+      <td data-head="Last run">
         {lastRunAt ? (
           <time dateTime={lastRunAt} title={exact(lastRunAt)}>
             {ago(lastRunAt)}
