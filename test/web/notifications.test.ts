@@ -82,9 +82,20 @@ describe("notifications in pages and Studio", function () {
     const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
     await studio.replace(field("Title"), "We ship today");
     await studio.replace(field("Message"), "Orders before noon.");
-    await studio.replace(field("Recipients"), '{"id": 3}');
+    expect(await studio.textOf(".notification-preview .hint")).to.equal(
+      "All users of the app, and anonymous visitors.",
+    );
+    await page.select(field("Recipients"), "users");
+    await studio.replace('input[aria-label="IDs of the users"]', "3, 5");
+    expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app with the ID 3 or 5.");
+    await page.select(field("Recipients"), "conditions");
+    await studio.replace('input[aria-label="Column"]', "id");
+    await studio.replace('input[aria-label="Value"]', "3");
+    expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app whose id is “3”.");
+    await page.select(field("Recipients"), "json");
+    await studio.replace('textarea[aria-label="Scope"]', '{"id": 3}');
     expect(await studio.textOf(".notification-card")).to.equal("We ship todayOrders before noon.");
-    expect(await studio.textOf(".notification-preview .hint")).to.contain('Users of the app with {"id":3}');
+    expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app whose id is “3”.");
     await page.select('select[aria-label="When"]', "published");
     await studio.button("Publish");
     await page.waitForSelector(".reader .chip.published");

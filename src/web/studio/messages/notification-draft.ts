@@ -7,7 +7,7 @@ export interface NotificationDraft {
   title: string;
   message: string;
   navigate: string;
-  /** JSON; "" for everybody. */
+  /** JSON; "" for all users. */
   scope: string;
   when: When;
   /** As the browser's own field for it has it, in the person's zone. */
@@ -47,17 +47,4 @@ export function inputOf(draft: NotificationDraft): NotificationInput {
     orderAt: when === "scheduled" && orderAt !== "" ? new Date(orderAt).toISOString() : null,
     pushNotification: push ? { payload: { title, body: message } } : null,
   };
-}
-
-/** Who gets it, in words. */
-export function audienceOf(scope: string): string {
-  if (scope.trim() === "") return "Everybody of the app.";
-  try {
-    const parsed: unknown = JSON.parse(scope);
-    const list = Array.isArray(parsed) ? parsed : [parsed];
-    const said = list.map((one) => (typeof one === "number" ? `user ${one}` : JSON.stringify(one)));
-    return `Users of the app with ${said.join(" or ")}. Visitors without a name do not get it.`;
-  } catch {
-    return "The scope is not JSON yet.";
-  }
 }

@@ -6,7 +6,9 @@ import type { Ask } from "../shared/confirm.js";
 import { exact } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { audienceOf, draftOf, inputOf, type NotificationDraft, type When } from "./notification-draft.js";
+import { draftOf, inputOf, type NotificationDraft, type When } from "./notification-draft.js";
+import { audienceOf } from "./recipients.js";
+import { RecipientsField } from "./recipients-field.js";
 
 interface EditorProps {
   /** null: a new one. */
@@ -25,23 +27,16 @@ interface TextFieldProps {
   value: string;
   change: (value: string) => void;
   rows?: number;
-  mono?: boolean;
   hint?: string;
 }
 
-function TextField({ label, value, change, rows, mono, hint }: TextFieldProps) {
+function TextField({ label, value, change, rows, hint }: TextFieldProps) {
   const id = useId();
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       {rows ? (
-        <textarea
-          id={id}
-          className={mono ? "mono" : undefined}
-          rows={rows}
-          value={value}
-          onChange={(event) => change(event.target.value)}
-        />
+        <textarea id={id} rows={rows} value={value} onChange={(event) => change(event.target.value)} />
       ) : (
         <input id={id} value={value} onChange={(event) => change(event.target.value)} />
       )}
@@ -152,16 +147,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
             change={(navigate) => change({ navigate })}
             hint="A page of the app, such as /orders/7."
           />
-          <TextField
-            label="Recipients"
-            rows={3}
-            mono
-            value={draft.scope}
-            change={(scope) => change({ scope })}
-            hint={
-              'Empty: all users. Otherwise a where on the app user, such as {"email": {"$iLike": "@example.com"}}, or a list.'
-            }
-          />
+          <RecipientsField scope={draft.scope} change={(scope) => change({ scope })} />
           <WhenFields draft={draft} change={change} />
           <p className="fault" role="alert">
             {fault}
