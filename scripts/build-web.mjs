@@ -5,7 +5,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { brotliCompress, gzip } from "node:zlib";
+import { brotliCompress, constants, gzip } from "node:zlib";
 import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -15,7 +15,8 @@ const ASSETS = "assets";
 /**
  * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` lists
  * the routes that it requests first: for all callers, and for signed-in callers. `next` lists the modules that it imports first for signed-in
- * callers. Modules that it imports later share the loaded `core`.
+ * callers. `parts` names modules that it imports later: it requests all files of a part at once. Modules that it imports later share the
+ * loaded `core`.
  */
 const PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
@@ -28,6 +29,11 @@ const PAGES = {
     asks: { all: ["/v1/session"], signedIn: ["/v1/apps", "/v1/auth/session"] },
     core: "src/web/studio/shell/root.tsx",
     next: ["src/web/studio/shell/root.tsx", "src/web/studio/home/home-page.tsx"],
+    parts: {
+      actions: "src/web/studio/actions/actions-page.tsx",
+      runs: "src/web/studio/runs/runs-page.tsx",
+      editor: "src/web/studio/actions/code-editor.tsx",
+    },
   },
 };
 
@@ -53,11 +59,43 @@ const COMMON = {
 };
 const HASHED = { ...COMMON, outdir: join(OUT, ASSETS), entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
 
-/** GraphiQL's own style sheet holds Monaco's, and Studio loads Monaco's whole; its modules would bring each rule a second time. */
+/** GraphiQL's own style sheet holds Monaco's, and Studio loads Monaco's whole. This keeps each rule from being bundled a second time. */
 const monacoStylesOnce = {
   name: "monaco-styles-once",
   setup(bundler) {
     bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "", loader: "css" }));
+  },
+};
+
+const TEXT = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
+/** The key of a text, and notes for its translators. Monaco shows the text itself where no translation is loaded. */
+const KEY = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT})\s*,`, "g");
+const DESCRIPTION = new RegExp(String.raw`\blocalize\(0,\s*${TEXT}`, "g");
+/** Modules whose texts describe settings and colors, for the settings page of VS Code. */
+const DESCRIBING =
+  /\/(?:editorOptions|editorConfigurationSchema|editorColorRegistry|listService)\.js$|\/theme\/common\/colors\//;
+
+/** Standalone Monaco makes diff editors; Studio shows differences as lines. */
+const DIFF_EDITOR = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
+const ABSENT = "absent-part-of-monaco";
+const absent = (name) =>
+  `export class ${name} { constructor() { throw new Error("${name} is not part of this build"); } }`;
+
+/** Monaco in Studio, without the parts of its modules that Studio never shows. */
+const smallMonaco = {
+  name: "small-monaco",
+  setup(bundler) {
+    bundler.onResolve({ filter: DIFF_EDITOR }, ({ path, importer }) =>
+      /[\\/]standalone(?:Code)?Editor\.js$/.test(importer) ? { path, namespace: ABSENT } : undefined,
+    );
+    bundler.onLoad({ filter: /.*/, namespace: ABSENT }, ({ path }) => ({
+      contents: absent(path.includes("multiDiff") ? "MultiDiffEditorWidget" : "DiffEditorWidget"),
+    }));
+    bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.js$/ }, async ({ path }) => {
+      const keyless = (await readFile(path, "utf8")).replaceAll(KEY, "$1(0,");
+      const describes = DESCRIBING.test(path.replaceAll("\\", "/"));
+      return { contents: describes ? keyless.replaceAll(DESCRIPTION, 'localize(0,""') : keyless };
+    });
   },
 };
 
@@ -168,7 +206,9 @@ async function buildMonacoStyle() {
   const { metafile } = await build({
     ...HASHED,
     entryPoints: { monaco: MONACO_STYLE },
-    loader: { ".ttf": "dataurl" },
+    // Three quarters of the style sheet, were it inside. A browser loads it with the first icon.
+    loader: { ".ttf": "file" },
+    assetNames: "[name]-[hash]",
   });
   return address(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
 }
@@ -184,7 +224,7 @@ function importedBy(outputs, file, found = []) {
 }
 
 async function buildPage(name, workerFiles, monacoStyle) {
-  const { entry, title, asks = { all: [], signedIn: [] }, next = [] } = PAGES[name];
+  const { entry, title, asks = { all: [], signedIn: [] }, next = [], parts = {} } = PAGES[name];
   const { metafile } = await build({
     ...HASHED,
     entryPoints: { [name]: entry },
@@ -197,38 +237,56 @@ async function buildPage(name, workerFiles, monacoStyle) {
       WORKER_FILES: `${JSON.stringify(workerFiles)}`,
       MONACO_STYLE: `${JSON.stringify(monacoStyle)}`,
     },
-    plugins: [monacoStylesOnce, partsImportTheCore],
+    plugins: [monacoStylesOnce, partsImportTheCore, ...(name === "studio" ? [smallMonaco] : [])],
   });
   const { outputs } = metafile;
   const built = namesByEntry(metafile);
   const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(address);
   const { file, css } = built.get(entry);
   const [script, ...needs] = importedBy(outputs, file);
-  const later = next.flatMap((one) => importedBy(outputs, built.get(`${PART}:${one}`).file));
+  const filesOf = (module) => importedBy(outputs, built.get(`${PART}:${module}`).file);
+  const first = [script, ...needs];
+  const soon = [...new Set(next.flatMap(filesOf))].filter((one) => !first.includes(one));
+  const isLater = (one) => !first.includes(one) && !soon.includes(one);
   const page = {
     title,
     script: address(script),
     // A browser asks for six at once: one that is large and asked for last is waited for alone.
     needs: largestFirst(needs),
-    next: largestFirst([...new Set(later)].filter((one) => one !== script && !needs.includes(one))),
+    next: largestFirst(soon),
+    parts: Object.fromEntries(
+      Object.entries(parts).map(([part, module]) => [part, largestFirst(filesOf(module).filter(isLater))]),
+    ),
     asks,
     style: css ? address(css) : null,
   };
   return [name, page];
 }
 
-/** Compressed once here, so that serving costs a file and not the processor; what pages begin with by Brotli too, which takes longer to make and less to load. */
-async function compress(pages) {
-  const files = globSync("**/*.{js,mjs,css}", { cwd: OUT }).map((file) => join(OUT, file));
+/** The smallest that Brotli makes; it takes seconds for an editor. */
+async function packSmall(file) {
+  const content = await readFile(file);
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+    [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
+  };
+  await writeFile(`${file}.br`, await promisify(brotliCompress)(content, { params }));
+}
+
+/** Compressed once here, so that a request costs a file and no processor time. Files that pages wait for are compressed by Brotli too. */
+async function compress(pages, monacoStyle) {
+  const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT }).map((file) => join(OUT, file));
   const pack = async (file) => writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
-  const first = Object.values(pages).flatMap(({ script, needs, next, style }) => [
+  const first = Object.values(pages).flatMap(({ script, needs, next, parts, style }) => [
     script,
     ...needs,
     ...next,
+    ...Object.values(parts).flat(),
     style ?? [],
   ]);
-  const packFirst = async (file) => writeFile(`${file}.br`, await promisify(brotliCompress)(await readFile(file)));
-  await Promise.all([...files.map(pack), ...[...new Set(first.flat())].map((path) => packFirst(join(OUT, path)))]);
+  const small = new Set([...first.flat(), monacoStyle]);
+  await Promise.all([...files.map(pack), ...[...small].map((path) => packSmall(join(OUT, path)))]);
 }
 
 /** What the output depends on: the sources by content, what they share with the server too, the libraries by lock file. */
@@ -261,6 +319,6 @@ if (!unchanged) {
     buildClient(),
   ]);
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
-  await compress(pages);
+  await compress(pages, files[1]);
   await writeFile(stampFile, stamp);
 }

@@ -13,6 +13,8 @@ interface BuiltPage {
   script: string;
   needs: string[];
   next: string[];
+  /** Files of the parts that its script loads later, by the part's name. The script preloads them. */
+  parts: Record<string, string[]>;
   /** What it asks the service first, and what more in a browser in which an author is signed in. */
   asks: { all: string[]; signedIn: string[] };
   style: string | null;
@@ -62,7 +64,7 @@ export const ICON =
 
 function renderPage(
   name: string,
-  { title, script, needs, next, asks, style }: BuiltPage,
+  { title, script, needs, next, parts, asks, style }: BuiltPage,
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
   // Named here, all are asked for at once and not one after the other's arrival.
@@ -85,7 +87,7 @@ function renderPage(
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
-<div id="${name}"></div>
+<div id="${name}" data-parts="${escapeHtml(JSON.stringify(parts))}"></div>
 </body>
 </html>
 `;

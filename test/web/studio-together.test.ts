@@ -87,11 +87,13 @@ describe("two people in Studio at one action", () => {
     expect((await stored()).code).to.equal(code("third"));
   });
 
-  it("shows both side by side, and goes on with this one where the person says so", async () => {
+  it("shows the lines that differ, and goes on with this one where the person says so", async () => {
     await mine.studio.button("See both");
-    await mine.page.waitForFunction('document.querySelectorAll("dialog[open] .view-line").length >= 6');
-    const sides = await mine.page.$$eval("dialog .view-lines", (lines) => lines.map((one) => one.textContent));
-    expect(sides.join("|")).to.match(/third.*\|.*mine/s);
+    const linesOf = async (kind: string) =>
+      (await mine.page.$$eval(`dialog .diff .${kind}`, (lines) => lines.map((one) => one.textContent))).join("");
+    await mine.page.waitForSelector("dialog[open] .diff .added");
+    expect(await linesOf("removed")).to.match(/^-.*third/);
+    expect(await linesOf("added")).to.match(/^\+.*mine/);
     await mine.studio.button("Go on with mine", "//dialog");
     await mine.studio.press("s");
     await saved(mine);

@@ -1,8 +1,8 @@
 /** TypeScript in Monaco for actions: what it knows of the code, and what it finds wrong. Asks no service. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
-import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
 import { type Finding, isFault, textOf } from "./code-findings.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
+import * as monaco from "./editor-features.js";
 
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 

@@ -1,13 +1,13 @@
 /** The code in Monaco: JavaScript coloured, the refused place marked. Knows no action. */
 import "../../monaco-workers.js";
-import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
-import { language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
-import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
+import { conf, language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { findFaults, setTypes } from "./code-check.js";
+import * as monaco from "./editor-features.js";
+import type { Caret } from "./plain-code.js";
 import type { CodeTypes } from "./use-code-types.js";
 import type { PlaceInCode } from "./use-place-in-code.js";
 
@@ -20,7 +20,14 @@ interface CodeEditorProps {
   types: CodeTypes;
   /** A place to go to; each object once. */
   at: PlaceInCode | null;
+  /** The selection of the plain text area that this editor replaces; null unless it had the focus. */
+  caret: RefObject<Caret | null>;
 }
+
+// Monaco's own registration imports the language when the first code is shown, which is one more round trip.
+monaco.languages.register({ id: "javascript", extensions: [".js"], aliases: ["JavaScript"] });
+monaco.languages.setLanguageConfiguration("javascript", conf);
+monaco.languages.setMonarchTokensProvider("javascript", language);
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -77,11 +84,6 @@ const PAUSE_MS = 400;
 /** Delay of TypeScript's diagnostics while nothing is typed: its start takes a second of processor time, which clicks need first. */
 const LOOKING_MS = 2_000;
 
-/** Code that is only looked at: coloured, and no more. */
-const READ_ONLY = "javascript-to-read";
-monaco.languages.register({ id: READ_ONLY });
-monaco.languages.setMonarchTokensProvider(READ_ONLY, language);
-
 /** From there to the end of its line. */
 function markAt(
   model: monaco.editor.ITextModel,
@@ -133,7 +135,15 @@ function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>
   return faults;
 }
 
-export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeEditorProps) {
+/** Continues where the person was typing before Monaco was loaded. */
+function continueAt(editor: monaco.editor.IStandaloneCodeEditor, { start, end }: Caret): void {
+  const model = editor.getModel();
+  if (!model) return;
+  editor.setSelection(monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(end)));
+  editor.focus();
+}
+
+export function CodeEditor({ code, onChange, fault, problems, types, at, caret }: CodeEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
@@ -171,7 +181,9 @@ export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeE
       model.pushStackElement();
     }
     reported.current = [];
-  }, [code]);
+    if (caret.current) continueAt(editor.current!, caret.current);
+    caret.current = null;
+  }, [code, caret]);
 
   useEffect(() => {
     const model = editor.current?.getModel();
@@ -199,21 +211,4 @@ export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeE
   }, [at]);
 
   return <div ref={host} className="code-editor" />;
-}
-
-/** Two codes side by side, one below the other where it is narrow. Neither can be changed. */
-export function CodeCompare({ before, after }: { before: string; after: string }) {
-  const host = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (!host.current) return;
-    const made = monaco.editor.createDiffEditor(host.current, { ...OPTIONS, readOnly: true, renderSideBySide: true });
-    const [original, modified] = [before, after].map((code) => monaco.editor.createModel(code, READ_ONLY));
-    made.setModel({ original: original!, modified: modified! });
-    return () => {
-      made.dispose();
-      original!.dispose();
-      modified!.dispose();
-    };
-  }, [before, after]);
-  return <div ref={host} className="code-compare" />;
 }

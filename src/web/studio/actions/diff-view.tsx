@@ -20,6 +20,20 @@ function linesOf(patch: string): string[] {
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
 }
 
+/** Lines of a unified diff: added, removed, or unchanged around them. */
+export function PatchLines({ patch }: { patch: string }) {
+  return (
+    <pre>
+      {linesOf(patch).map((line, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one diff never move
+        <span key={index} className={KINDS[line[0] ?? ""] ?? ""}>
+          {`${line}\n`}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
 export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff }) {
   if (fields.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
   return (
@@ -46,16 +60,7 @@ export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff
           </tbody>
         </table>
       )}
-      {code !== null && (
-        <pre>
-          {linesOf(code).map((line, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one diff never move
-            <span key={index} className={KINDS[line[0] ?? ""] ?? ""}>
-              {`${line}\n`}
-            </span>
-          ))}
-        </pre>
-      )}
+      {code !== null && <PatchLines patch={code} />}
     </div>
   );
 }

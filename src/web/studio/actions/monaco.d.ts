@@ -1,10 +1,12 @@
-/** The parts of Monaco that Studio bundles have no declarations of their own: the core is the whole API. */
-declare module "monaco-editor/esm/vs/editor/edcore.main.js" {
-  export * from "monaco-editor";
-}
-declare module "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
+/** The parts of Monaco that Studio bundles have no declarations of their own. */
+declare module "monaco-editor/esm/vs/base/*";
+declare module "monaco-editor/esm/vs/editor/browser/*";
+declare module "monaco-editor/esm/vs/editor/common/*";
+declare module "monaco-editor/esm/vs/editor/contrib/*";
+declare module "monaco-editor/esm/vs/editor/standalone/*";
 declare module "monaco-editor/esm/vs/basic-languages/javascript/javascript.js" {
   import type { languages } from "monaco-editor";
+  export const conf: languages.LanguageConfiguration;
   export const language: languages.IMonarchLanguage;
 }
 declare module "monaco-editor/esm/vs/language/typescript/ts.worker.js" {

@@ -2,8 +2,8 @@
 import { useCallback, useState } from "react";
 import { shown } from "../shared/format.js";
 import { Modal } from "../shared/modal.js";
+import { CodeCompare } from "./code-compare.js";
 import { type Draft, dataOf, draftOf } from "./draft.js";
-import { CodeCompare } from "./lazy-editor.js";
 import type { Editor } from "./use-editor.js";
 import type { Theirs } from "./use-others.js";
 
@@ -50,10 +50,10 @@ function Compare({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProp
   return (
     <Modal className="wide" aria-labelledby="both" onClose={close}>
       <h2 id="both">Both versions</h2>
-      <div className="sides">
-        <b>{who}, saved</b>
-        <b>Yours, not saved</b>
-      </div>
+      <p className="hint">
+        Lines with <code>-</code> are in the version that {who} saved. Lines with <code>+</code> are in yours, which is
+        not saved.
+      </p>
       <CodeCompare before={theirs.code} after={mine.code} />
       <FieldsCompare theirs={theirs} mine={mine} />
       <div className="row end">

@@ -6,14 +6,16 @@ import { LearnPayloads, ListSettingKeys, ReadDeclarations } from "../documents.j
 import type { Api } from "../shared/api.js";
 import { type ActionTypes, actionTypes, type Installed, loosened } from "./code-types.js";
 import type { Draft } from "./draft.js";
+import { editorReady } from "./editor-ready.js";
 
 const PAYLOADS_LEARNED = 10;
 
 let types: Promise<string> | undefined;
 
-/** The declarations of the client library, read once. What cannot be had is done without. */
+/** Returns the declarations of the client library, read once after the editor is loaded. "" if the service does not return them. */
 function readTypes(): Promise<string> {
-  types ??= fetch(serviceAddress("/client/svc.d.ts"))
+  types ??= editorReady
+    .then(() => fetch(serviceAddress("/client/svc.d.ts")))
     .then(async (answer) => (answer.ok ? loosened(await answer.text()) : ""))
     .catch(() => "");
   return types;

@@ -1,6 +1,7 @@
 /** State of the documentation panel: which page is open, and the function that opens one. */
 import { lazy, Suspense, useCallback, useState } from "react";
-import { loading, PageBoundary } from "../shell/page-boundary.js";
+import { loading } from "../shell/load-error.js";
+import { PageBoundary } from "../shell/page-boundary.js";
 
 const DocsPanel = lazy(async () => ({ default: (await loading(import("./docs-panel.js"))).DocsPanel }));
 

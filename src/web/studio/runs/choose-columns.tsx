@@ -1,7 +1,7 @@
 /** Menu of the columns of the table of runs. Its libraries are loaded on first use. */
 import { lazy } from "react";
+import { loading } from "../shell/load-error.js";
 import { OnFirstUse } from "../shell/menu-buttons.js";
-import { loading } from "../shell/page-boundary.js";
 import { ColumnsButton } from "./columns-button.js";
 import type { Columns } from "./use-columns.js";
 

@@ -1,17 +1,6 @@
 /** Error boundary of a page: it shows the failure in the page's place. The bar and the other pages stay usable. */
 import { Component, type ReactNode } from "react";
-
-/** A file of Studio could not be loaded: another release has other names for them, or the connection is lost. */
-export class LoadError extends Error {}
-
-/** What a part of Studio is loaded by. @throws LoadError */
-export async function loading<Part>(part: Promise<Part>): Promise<Part> {
-  try {
-    return await part;
-  } catch (cause) {
-    throw new LoadError("a file of Studio could not be loaded", { cause });
-  }
-}
+import { LoadError } from "./load-error.js";
 
 export class PageBoundary extends Component<{ children: ReactNode }, { fault: unknown }> {
   override state: { fault: unknown } = { fault: null };

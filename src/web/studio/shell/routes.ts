@@ -1,6 +1,7 @@
 /** Where the code of each page is, a file of its own in the build: a new page is a row here, and one in views.ts. */
 import type { ComponentType } from "react";
 import type { PageProps } from "./page-props.js";
+import { preloadPart } from "./parts.js";
 import type { View } from "./views.js";
 
 const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
@@ -25,6 +26,7 @@ const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = 
 const loaded = new Map<View, ComponentType<PageProps>>();
 
 export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
+  preloadPart(view);
   const page = await ROUTES[view]();
   loaded.set(view, page);
   return page;

@@ -1,7 +1,8 @@
 /**
- * Requests that Studio sends before its scripts are loaded: who is signed in, the code of the open page, and the data of Home. On a slow line
- * they arrive while the scripts are still on their way.
+ * Requests that Studio sends before its scripts are loaded: who is signed in, the code of the open page, the editor of an open action, and
+ * the data of Home. On a slow line they arrive while the scripts are still on their way.
  */
+import { loadEditor } from "../actions/load-editor.js";
 import { startHome } from "../home/read-home.js";
 import { placeOf } from "./place.js";
 import { mayEdit, roleOn } from "./rights.js";
@@ -21,6 +22,8 @@ async function start(): Promise<Session | null> {
   const appId = place.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && place.view === "home" && appId !== undefined)
     startHome(session.api, appId, mayEdit(roleOn(session, appId)));
+  // The workspace loads it again if this fails, and reports it.
+  if (session && place.view === "actions" && place.item !== null) loadEditor().catch(() => undefined);
   if (session) await page;
   return session;
 }

@@ -1,0 +1,47 @@
+/**
+ * Monaco with the features that Studio uses. `edcore.main.js` has all of them and is a third larger. A feature for which JavaScript has no
+ * provider here (colors, code lenses, inlay hints, inline completions, definitions, references, formatting) does nothing, and is left out.
+ */
+import "monaco-editor/esm/vs/editor/browser/coreCommands.js";
+import "monaco-editor/esm/vs/editor/browser/widget/codeEditor/codeEditorWidget.js";
+import "monaco-editor/esm/vs/editor/contrib/anchorSelect/browser/anchorSelect.js";
+import "monaco-editor/esm/vs/editor/contrib/bracketMatching/browser/bracketMatching.js";
+import "monaco-editor/esm/vs/editor/contrib/caretOperations/browser/caretOperations.js";
+import "monaco-editor/esm/vs/editor/contrib/caretOperations/browser/transpose.js";
+import "monaco-editor/esm/vs/editor/contrib/clipboard/browser/clipboard.js";
+import "monaco-editor/esm/vs/editor/contrib/comment/browser/comment.js";
+import "monaco-editor/esm/vs/editor/contrib/contextmenu/browser/contextmenu.js";
+import "monaco-editor/esm/vs/editor/contrib/cursorUndo/browser/cursorUndo.js";
+import "monaco-editor/esm/vs/editor/contrib/dnd/browser/dnd.js";
+import "monaco-editor/esm/vs/editor/contrib/find/browser/findController.js";
+import "monaco-editor/esm/vs/editor/contrib/folding/browser/folding.js";
+import "monaco-editor/esm/vs/editor/contrib/fontZoom/browser/fontZoom.js";
+import "monaco-editor/esm/vs/editor/contrib/gotoError/browser/gotoError.js";
+import "monaco-editor/esm/vs/editor/contrib/hover/browser/hoverContribution.js";
+import "monaco-editor/esm/vs/editor/contrib/indentation/browser/indentation.js";
+import "monaco-editor/esm/vs/editor/contrib/lineSelection/browser/lineSelection.js";
+import "monaco-editor/esm/vs/editor/contrib/linesOperations/browser/linesOperations.js";
+import "monaco-editor/esm/vs/editor/contrib/links/browser/links.js";
+import "monaco-editor/esm/vs/editor/contrib/longLinesHelper/browser/longLinesHelper.js";
+import "monaco-editor/esm/vs/editor/contrib/multicursor/browser/multicursor.js";
+import "monaco-editor/esm/vs/editor/contrib/parameterHints/browser/parameterHints.js";
+import "monaco-editor/esm/vs/editor/contrib/readOnlyMessage/browser/contribution.js";
+import "monaco-editor/esm/vs/editor/contrib/rename/browser/rename.js";
+import "monaco-editor/esm/vs/editor/contrib/smartSelect/browser/smartSelect.js";
+import "monaco-editor/esm/vs/editor/contrib/snippet/browser/snippetController2.js";
+import "monaco-editor/esm/vs/editor/contrib/suggest/browser/suggestController.js";
+import "monaco-editor/esm/vs/editor/contrib/toggleTabFocusMode/browser/toggleTabFocusMode.js";
+import "monaco-editor/esm/vs/editor/contrib/unicodeHighlighter/browser/unicodeHighlighter.js";
+import "monaco-editor/esm/vs/editor/contrib/unusualLineTerminators/browser/unusualLineTerminators.js";
+import "monaco-editor/esm/vs/editor/contrib/wordHighlighter/browser/wordHighlighter.js";
+import "monaco-editor/esm/vs/editor/contrib/wordOperations/browser/wordOperations.js";
+import "monaco-editor/esm/vs/editor/contrib/wordPartOperations/browser/wordPartOperations.js";
+import "monaco-editor/esm/vs/editor/common/standaloneStrings.js";
+import "monaco-editor/esm/vs/base/browser/ui/codicons/codiconStyles.js";
+import "monaco-editor/esm/vs/editor/standalone/browser/iPadShowKeyboard/iPadShowKeyboard.js";
+import "monaco-editor/esm/vs/editor/standalone/browser/quickAccess/standaloneCommandsQuickAccess.js";
+import "monaco-editor/esm/vs/editor/standalone/browser/quickAccess/standaloneGotoLineQuickAccess.js";
+import "monaco-editor/esm/vs/editor/standalone/browser/quickAccess/standaloneGotoSymbolQuickAccess.js";
+import "monaco-editor/esm/vs/editor/standalone/browser/quickAccess/standaloneHelpQuickAccess.js";
+
+export * from "monaco-editor/esm/vs/editor/editor.api.js";

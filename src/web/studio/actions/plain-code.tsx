@@ -1,0 +1,42 @@
+/** Code as plain text that can be changed, shown until Monaco is loaded. */
+import { type RefObject, useLayoutEffect, useRef } from "react";
+import { mayEdit } from "../shell/rights.js";
+import { useRole } from "../shell/role.js";
+
+/** Offsets of a selection in the code. */
+export interface Caret {
+  start: number;
+  end: number;
+}
+
+interface PlainCodeProps {
+  code: string;
+  onChange: (code: string) => void;
+  /** Receives the selection when this text area leaves the page with the focus in it. */
+  caret: RefObject<Caret | null>;
+}
+
+export function PlainCode({ code, onChange, caret }: PlainCodeProps) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const readOnly = !mayEdit(useRole());
+  useLayoutEffect(() => {
+    const text = area.current;
+    return () => {
+      if (text && text === document.activeElement)
+        caret.current = { start: text.selectionStart, end: text.selectionEnd };
+    };
+  }, [caret]);
+  return (
+    <textarea
+      ref={area}
+      className="plain-code"
+      aria-label="Code"
+      spellCheck={false}
+      autoCapitalize="off"
+      wrap="off"
+      readOnly={readOnly}
+      value={code}
+      onChange={({ target }) => onChange(target.value)}
+    />
+  );
+}
