@@ -116,6 +116,35 @@ describe("stages and promotions", () => {
     expect(types.filter((type: string) => type === "app.rollback")).to.have.length(3);
   });
 
+  it("promotes only the definitions that were planned: no other content of either app", async () => {
+    const [from, to] = [await newStage("planned"), await newStage("planned-to")];
+    const promoteIf = (tag: string) =>
+      service.rest("POST", `${appPath(to)}/promotions`, { body: { fromAppId: from }, headers: { "if-match": tag } });
+    const change = async (app: number, text: string) => {
+      const { actions } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body;
+      const { id } = actions.find(({ name }: { name: string }) => name === "one");
+      const body = { code: `async function execute() { ${text} }` };
+      return service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body });
+    };
+    const tagOfPlan = async () => (await promote(to, from, "?plan=true")).headers.get("etag")!;
+    await change(from, "return 1;");
+    for (const [app, code] of [
+      [from, "return 2;"],
+      [to, "return 3;"],
+    ] as const) {
+      const tag = await tagOfPlan();
+      expect((await change(app, code)).http).to.equal(200);
+      const { http, body } = await promoteIf(tag);
+      expect([http, body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
+    }
+    const odd = ['"x"', '"."', `"${(await tagOfPlan()).slice(1, 10)}"`];
+    for (const tag of odd) expect((await promoteIf(tag)).body.status, tag).to.equal("MANIFEST_CHANGED");
+    expect((await service.rest("GET", `${appPath(to)}/promotions`)).body.promotions).to.deep.equal([]);
+    const planned = await promoteIf(`"other", ${await tagOfPlan()}`);
+    expect(planned.http, JSON.stringify(planned.body)).to.equal(201);
+    expect(planned.headers.get("etag")).to.equal(await tagOfPlan());
+  });
+
   it("never removes a data source with entries, and otherwise applies nothing of what cannot be", async () => {
     const [from, to] = [await newStage("from"), await newStage("to")];
     await service.rest("POST", `${appPath(to)}/data-sources`, { body: { name: "own", entries: [{ A: 1 }] } });
@@ -312,9 +341,19 @@ describe("stages and promotions", () => {
     );
     const { id } = made.data.createStage;
     await create(service.appId, "from-root");
-    const mutation = `mutation ($app: Int!, $from: Int!) { promote(appId: $app, fromAppId: $from) {
-      plan { created { kind name } } promotion { id fromAppId } } }`;
-    const { data } = await service.graphql(mutation, { app: id, from: service.appId });
+    const mutation = `mutation ($app: Int!, $from: Int!, $tag: String!, $plan: Boolean!) {
+      promote(appId: $app, fromAppId: $from, ifMatch: [$tag], plan: $plan) {
+        tag plan { created { kind name } } promotion { id fromAppId } } }`;
+    const promoteBy = (tag: string) => service.graphql(mutation, { app: id, from: service.appId, tag, plan: false });
+    const { data: plan } = await service.graphql(
+      mutation.replace("ifMatch: [$tag], ", "").replace(", $tag: String!", ""),
+      {
+        ...{ app: id, from: service.appId, plan: true },
+      },
+    );
+    const { errors } = await promoteBy("other");
+    expect(errors?.[0].extensions.status).to.equal("MANIFEST_CHANGED");
+    const { data } = await promoteBy(plan.promote.tag);
     expect(data.promote.plan.created).to.deep.equal([{ kind: "action", name: "from-root" }]);
     const back = `mutation ($app: Int!, $id: Int!) { rollbackPromotion(appId: $app, id: $id) { plan { removed { name } } } }`;
     const undone = await service.graphql(back, { app: id, id: data.promote.promotion.id });

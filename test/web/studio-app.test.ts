@@ -242,16 +242,25 @@ describe("Studio's pages of an app", () => {
     const { stages } = (await service.rest("GET", `/v1/apps/${id}/stages`)).body;
     const branch = stages.find(({ name }: { name: string }) => name === "branch").appId;
     const body = { name: "on-branch", code: "async function execute() {\n  return 1;\n}", triggers: [] };
-    await service.rest("POST", `/v3/apps/${branch}/actions`, { body });
+    const made = await service.rest("POST", `/v3/apps/${branch}/actions`, { body });
     await studio.button("Review changes of branch");
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
+    // Another part, and then another content of the same part.
     const later = { name: "after-review", code: body.code, triggers: [] };
     await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
+    const isRefused = 'document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")';
     await studio.button("Promote");
-    await page.waitForFunction('document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")');
+    await page.waitForFunction(isRefused);
     await shows("Changes of the promotion", "createdaction after-review");
+    await studio.button("Review changes of branch");
+    await page.waitForFunction(`!(${isRefused})`);
+    await shows("Changes of the promotion", "createdaction after-review");
+    const changed = { code: "async function execute() { return 2; }" };
+    await service.rest("PUT", `/v3/apps/${branch}/actions/${made.body.action.id}`, { body: changed });
+    await studio.button("Promote");
+    await page.waitForFunction(isRefused);
     expect((await service.rest("GET", `/v1/apps/${id}/promotions`)).body.promotions).to.have.length(0);
     await studio.button("Promote");
     await shows("Promotions to this app", "From branch");

@@ -1,6 +1,5 @@
 /** Values of Studio's forms: what is typed becomes exactly the value that is stored, and nothing else changes. */
 import { expect } from "chai";
-import { isSamePlan } from "../../src/web/studio/app/same-plan.js";
 import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { faultsOf, settingOf } from "../../src/web/studio/messages/delivery-draft.js";
@@ -60,15 +59,6 @@ describe("Values of Studio's forms", () => {
     const rules = (value: unknown) => [{ type: ["select"], allow: { user: { Level: { equals: value } } } }];
     for (const value of ["", 0, false]) expect(isRuleList(rules(value)), String(value)).to.equal(true);
     for (const value of [null, [1], { a: 1 }]) expect(isRuleList(rules(value)), String(value)).to.equal(false);
-  });
-
-  it("compares the parts of two plans of a promotion, in any order", () => {
-    const [first, second] = ["first", "second"].map((name) => ({ kind: "action", name }));
-    const empty = { created: [], changed: [], removed: [], missing: [] };
-    const plan = { ...empty, changed: [first!, second!] };
-    expect(isSamePlan(plan, { ...empty, changed: [second!, first!] })).to.equal(true);
-    for (const list of ["created", "changed", "removed", "missing"] as const)
-      expect(isSamePlan(plan, { ...plan, [list]: [first!] }), list).to.equal(false);
   });
 
   it("checks and saves only fields of the chosen provider", () => {

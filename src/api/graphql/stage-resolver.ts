@@ -44,6 +44,11 @@ class PromotionType implements Promotion {
 @ObjectType("PromotionResult", { description: "Result of a promotion, or of its plan." })
 class PromotionResultType implements PromotionResult {
   @Field(() => ManifestPlanType, { description: "Differences that were found or applied." }) plan: ManifestPlan;
+  @Field(() => String, {
+    nullable: true,
+    description: "Tag of the definitions of both apps, for `ifMatch`; null for a rollback.",
+  })
+  tag: string | null;
   @Field(() => PromotionType, { nullable: true, description: "The promotion; null if it was only planned." })
   promotion: Promotion | null;
 }
@@ -117,10 +122,15 @@ export class StageResolver {
       description: "True to report the differences without applying them; false by default.",
     })
     plan: boolean,
+    @Arg("ifMatch", () => [String], {
+      nullable: true,
+      description: "Tags of the definitions that the promotion may start from; absent for any.",
+    })
+    ifMatch: readonly string[] | null | undefined,
   ): Promise<PromotionResult> {
     const caller = await this.gate.enter(context, "promote", appId);
     const may = (operation: Parameters<Gate["recheck"]>[1], id: number) => this.gate.recheck(caller, operation, id);
-    return this.ofStages.promote(caller, appId, fromAppId, { isPlan: plan, may });
+    return this.ofStages.promote(caller, appId, fromAppId, { isPlan: plan, may, precondition: ifMatch ?? undefined });
   }
 
   @Mutation(() => PromotionResultType, {

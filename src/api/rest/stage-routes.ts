@@ -36,10 +36,10 @@ export const stageRoutes: readonly Route[] = [
     http: 201,
     answer: async ({ stages }, q) => {
       const { fromAppId } = q.object(flat(["fromAppId"]));
-      const isPlan = q.flag("plan");
-      const { plan, promotion } = await stages.promote(q.context, q.id("appId"), fromAppId, isPlan);
+      const [isPlan, precondition] = [q.flag("plan"), q.ifMatch()];
+      const { plan, promotion, tag } = await stages.promote(q.context, q.id("appId"), fromAppId, isPlan, precondition);
       if (isPlan) q.context.http = 200;
-      return isPlan ? { plan } : { promotion };
+      return q.at({ updatedAt: tag! }, isPlan ? { plan } : { promotion });
     },
   },
   {

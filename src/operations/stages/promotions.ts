@@ -8,6 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { refuse } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
+import type { Precondition } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { audit } from "../records/audit.js";
@@ -45,9 +46,21 @@ type Origin = Pick<Promotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
   plan: ManifestPlan;
+  /** Tag of the definitions of both apps, for `precondition`; null for a rollback. */
+  tag: string | null;
   /** Null if it was only planned. */
   promotion: Promotion | null;
 }
+
+/** Stands between the tags of the two manifests, which do not have it. */
+const BETWEEN = ".";
+
+/** The tags of the app's own manifest, out of tags of both. Empty if all are of other definitions of the other stage. */
+const ownTags = (precondition: Precondition, ofOther: string): Precondition =>
+  precondition?.flatMap((tag) => {
+    const [other, own] = tag.split(BETWEEN);
+    return other === ofOther && own ? [own] : [];
+  });
 
 type May = (operation: Operation, appId: number) => void;
 
@@ -87,18 +100,18 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     appId: number,
     manifest: Manifest,
     origin: Origin,
-    { isPlan, may }: { isPlan: boolean; may: May },
-  ): Promise<PromotionResult> {
+    { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: Precondition },
+  ): Promise<Omit<PromotionResult, "tag"> & { tag: string }> {
     let promotion: Promotion | null = null;
-    const { plan } = await manifests.apply(caller, manifest, {
-      ...{ appId, isPlan, prune: true, keepsData: true, precondition: undefined },
+    const { plan, tag } = await manifests.apply(caller, manifest, {
+      ...{ appId, isPlan, prune: true, keepsData: true, precondition },
       may: (operation) => may(operation, appId),
       onApplied: async (manager, applied) => {
         reportUnknownField(caller);
         promotion = await record(manager, caller, appId, origin, applied);
       },
     });
-    return { plan, promotion };
+    return { plan, tag, promotion };
   }
 
   async function find(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
@@ -119,13 +132,14 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
 
     /**
      * Brings the definitions of `fromAppId` to the app. Settings that have a value keep it.
-     * @throws REQUEST_INVALID if the apps are no stages of one another; errors of manifests and of `may`
+     * @param precondition tags of the definitions of both apps that the promotion may start from
+     * @throws REQUEST_INVALID if the apps are no stages of one another; MANIFEST_CHANGED; errors of manifests and of `may`
      */
     async promote(
       caller: Caller,
       appId: number,
       fromAppId: unknown,
-      { isPlan, may }: { isPlan: boolean; may: May },
+      { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: Precondition },
     ): Promise<PromotionResult> {
       const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
       if (!isId) refuse("fromAppId", "the ID of an app", fromAppId);
@@ -134,8 +148,10 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
       if (from === appId || !(await stages.areLinked(from, appId))) {
         throw new ActionError("REQUEST_INVALID", `fromAppId must be another stage of this app (got ${from})`);
       }
-      const { manifest } = await manifests.get(from);
-      return bring(caller, appId, manifest, { fromAppId: from, rolledBackTo: null }, { isPlan, may });
+      const { manifest, tag: ofOther } = await manifests.get(from);
+      const mode = { isPlan, may, precondition: ownTags(precondition, ofOther) };
+      const result = await bring(caller, appId, manifest, { fromAppId: from, rolledBackTo: null }, mode);
+      return { ...result, tag: ofOther + BETWEEN + result.tag };
     },
 
     /**
@@ -145,7 +161,9 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     async rollback(caller: Caller, appId: number, id: number, may: May): Promise<PromotionResult> {
       const { manifest } = await find(db.manager, appId, id);
       const document = JSON.parse(String(await unpacked(manifest))) as Manifest;
-      return bring(caller, appId, document, { fromAppId: null, rolledBackTo: id }, { isPlan: false, may });
+      const mode = { isPlan: false, may, precondition: undefined };
+      const result = await bring(caller, appId, document, { fromAppId: null, rolledBackTo: id }, mode);
+      return { ...result, tag: null };
     },
   };
 }

@@ -269,10 +269,10 @@ export const RemoveStage: Document<RemoveStageMutation, RemoveStageMutationVaria
   "mutation RemoveStage($appId:Int!$stageAppId:Int!){removed:removeStage(appId:$appId stageAppId:$stageAppId)}";
 
 export const PlanPromotion: Document<PlanPromotionMutation, PlanPromotionMutationVariables> =
-  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PlanPromotion($appId:Int!$fromAppId:Int!){planned:promote(appId:$appId fromAppId:$fromAppId plan:true){plan{...ManifestPlanParts}}}";
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PlanPromotion($appId:Int!$fromAppId:Int!){planned:promote(appId:$appId fromAppId:$fromAppId plan:true){tag plan{...ManifestPlanParts}}}";
 
 export const Promote: Document<PromoteMutation, PromoteMutationVariables> =
-  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation Promote($appId:Int!$fromAppId:Int!){promoted:promote(appId:$appId fromAppId:$fromAppId){plan{...ManifestPlanParts}}}";
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation Promote($appId:Int!$fromAppId:Int!$ifMatch:[String!]){promoted:promote(appId:$appId fromAppId:$fromAppId ifMatch:$ifMatch){plan{...ManifestPlanParts}}}";
 
 export const RollbackPromotion: Document<RollbackPromotionMutation, RollbackPromotionMutationVariables> =
   "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation RollbackPromotion($appId:Int!$id:Int!){rolledBack:rollbackPromotion(appId:$appId id:$id){plan{...ManifestPlanParts}}}";
@@ -1924,11 +1924,12 @@ export type PlanPromotionMutationVariables = Exact<{
 }>;
 
 
-export type PlanPromotionMutation = { planned: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
+export type PlanPromotionMutation = { planned: { tag: string | null, plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
 export type PromoteMutationVariables = Exact<{
   appId: number;
   fromAppId: number;
+  ifMatch?: Array<string> | string | null | undefined;
 }>;
 
 

@@ -125,7 +125,8 @@ export function addStages(program: Command, run: Run): void {
         printPlan(session, planned.body.plan);
         if (plan) return output.json(planned.body);
         await session.confirm(`Promote app ${from} to app ${client.target.app}?`);
-        const { body: done } = await client.request("POST", `${APP}/promotions`, { body });
+        const headers = { "if-match": planned.headers.get("etag")! };
+        const { body: done } = await client.request("POST", `${APP}/promotions`, { body, headers });
         output.line("Promoted", "green");
         output.json(done);
       }),

@@ -2,13 +2,13 @@
 import { type FormEvent, lazy, Suspense, useCallback, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
+import { asApiError } from "../shared/api.js";
 import { ago, exact } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
 import { useLoaded } from "../shared/use-loaded.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
-import { isSamePlan } from "./same-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
 
@@ -64,6 +64,8 @@ function NewStage({ busy, create }: NewStageProps) {
 interface Review {
   from: Stage;
   plan: ManifestPlan;
+  /** Tag of the definitions that the plan is of. */
+  tag: string;
 }
 
 interface ReviewPanelProps extends Pick<PageProps, "api" | "app" | "appId"> {
@@ -213,18 +215,21 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
     setReview(null);
     setNotice(null);
     const found = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
-    if (found) setReview({ from, plan: found.planned.plan });
+    if (found) setReview({ from, plan: found.planned.plan, tag: found.planned.tag! });
   };
-  const promote = async ({ from, plan }: Review) => {
+  const promote = async ({ from, tag }: Review) => {
     setNotice(null);
-    const planned = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
-    if (!planned) return;
-    if (!isSamePlan(planned.planned.plan, plan)) {
-      setReview({ from, plan: planned.planned.plan });
+    const sent = await change(() =>
+      api.ask(Promote, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
+        if (asApiError(error).status === "MANIFEST_CHANGED") return "changed" as const;
+        throw error;
+      }),
+    );
+    if (sent === "changed") {
+      await look(from);
       setNotice("Not promoted: the changes are not those that you reviewed. The current ones are listed now.");
-      return;
     }
-    if (!(await change(() => api.ask(Promote, { appId, fromAppId: from.appId })))) return;
+    if (sent === null || sent === "changed") return;
     setReview(null);
     await actions.reload();
   };
