@@ -183,7 +183,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // Guesses of a password or a token have their pace.
         delete context.isAnswered;
-        if (route.where.auth.type === "basic") reply.header("www-authenticate", 'Basic charset="UTF-8"');
+        if (route.where.auth.type === "basic")
+          reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
       if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED") reply.headers(quotaHeaders(context));
       throw error;

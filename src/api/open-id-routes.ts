@@ -61,6 +61,8 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Beside the session's cookie, if there is one.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
+    // Fastify adds to this header instead of replacing it.
+    reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
     const next = safeNext(outcome.next, `${base}/studio`);

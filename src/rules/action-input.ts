@@ -26,8 +26,8 @@ import {
 } from "./run-limits.js";
 import {
   keptTriggers,
-  TRIGGER_SHAPE,
   triggerNotAllowedFault,
+  triggerShape,
   triggersFault,
   triggerTypeFault,
 } from "./trigger-input.js";
@@ -196,7 +196,7 @@ const READ_ONLY = [
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...flat(Object.keys(new ActionBody({}))).fields,
-    ...{ triggers: [TRIGGER_SHAPE], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
+    ...{ triggers: [triggerShape], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
   },
   readOnly: READ_ONLY,
 };

@@ -20,11 +20,16 @@ const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
 };
 
 export const TRIGGERS_MAX = 100;
-/** `where` is named for every type, and used for some. */
 export const WHERE_SHAPE = flat(["type", "dataSourceId", "data"]);
-export const TRIGGER_SHAPE: Shape = {
-  fields: { trigger: null, where: { fields: { ...WHERE_SHAPE.fields, ...HTTP_WHERE_FIELDS } } },
+const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
+  log: WHERE_SHAPE,
+  analytics: WHERE_SHAPE,
+  http: { fields: HTTP_WHERE_FIELDS },
 };
+/** The `where` of a type that does not use it is ignored, whatever it holds (contract, section 3). */
+export const triggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
+  fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
+});
 
 export const EVENT_TYPE_MAX_CHARACTERS = 255;
 const WHERE_DATA_MAX_CHARACTERS = 10_000;

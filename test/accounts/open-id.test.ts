@@ -16,7 +16,9 @@ class Browser {
     const cookie = mine.map(([key, value]) => `${key.slice(host.length + 1)}=${value}`).join("; ");
     const headers = { ...(init.headers as Record<string, string>), ...(cookie && { cookie }) };
     const response = await fetch(address, { ...init, headers, redirect: "manual" });
-    for (const text of response.headers.getSetCookie()) {
+    const given = response.headers.getSetCookie();
+    expect(given.filter((text) => text.startsWith("auth_token=")).length).to.be.at.most(1);
+    for (const text of given) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(text)!;
       if (value === "" || /max-age=0/i.test(text)) this.cookies.delete(`${host} ${name}`);
       else this.cookies.set(`${host} ${name}`, value!);

@@ -247,6 +247,7 @@ export const REST_CHANGES: Record<string, RestChange> = {
   [`PUT ${V1}/media/files/:id/accessRules`]: { make: file, body: { accessRules: null } },
   [`PUT ${V1}/notifications/:notificationId`]: { make: notification, body: { data: { title: "b" } } },
   [`DELETE ${V1}/notifications/:notificationId`]: { make: notification },
+  [`PUT ${V1}/origins`]: { make: app, body: { origins: ["https://a.example"] } },
   [`PUT ${V1}/alerts/:alertId`]: { make: alert, body: { enabled: false } },
   [`DELETE ${V1}/alerts/:alertId`]: { make: alert },
   [`PUT ${V1}`]: { make: app, body: { icon: "star" } },
@@ -333,6 +334,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   deleteNotification: { make: notification, call: "id: $id" },
   updateAlertRule: { make: alert, call: "id: $id, rule: { enabled: false }", selection: ID },
   deleteAlertRule: { make: alert, call: "id: $id" },
+  setAppOrigins: { make: app, call: 'origins: ["https://a.example"]' },
   updateApp: { make: app, call: 'data: { icon: "star" }', selection: ID },
   administrateApp: { make: app, call: 'data: { icon: "star" }', selection: ID },
   publishApp: { make: app, call: "", selection: ID },
@@ -352,7 +354,7 @@ export const STATELESS_MUTATIONS = [
   "promote",
   "rollbackPromotion",
   // Members of a set, added and removed one by one: a repeat changes nothing.
-  ...["setAppOrigins", "addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
+  ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
   // A flag of a person: a repeat changes nothing.

@@ -44,6 +44,10 @@ const SAMPLES: Sample[] = [
         { triggers: [{ trigger: "log", where: { type: "app.view", dataSurceId: 1 } }] },
         'triggers[0].where.dataSurceId is not a known field; the nearest known field is "dataSourceId"',
       ],
+      [
+        { triggers: [{ trigger: "log", where: { type: "app.view", path: "/a" } }] },
+        "triggers[0].where.path is not a known field",
+      ],
       [{ "a b": 1 }, '["a b"] is not a known field'],
     ],
   },
@@ -253,6 +257,13 @@ describe("unknown fields of a body", () => {
     await back("PUT", `/v1/apps/1/notifications/${entries[0].id}`, entries[0]);
     const { folders } = (await service.rest("GET", "/v1/apps/1/media")).body;
     await back("PUT", `/v1/apps/1/media/folders/${folders[0].id}`, folders[0]);
+  });
+
+  it("of the where of a trigger that uses none are ignored", async () => {
+    const triggers = ["manual", "schedule"].map((trigger) => ({ trigger, where: { anything: [1] } }));
+    const body = { name: "whereless", code: CODE, triggers, frequency: "0 5 * * *" };
+    const made = await service.rest("POST", "/v3/apps/1/actions", { body });
+    expect(made.body.action?.triggers, made.body.error).to.deep.equal([{ trigger: "manual" }, { trigger: "schedule" }]);
   });
 
   it("of a query are ignored", async () => {

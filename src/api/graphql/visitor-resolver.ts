@@ -4,9 +4,16 @@
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
-import type { VisitorSession, Visitors } from "../../operations/client/visitors.js";
+import type { ListedOrigins, VisitorSession, Visitors } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+
+/** The origins, whose state REST names in the ETag. */
+function shown(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
+  context.updatedAt = updatedAt;
+  return origins;
+}
 
 @Resolver()
 export class VisitorResolver {
@@ -18,7 +25,7 @@ export class VisitorResolver {
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
   async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
     await this.gate.enter(context, "readOrigins", appId);
-    return this.service.origins(appId);
+    return shown(context, await this.service.origins(appId));
   }
 
   @Mutation(() => [String], {
@@ -32,9 +39,11 @@ export class VisitorResolver {
       description: "Up to 50 https origins, or http origins of localhost; required.",
     })
     origins: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<string[]> {
     const caller = await this.gate.enter(context, "writeOrigins", appId);
-    return this.service.setOrigins(caller, appId, origins);
+    const target = { appId, precondition: preconditionOf(ifUpdatedAt) };
+    return shown(context, await this.service.setOrigins(caller, target, origins));
   }
 
   async createVisitor({ caller, address = "", browser }: RequestContext, appId: number): Promise<VisitorSession> {

@@ -13,10 +13,10 @@ export const visitorRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${APP}/origins`,
-    stateless: true,
-    answer: async ({ visitors }, q) => ({
-      origins: await visitors.setAppOrigins(q.context, q.id("appId"), q.object(flat(["origins"]))["origins"]),
-    }),
+    answer: async ({ visitors }, q) => {
+      const { origins } = q.object(flat(["origins"]));
+      return { origins: await visitors.setAppOrigins(q.context, q.id("appId"), origins, q.ifMatch()) };
+    },
   },
   {
     method: "POST",

@@ -11,6 +11,7 @@ import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISI
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
+import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 
@@ -75,6 +76,23 @@ export const visitorBlock = (appId: number, address: string): Buffer =>
     .digest()
     .subarray(0, 16);
 
+/** Origins whose pages can start sessions of an app's visitors. `updatedAt` is the app's, ISO 8601. */
+export interface ListedOrigins {
+  origins: string[];
+  updatedAt: string;
+}
+
+type StoredOrigins = Pick<ListedOrigins, "origins"> & { updatedAt: Date };
+
+const ORIGINS = `SELECT origins, updated_at AS "updatedAt" FROM app WHERE id = $1`;
+const SET_ORIGINS = `UPDATE app SET origins = $2, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1
+  RETURNING origins, updated_at AS "updatedAt"`;
+
+const shown = ({ origins, updatedAt }: StoredOrigins): ListedOrigins => ({
+  origins,
+  updatedAt: updatedAt.toISOString(),
+});
+
 export type Visitors = ReturnType<typeof createVisitors>;
 
 export function createVisitors(options: {
@@ -110,18 +128,27 @@ export function createVisitors(options: {
       return found;
     },
 
-    /** The listed origins of an app that is known to exist. */
-    origins: async (appId: number): Promise<string[]> => (await find(appId))?.origins ?? [],
+    /** The listed origins of an app that is known to exist. Their state is that of the app. */
+    async origins(appId: number): Promise<ListedOrigins> {
+      const [app] = await rows<StoredOrigins>(db, ORIGINS, [appId]);
+      return shown(app!);
+    },
 
-    /** Replaces the list. @throws REQUEST_INVALID */
-    async setOrigins(caller: Caller, appId: number, given: unknown): Promise<string[]> {
+    /** Replaces the list. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    async setOrigins(
+      caller: Caller,
+      { appId, precondition }: { appId: number; precondition: Precondition },
+      given: unknown,
+    ): Promise<ListedOrigins> {
       const origins = parsePageOrigins(given, allowHttp);
       reportUnknownField(caller);
-      await db.transaction(async (manager) => {
-        await rows(manager, "UPDATE app SET origins = $2 WHERE id = $1 RETURNING id", [appId, origins]);
+      return db.transaction(async (manager) => {
+        const [before] = await rows<StoredOrigins>(manager, `${ORIGINS} FOR NO KEY UPDATE`, [appId]);
+        mustBeAt(shown(before!), precondition);
+        const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
         await audit(manager, caller, { appId, type: "app.origins", data: { origins } });
+        return shown(app!);
       });
-      return origins;
     },
 
     /**

@@ -176,7 +176,7 @@ export function createInvitations(options: {
           expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
         };
       }
-      const signedIn = await accounts.join(request, body, { email, organizationId }, async (user, manager) => {
+      const joining = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
         const scope = { organizationId, appId };
         await members.lock(manager, scope);
         await links.redeem(body["token"], "invitation", manager);
@@ -186,6 +186,12 @@ export function createInvitations(options: {
         const actor = { personId: user.id, credentialId: null, address: request.address };
         const data = { role, before: null };
         await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
+      });
+      const signedIn = await joining.catch(async (error: unknown) => {
+        // If the account was made by this link at the same moment, the link has expired.
+        if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
+          await links.peek(body["token"], "invitation");
+        throw error;
       });
       await credentials.announce();
       return { ...signedIn, expiresAt: signedIn.session.expiresAt };
