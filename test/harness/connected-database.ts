@@ -1,4 +1,5 @@
-/** A migrated database of the caller's own with a pool of connections to it. */
+/** A migrated database of the caller's own with connections to it. */
+import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { freshDatabase } from "./postgres.js";
@@ -18,6 +19,28 @@ export async function connectedDatabase(connections = 1): Promise<ConnectedDatab
     url: database.url,
     async stop() {
       await db.destroy();
+      await database.drop();
+    },
+  };
+}
+
+export interface ConnectedClient {
+  client: Client;
+  url: string;
+  /** Closes the connection and drops the database. */
+  stop(): Promise<void>;
+}
+
+/** As `connectedDatabase`, with one connection and without TypeORM. */
+export async function connectedClient(): Promise<ConnectedClient> {
+  const database = await freshDatabase();
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  return {
+    client,
+    url: database.url,
+    async stop() {
+      await client.end();
       await database.drop();
     },
   };

@@ -1,7 +1,7 @@
 /** The oracles of the query language, asked at length: once of a fixed seed, once of one that is new each time and printed. */
 import { expect } from "chai";
-import { Client } from "pg";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import type { Client } from "pg";
+import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";
 import { compareAggregates, compareWheres } from "../rules/entry-query/comparison.js";
 
 const QUERIES = 20_000;
@@ -10,18 +10,14 @@ const FRESH = Math.floor(Math.random() * 2 ** 31);
 
 describe("the query language beside its oracles, at length", function () {
   this.timeout(0);
-  let database: FreshDatabase;
+  let database: ConnectedClient;
   let client: Client;
 
   before(async () => {
-    database = await freshDatabase();
-    client = new Client({ connectionString: database.url });
-    await client.connect();
+    database = await connectedClient();
+    ({ client } = database);
   });
-  after(async () => {
-    await client.end();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   for (const [name, seed] of [
     ["a fixed seed", 2_026],

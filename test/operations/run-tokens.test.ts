@@ -1,30 +1,20 @@
 /** The tokens of runs: whoever issued one keeps what it stands for until the run's end, and nobody longer. */
 import { expect } from "chai";
-import { pino } from "pino";
 import type { DataSource } from "typeorm";
-import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
-import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import type { Notifications } from "../../src/engine/notifications.js";
+import { createCredentials } from "../../src/operations/access/credentials.js";
+import { type CredentialsDatabase, credentialsDatabase } from "./credentials-database.js";
 
 describe("A run's token", () => {
-  let database: ConnectedDatabase;
+  let database: CredentialsDatabase;
   let db: DataSource;
   let notifications: Notifications;
 
   before(async () => {
-    database = await connectedDatabase(4);
-    ({ db } = database);
-    const log = pino({ level: "silent" });
-    notifications = createNotifications({ url: database.url, channels: [CREDENTIAL_CHANNEL], log });
-    await notifications.start();
-    await db.query(
-      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
-    );
+    database = await credentialsDatabase();
+    ({ db, notifications } = database);
   });
-  after(async () => {
-    await notifications.stop();
-    await database.stop();
-  });
+  after(() => database.stop());
 
   const create = () => createCredentials({ db, notifications });
   const issued = (credentials: ReturnType<typeof create>) =>

@@ -2,15 +2,14 @@
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { expect } from "chai";
-import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../src/data/credential.js";
-import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import type { Notifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { createCredentials } from "../../src/operations/access/credentials.js";
 import { hashToken, isWellFormedToken, newToken } from "../../src/operations/access/tokens.js";
-import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { type CredentialsDatabase, credentialsDatabase } from "./credentials-database.js";
 
 const KINDS: CredentialKind[] = ["editor", "admin", "api", "task", "viewer", "live"];
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -49,23 +48,15 @@ describe("a token", () => {
 });
 
 describe("an unknown token", () => {
-  let database: ConnectedDatabase;
+  let database: CredentialsDatabase;
   let db: DataSource;
   let notifications: Notifications;
+
   before(async () => {
-    database = await connectedDatabase(4);
-    ({ db } = database);
-    const log = pino({ level: "silent" });
-    notifications = createNotifications({ url: database.url, channels: [CREDENTIAL_CHANNEL], log });
-    await notifications.start();
-    await db.query(
-      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
-    );
+    database = await credentialsDatabase();
+    ({ db, notifications } = database);
   });
-  after(async () => {
-    await notifications.stop();
-    await database.stop();
-  });
+  after(() => database.stop());
 
   /** Credentials on a connection whose queries are counted. */
   function counted() {

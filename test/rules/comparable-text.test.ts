@@ -1,7 +1,7 @@
 /** Case-blind comparison: the same in memory and in PostgreSQL, for a text and its parts, in every script. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { Client } from "pg";
+import type { Client } from "pg";
 import {
   decimalText,
   equalTexts,
@@ -10,7 +10,7 @@ import {
   holdsText,
   holdsTextSql,
 } from "../../src/rules/comparable-text.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";
 
 const PAIRS: [whole: string, part: string][] = [
   ["ΟΔΟΣΑΝΔΡΟΣ", "ΟΔΟΣ"],
@@ -30,18 +30,14 @@ const PAIRS: [whole: string, part: string][] = [
 ];
 
 describe("texts that are compared case aside", () => {
-  let database: FreshDatabase;
+  let database: ConnectedClient;
   let client: Client;
 
   before(async () => {
-    database = await freshDatabase();
-    client = new Client({ connectionString: database.url });
-    await client.connect();
+    database = await connectedClient();
+    ({ client } = database);
   });
-  after(async () => {
-    await client.end();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   for (const [whole, part] of PAIRS) {
     it(`are found in memory and in PostgreSQL: ${part} in ${whole}`, async () => {
@@ -70,9 +66,7 @@ describe("texts that are compared case aside", () => {
 
 describe("numbers that are compared as texts", () => {
   it("are written as PostgreSQL writes them", async () => {
-    const database = await freshDatabase();
-    const client = new Client({ connectionString: database.url });
-    await client.connect();
+    const { client, stop } = await connectedClient();
     try {
       const random = fc.sample(fc.double({ noNaN: true, noDefaultInfinity: true }), 300);
       const numbers = [0, -0, 1, -1.5, 1e-7, -1e-7, 1e21, -1.25e21, 5e-324, Number.MAX_VALUE, 123456789e-15, ...random];
@@ -82,8 +76,7 @@ describe("numbers that are compared as texts", () => {
       );
       expect(rows.map(({ text }) => text)).to.deep.equal(numbers.map((number) => decimalText(number)));
     } finally {
-      await client.end();
-      await database.drop();
+      await stop();
     }
   });
 

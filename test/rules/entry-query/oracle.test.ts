@@ -1,22 +1,18 @@
 /** That our SQL answers as sift and mingo do on documents and queries that nobody wrote. The long test asks many more. */
 import { expect } from "chai";
-import { Client } from "pg";
-import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
+import type { Client } from "pg";
+import { type ConnectedClient, connectedClient } from "../../harness/connected-database.js";
 import { compareAggregates, compareWheres } from "./comparison.js";
 
 describe("the query language beside its oracles", () => {
-  let database: FreshDatabase;
+  let database: ConnectedClient;
   let client: Client;
 
   before(async () => {
-    database = await freshDatabase();
-    client = new Client({ connectionString: database.url });
-    await client.connect();
+    database = await connectedClient();
+    ({ client } = database);
   });
-  after(async () => {
-    await client.end();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   it("finds what sift finds", async () => {
     const { wrong, queries } = await compareWheres(client, 500, 14);

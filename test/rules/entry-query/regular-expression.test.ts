@@ -1,11 +1,11 @@
 /** That an expression means in PostgreSQL what it means in JavaScript, or is refused. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { ActionError } from "../../../src/errors.js";
 import { UNICODE } from "../../../src/rules/comparable-text.js";
 import { translatePattern } from "../../../src/rules/entry-query/regular-expression.js";
-import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
+import { type ConnectedClient, connectedClient } from "../../harness/connected-database.js";
 
 const TEXTS = [
   "",
@@ -162,18 +162,14 @@ const pattern = fc
 const ASTRAL = /[\ud800-\udfff]/;
 
 describe("regular expressions", () => {
-  let database: FreshDatabase;
+  let database: ConnectedClient;
   let client: Client;
 
   before(async () => {
-    database = await freshDatabase();
-    client = new Client({ connectionString: database.url });
-    await client.connect();
+    database = await connectedClient();
+    ({ client } = database);
   });
-  after(async () => {
-    await client.end();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   /** null where it is refused. */
   function translated(source: string, flags: string) {

@@ -1,0 +1,28 @@
+/** A database with one app, and the notifications by which processes tell each other of changed credentials. */
+import pino from "pino";
+import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+const CONNECTIONS = 4;
+const ONE_APP = "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')";
+
+export interface CredentialsDatabase extends Pick<ConnectedDatabase, "db" | "stop"> {
+  notifications: Notifications;
+}
+
+export async function credentialsDatabase(): Promise<CredentialsDatabase> {
+  const { db, url, stop } = await connectedDatabase(CONNECTIONS);
+  const log = pino({ level: "silent" });
+  const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log });
+  await notifications.start();
+  await db.query(ONE_APP);
+  return {
+    db,
+    notifications,
+    async stop() {
+      await notifications.stop();
+      await stop();
+    },
+  };
+}
