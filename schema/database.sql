@@ -65,6 +65,8 @@ CREATE TABLE action_version (
   data json NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   summary json NOT NULL,
+  state bytea,
+  published_at timestamp with time zone,
   CONSTRAINT action_version_pkey PRIMARY KEY (id),
   CONSTRAINT action_version_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
   CONSTRAINT action_version_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL

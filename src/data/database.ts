@@ -85,6 +85,7 @@ import { RoleTimes1766100000000 } from "../../migrations/1766100000000-role-time
 import { AdministratorTimes1766200000000 } from "../../migrations/1766200000000-administrator-times.js";
 import { GrantMakers1766300000000 } from "../../migrations/1766300000000-grant-makers.js";
 import { GrantsOfMakers1766300000100 } from "../../migrations/1766300000100-grants-of-makers.js";
+import { PublishedVersions1766400000000 } from "../../migrations/1766400000000-published-versions.js";
 import {
   BOUNDED_POOL,
   createStatementPool,
@@ -174,6 +175,7 @@ export const MIGRATIONS = [
   AdministratorTimes1766200000000,
   GrantMakers1766300000000,
   GrantsOfMakers1766300000100,
+  PublishedVersions1766400000000,
 ];
 
 /** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */

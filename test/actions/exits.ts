@@ -20,6 +20,8 @@ export interface Exit {
   publish(id: number): Promise<Outcome>;
   unpublish(id: number): Promise<Outcome>;
   versions(id: number, limit?: number, offset?: number): Promise<Outcome>;
+  /** The versions that were live, last published first. */
+  published(id: number): Promise<Outcome>;
   version(id: number, versionId: number): Promise<Outcome>;
   restore(id: number, versionId: number): Promise<Outcome>;
   versionDiff(id: number, versionId: number, against?: number | string): Promise<Outcome>;
@@ -59,6 +61,7 @@ export function restExit({ rest, appId }: TestService): Exit {
     publish: (id) => ask("POST", `/${id}/publish`, {}, all),
     unpublish: (id) => ask("POST", `/${id}/unpublish`, {}, none),
     versions: (id, limit, offset) => ask("GET", `/${id}/versions${query({ limit, offset })}`, {}, all),
+    published: (id) => ask("GET", `/${id}/versions?published=true`, {}, all),
     version: (id, versionId) => ask("GET", `/${id}/versions/${versionId}`, {}, ({ version }) => version),
     restore: (id, versionId) => ask("POST", `/${id}/versions/${versionId}/restore`, {}, all),
     versionDiff: (id, versionId, against) =>
@@ -156,6 +159,14 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
         `{ versions { ${HEAD} action name description active environment frequency }
            pagination { limit offset total hasMore } }`,
         { actionId: id(actionId), ...page(limit, offset) },
+      ),
+    published: (actionId) =>
+      ask(
+        "query",
+        "actionVersions",
+        `{ versions { ${HEAD} action name description active environment frequency publishedAt }
+           pagination { limit offset total hasMore } }`,
+        { actionId: id(actionId), published: ["Boolean", true] },
       ),
     version: (actionId, versionId) =>
       ask("query", "actionVersion", `{ ${HEAD} data ${SNAPSHOT} }`, {

@@ -54,6 +54,28 @@ for (const [name, exitOf] of EXITS) {
       expect(pagination).to.deep.equal({ limit: 50, offset: 0, total: 2, hasMore: false });
     });
 
+    it("lists the versions that were live, last published first, also after saves and a restore", async () => {
+      const { id } = await make(exit, { description: "one" });
+      const published = async () => {
+        const { versions, pagination } = (await exit.published(id)).value;
+        expect(pagination).to.deep.equal({ limit: 50, offset: 0, total: versions.length, hasMore: false });
+        for (const { publishedAt } of versions) expect(publishedAt).to.equal(new Date(publishedAt).toISOString());
+        return versions.map(({ description }: Record<string, unknown>) => description);
+      };
+      expect(await published()).to.deep.equal([]);
+      await exit.publish(id);
+      await exit.update(id, { description: "never live" });
+      await exit.update(id, { description: "two" });
+      await exit.publish(id);
+      await exit.update(id, { description: "draft" });
+      expect(await published()).to.deep.equal(["two", "one"]);
+      const { versions } = (await exit.published(id)).value;
+      await exit.restore(id, versions[1].id);
+      await exit.publish(id);
+      expect(await published()).to.deep.equal(["one", "two"]);
+      expect((await exit.published(id)).value.versions[0].id).to.equal(versions[1].id);
+    });
+
     it("retrieves the full configuration in the specified shape", async () => {
       const changes = {
         description: "told",

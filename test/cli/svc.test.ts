@@ -191,7 +191,12 @@ describe("The command line", () => {
     await json(folder, ["publish"]);
     expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
     expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
-    await json(folder, ["rollback", "hello"]);
+    // Saved, but never live.
+    write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Draft ${name}`;\n");
+    await json(folder, ["push"]);
+    const { versions } = await json(folder, ["versions", "hello", "--published"]);
+    const rolledBack = await json(folder, ["rollback", "hello"]);
+    expect(rolledBack.versionId).to.equal(versions[1].id);
     expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hello world" });
     expect((await json(folder, ["publish"])).published).to.deep.equal([]);
   });

@@ -172,6 +172,8 @@ describe("Studio at GET /studio", () => {
   it("restores a version and says so in the history", async () => {
     await studio.button("Versions", '//*[@role="tablist"]');
     await page.waitForSelector(".versions li:nth-child(3) button");
+    const history = await page.$$eval(".versions li", (rows) => rows.map((row) => row.textContent ?? ""));
+    expect(history.map((text) => text.includes("live"))).to.deep.equal(history.map((_, at) => at === 1));
     await page.click(".versions li:nth-child(3) button");
     await page.waitForSelector(".diff .added");
     await studio.button("Restore");

@@ -31,9 +31,14 @@ export class VersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number,
     @Offset() offset?: number,
+    @Arg("published", () => Boolean, {
+      nullable: true,
+      description: "True for only the versions that were live, last published first.",
+    })
+    published?: boolean | null,
   ): Promise<VersionListType> {
     await this.gate.enter(context, "listVersions", appId);
-    return this.services.versions.list(appId, actionId, { limit, offset });
+    return this.services.versions.list(appId, actionId, { limit, offset, published });
   }
 
   @Query(() => VersionType, { description: "Returns a version of an action with its configuration." })

@@ -44,6 +44,8 @@ class VersionSummaryType extends VersionHeadType {
     description: "Schedule as a cron expression of five fields; null if it had none.",
   })
   frequency: string | null;
+  @Field(() => DateTime, { nullable: true, description: "Time of the last publish; null if it was never live." })
+  publishedAt?: string | null;
 }
 
 @ObjectType("ActionSnapshot", { description: "Configuration of an action in a version." })

@@ -13,16 +13,14 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION}/versions`,
-    answer: async ({ versions }, q) => ({
-      status: "VERSIONS_LISTED",
-      ...(await versions.actionVersions(
-        q.context,
-        q.id("appId"),
-        q.id("actionId"),
-        q.number("limit"),
-        q.number("offset"),
-      )),
-    }),
+    answer: async ({ versions }, q) => {
+      const published = q.flag("published");
+      const ids = [q.id("appId"), q.id("actionId")] as const;
+      const list = await versions.actionVersions(q.context, ...ids, q.number("limit"), q.number("offset"), published);
+      // The specification names all fields of a summary; the time of a publish is only in the list that asks for it.
+      if (!published) for (const version of list.versions) delete version.publishedAt;
+      return { status: "VERSIONS_LISTED", ...list };
+    },
   },
   {
     method: "GET",

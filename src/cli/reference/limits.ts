@@ -78,7 +78,10 @@ const isWindow = (value: unknown): value is { limit: number; windowMs: number } 
 
 /** A value in the unit of its name. */
 function shown(name: string, value: unknown): string {
-  if (isWindow(value)) return `${value.limit.toLocaleString("en")} in ${duration(value.windowMs)}`;
+  if (isWindow(value)) {
+    const inSecond = (value.limit * 1_000) / value.windowMs;
+    return `${value.limit.toLocaleString("en")} at once, then ${inSecond.toLocaleString("en")} a second`;
+  }
   if (typeof value !== "number") return code(JSON.stringify(value));
   if (/_MS$/.test(name)) return duration(value);
   if (/BYTES/.test(name) && !/SHARE$/.test(name)) return bytes(value);
@@ -96,7 +99,7 @@ function effect(above: string): string {
 }
 
 const LEAD =
-  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [variables](variables.md). Runs at the same time are `RUNNER_CONCURRENCY` in each process; more runs wait in the [queue](../operate/queue.md). What to do about a status: [errors](errors.md).";
+  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [variables](variables.md). Runs at the same time are `RUNNER_CONCURRENCY` in each process; more runs wait in the [queue](../operate/queue.md). Codes that verify an address have limits of their own: [verification](verification.md#what-holds). What to do about a status: [errors](errors.md).";
 
 export function limitsPage(root: string): string {
   const variables = new Set(describedVariables().map(([name]) => name));

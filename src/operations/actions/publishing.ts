@@ -25,6 +25,7 @@ import {
 import { failingAs } from "./failures.js";
 import type { Judgement } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
+import { markPublished } from "./versions.js";
 
 /** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
 async function mustBePublished(manager: EntityManager, appId: number): Promise<void> {
@@ -72,6 +73,7 @@ export function createPublishing(options: {
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
     await uniquelyNamed(writeRow(manager, production), refusal);
     await publishRoutes(manager, production);
+    await markPublished(manager, master);
     const data = { name, productionId: production.id };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, production);

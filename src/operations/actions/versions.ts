@@ -1,4 +1,5 @@
 /** An action's version history: snapshots taken, listed and retrieved (specification, Version snapshot). Restores nothing. */
+import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -47,6 +48,8 @@ export interface VersionSummary extends VersionHead {
   active: boolean;
   environment: Environment;
   frequency: string | null;
+  /** Time of the last publish of this state, ISO 8601; null if it was never live. */
+  publishedAt?: string | null;
 }
 
 export interface Version extends VersionHead {
@@ -73,10 +76,16 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
 /* With the scripts that it uses, which stay for as long as it does. */
 const TAKE = `
   WITH version AS (
-    INSERT INTO action_version (action_id, person_id, summary, data) VALUES ($1, $2, $3, $4) RETURNING id),
+    INSERT INTO action_version (action_id, person_id, summary, data, state) VALUES ($1, $2, $3, $4, $6) RETURNING id),
   used AS (
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
+
+/** Fingerprint of what an author sets: a restored draft has the one of its version. */
+const stateOf = (row: ActionRow): Buffer =>
+  createHash("sha256")
+    .update(JSON.stringify(inputOf(row)))
+    .digest();
 
 /* The master's lock, held by every writer, makes the ids of its versions grow in the order of the changes. */
 const PRUNE = `
@@ -94,6 +103,7 @@ async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotO
     JSON.stringify(summary),
     JSON.stringify(snapshot),
     keptScripts(row.assets),
+    stateOf(row),
   ]);
   await rows(manager, PRUNE, [row.id]);
   return version!.id;
@@ -120,12 +130,22 @@ export async function recordVersion(
   }
 }
 
+/* A publish takes no snapshot: the newest version with the draft's state is the one that becomes live. */
+const MARK_PUBLISHED = `
+  UPDATE action_version SET published_at = clock_timestamp() WHERE id =
+    (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
+
+/** Marks the version that a publish makes live. @param manager of a transaction that holds the master's lock */
+export async function markPublished(manager: EntityManager, master: ActionRow): Promise<void> {
+  await rows(manager, MARK_PUBLISHED, [master.id, stateOf(master)]);
+}
+
 const HEAD = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
   ${personJson("person")} AS "user"`;
 const FROM = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
 
 type FoundHead = Omit<VersionHead, "createdAt"> & { createdAt: Date };
-type Summary = Omit<VersionSummary, keyof VersionHead>;
+type Summary = Omit<VersionSummary, keyof VersionHead | "publishedAt">;
 
 const headOf = ({ id, createdAt, userId, user }: FoundHead): VersionHead => ({
   id,
@@ -145,32 +165,48 @@ export async function findVersion(executor: Executor, actionId: number, versionI
   return { ...headOf(found), data: { ...found.data, integrationOrigins: found.data.integrationOrigins ?? [] } };
 }
 
+/* Condition and order of the two lists. */
+const ALL = ["version.action_id = $1", "version.id DESC"] as const;
+const PUBLISHED = [
+  `${ALL[0]} AND version.published_at IS NOT NULL`,
+  "version.published_at DESC, version.id DESC",
+] as const;
+
 export type Versions = ReturnType<typeof createVersions>;
 
 /** A production copy has no history of its own: its list is empty. */
 export function createVersions({ db, addressed }: { db: DataSource; addressed: Addressed }) {
   return {
-    /** Most recent first, 50 unless asked, 100 at most. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID */
+    /**
+     * Most recent first, 50 by default, 100 at most. `published`: only versions that were live, last published first.
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
+     */
     async list(
       appId: number,
       actionId: number,
-      options: { limit?: unknown; offset?: unknown },
+      options: { limit?: unknown; offset?: unknown; published?: boolean | null | undefined },
     ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
       const { limit, offset } = page(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
       await findAction(db.manager, appId, actionId);
+      const [chosen, order] = options.published ? PUBLISHED : ALL;
       const [count] = await rows<{ total: number }>(
         db,
-        "SELECT count(*) AS total FROM action_version WHERE action_id = $1",
+        `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
         [actionId],
       );
-      const found = await rows<FoundHead & { summary: Summary }>(
+      const found = await rows<FoundHead & { summary: Summary; publishedAt: Date | null }>(
         db,
-        `SELECT ${HEAD}, version.summary ${FROM} WHERE version.action_id = $1 ORDER BY version.id DESC LIMIT $2 OFFSET $3`,
+        `SELECT ${HEAD}, version.summary, version.published_at AS "publishedAt" ${FROM}
+           WHERE ${chosen} ORDER BY ${order} LIMIT $2 OFFSET $3`,
         [actionId, limit, offset],
       );
       const { total } = count!;
       return {
-        versions: found.map((version) => ({ ...headOf(version), ...version.summary })),
+        versions: found.map(({ summary, publishedAt, ...head }) => ({
+          ...headOf(head),
+          ...summary,
+          publishedAt: publishedAt?.toISOString() ?? null,
+        })),
         pagination: { limit, offset, total, hasMore: offset + found.length < total },
       };
     },

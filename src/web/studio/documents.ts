@@ -113,7 +113,7 @@ export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVaria
   "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active source{language files}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
 
 export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
-  "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active user{firstName lastName}}pagination{hasMore}}}";
+  "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
   "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active source{language files}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
@@ -1456,7 +1456,7 @@ export type ListVersionsQueryVariables = Exact<{
 }>;
 
 
-export type ListVersionsQuery = { history: { versions: Array<{ id: number, createdAt: string, action: string, name: string, active: boolean, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
+export type ListVersionsQuery = { history: { versions: Array<{ id: number, createdAt: string, action: string, name: string, active: boolean, publishedAt: string | null, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
 
 export type CompareVersionQueryVariables = Exact<{
   appId: number;

@@ -54,19 +54,22 @@ interface Version {
   createdAt: string;
   action: string;
   user: { firstName: string; lastName: string } | null;
+  /** Only in the list of published versions. */
+  publishedAt?: string;
 }
 
-const versionsOf = async ({ client }: Session, id: number): Promise<Version[]> =>
-  (await client.request("GET", `${ACTIONS}/${id}/versions`, { query: { limit: 100 } })).body.versions;
+const versionsOf = async ({ client }: Session, id: number, published: boolean): Promise<Version[]> =>
+  (await client.request("GET", `${ACTIONS}/${id}/versions`, { query: { limit: 100, published: `${published}` } })).body
+    .versions;
 
-/** The newest version that differs from the draft. */
+/** Returns the version that was live last and differs from the live version. */
 async function versionBefore(session: Session, id: number): Promise<number> {
-  for (const version of await versionsOf(session, id)) {
+  for (const version of await versionsOf(session, id, true)) {
     const path = `${ACTIONS}/${id}/versions/${version.id}/diff`;
-    const { body } = await session.client.request("GET", path);
+    const { body } = await session.client.request("GET", path, { query: { against: "production" } });
     if (isDifferent(body.diff)) return version.id;
   }
-  throw new CliError("there is no earlier version");
+  throw new CliError("no earlier live version is known; choose one of `svc versions` with --to");
 }
 
 export function addPublish(program: Command, run: Run): void {
@@ -82,14 +85,15 @@ export function addPublish(program: Command, run: Run): void {
     .command("versions")
     .argument("<action>", "name of the action")
     .description("list the versions of an action, newest first")
-    .action((name: string) =>
+    .option("--published", "only the versions that were live, last published first")
+    .action((name: string, { published = false }: { published?: boolean }) =>
       run(async (session) => {
         const { id } = await actionNamed(session.client, name);
-        const versions = await versionsOf(session, id);
+        const versions = await versionsOf(session, id, published);
         session.output.table(
-          versions.map(({ id: versionId, createdAt, action, user }) => [
+          versions.map(({ id: versionId, createdAt, publishedAt, action, user }) => [
             String(versionId),
-            createdAt,
+            publishedAt ?? createdAt,
             action,
             user ? `${user.firstName} ${user.lastName}` : "",
           ]),
@@ -102,7 +106,7 @@ export function addPublish(program: Command, run: Run): void {
     .command("rollback")
     .argument("<action>", "name of the action")
     .description("restore an earlier version of an action and publish it")
-    .option("--to <version>", "ID of the version; without it: the one before the draft's state")
+    .option("--to <version>", "ID of the version; without it: the one that was live before")
     .action((name: string, { to }: { to?: string }) =>
       run(async (session) => {
         if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw wrongUse("--to must be the ID of a version");

@@ -93,6 +93,11 @@ export function VersionPanel(props: VersionPanelProps) {
               >
                 <b title={exact(one.createdAt)}>{ago(one.createdAt)}</b>
                 <span className="chip">{OCCASIONS[one.action] ?? one.action}</span>
+                {one.publishedAt && (
+                  <span className="chip" title={exact(one.publishedAt)}>
+                    live {ago(one.publishedAt)}
+                  </span>
+                )}
                 <span className="hint">{one.user ? `${one.user.firstName} ${one.user.lastName}` : ""}</span>
               </button>
             </li>
