@@ -99,7 +99,7 @@ These are computed figures, not measured ones. Their limits:
 - PostgreSQL writes one WAL. Use a disk that sustains twice the MB a second of the table, with a flush in less than 1 ms.
 - Locks and cache misses grow with cores. Expect less than the table from 64 cores.
 - A run's own reads of data sources cost in proportion to the entries that they read.
-- \`LOG_MAX_MB\` limits the stored history of each app. Without it, ${small} cores of \`language\` runs write about ${about((stored * language.get("WAL")!) / 1e9)} GB of WAL a day.
+- ${small} cores of \`language\` runs write about ${about((stored * language.get("WAL")!) / 1e9)} GB of WAL a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ## Next steps when one machine is full
 

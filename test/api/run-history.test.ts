@@ -110,6 +110,8 @@ describe("the ledger over REST and GraphQL", () => {
     const expected = [
       [{}, "third", master],
       [{ copy: "master" }, "third", master],
+      [{ copy: "draft" }, "third", master],
+      [{ copy: "live" }, "first", production],
       [{ copy: "production" }, "first", production],
       [{ versionId: version }, "first", master],
     ] as const;

@@ -78,7 +78,8 @@ describe("runs, found and counted", () => {
     expect(await idsOf(`actionId=${other}`)).to.deep.equal([mine]);
     expect((await found("state=failed")).runs.map(({ state }) => state)).to.deep.equal(["failed"]);
     expect(await idsOf(`state=failed&actionId=${other}`)).to.deep.equal([]);
-    expect(await idsOf("copy=production")).to.deep.equal([]);
+    for (const live of ["live", "production"]) expect(await idsOf(`copy=${live}`)).to.deep.equal([]);
+    expect(await idsOf("copy=draft")).to.deep.equal(await idsOf("copy=master"));
     expect((await idsOf("copy=master&trigger=manual")).length).to.equal((await idsOf("")).length);
     expect(await idsOf("trigger=log")).to.deep.equal([]);
     const { personId, person } = (await found("")).runs[0] as unknown as { personId: number; person: object };

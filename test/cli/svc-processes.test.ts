@@ -119,6 +119,7 @@ test("stands in for hosts and the clock", async () => {
   const options = { url: "https://example.com/y", query: { a: 1 }, method: "POST", json: {}, responseType: "json" };
   const { status, ok: isOk, body } = await Svc.App.V3.Actions.request(options as never);
   equal([status, isOk, body], [200, true, { from: "https://example.com/y?a=1", method: "POST" }]);
+  equal((await (await Svc.DataSources.connectByName("guests")).find()).length, 1);
   mock.time("2026-01-02T03:04:05Z");
   equal(new Date().toISOString(), "2026-01-02T03:04:05.000Z");
 });
@@ -135,7 +136,7 @@ test("names the author's line", async () => {
       1,
       [true, true, true, false],
     ]);
-    const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:20:9"];
+    const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:21:9"];
     const lines = tests[3].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);

@@ -76,7 +76,7 @@ describe("the page on several machines", function () {
 
   it("makes the key, the file of variables and the first app on one machine", async () => {
     const commands = filled(once!, {
-      "postgres://user:password@db/svc": database.url,
+      "postgres://svc:password@db/svc": database.url,
       [`s3://${BUCKET}?region=eu-central-1`]: `s3://${BUCKET}?region=eu-central-1&endpoint=${s3.url}`,
       "AWS_ACCESS_KEY_ID=…": "AWS_ACCESS_KEY_ID=S3RVER",
       "AWS_SECRET_ACCESS_KEY=…": "AWS_SECRET_ACCESS_KEY=S3RVER",

@@ -218,8 +218,7 @@ describe("pages on other origins", () => {
     });
   });
 
-  describe("the guide for front ends", () => {
-    const GUIDE = "docs/guides/front-end.md";
+  describe("the guides for front ends", () => {
     let browser: Browser;
     let site: Server;
     let url: string;
@@ -245,14 +244,14 @@ describe("pages on other origins", () => {
     }
 
     before(async () => {
-      const of = (name: string) =>
-        blocksOf(readPage(GUIDE))
+      const of = (guide: string, name: string) =>
+        blocksOf(readPage(`docs/guides/${guide}`))
           .find(({ file }) => file === name)!
           .text.replaceAll("http://127.0.0.1:4000", service.url)
           .replaceAll("app: 1", `app: ${service.appId}`);
-      const react = await built(of("app.jsx"));
+      const react = await built(of("react.md", "app.jsx"));
       const pages: Record<string, [type: string, text: string]> = {
-        "/": ["text/html", of("index.html")],
+        "/": ["text/html", of("front-end.md", "index.html")],
         "/react": ["text/html", '<!doctype html><div id="root"></div><script type="module" src="/app.js"></script>'],
         "/app.js": ["text/javascript", react],
       };

@@ -153,7 +153,8 @@ export class RunResolver {
   }
 
   @Mutation(() => Boolean, {
-    description: "Cancels a queued or running run; returns true. The person who started it and editors can cancel it.",
+    description:
+      "Cancels a queued or running run; returns true. Editors and operators can cancel every run, others only runs that they started.",
   })
   async cancelRun(
     @Ctx() context: RequestContext,

@@ -235,7 +235,8 @@ export class SettingResolver {
   }
 
   @Mutation(() => String, {
-    description: "Stores a secure field of the AI builder and returns its key, which starts with `_aiartifact_`.",
+    description:
+      "Stores a private setting for a tool that generates apps and returns its key, which starts with `_aiartifact_`.",
   })
   async setSecureField(
     @Ctx() context: RequestContext,

@@ -19,6 +19,8 @@ const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
   authorize: ["signInAppUser"],
   verify: ["verifyAppUser"],
   createStage: ["writeStages"],
+  createStageOf: ["writeStages"],
+  find: ["readEntries", "removeEntries"],
   removeStage: ["writeStages"],
   ownRules: ["readMedia"],
   setOwnRules: ["writeMedia"],

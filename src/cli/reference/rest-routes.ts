@@ -5,7 +5,7 @@ import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { callersOf } from "./callers.js";
 import { BODIES, SAMPLES, WEBAUTHN } from "./rest-bodies.js";
-import { code, page } from "./tables.js";
+import { code, page, table } from "./tables.js";
 
 interface Schema {
   $ref?: string;
@@ -48,7 +48,7 @@ const SUMMARIES: Record<string, string> = {
   "POST /v1/auth/setup": "Creates the first administrator by the setup link.",
   "POST /v1/auth/sign-in": "Signs a person in with e-mail and passphrase.",
   "POST /v1/auth/sign-out": "Ends the session.",
-  "PUT /v1/auth/account": "Changes the person's name, e-mail or passphrase.",
+  "PUT /v1/auth/account": "Changes the person's name or passphrase.",
   "POST /v1/auth/reset": "Sends a link that resets the passphrase.",
   "POST /v1/auth/reset/confirm": "Sets a new passphrase by the reset link.",
   "GET /v1/auth/providers": "Lists the OpenID providers at which people sign in.",
@@ -57,7 +57,8 @@ const SUMMARIES: Record<string, string> = {
   "POST /v1/auth/passkeys/registration-options": "Returns the options for a new passkey.",
   "POST /v1/auth/passkeys": "Registers a passkey.",
   "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
-  "POST /v1/apps/{appId}/data-sources/{ds}/query": "Returns entries by a query in the body.",
+  "POST /v1/apps/{appId}/data-sources/{ds}/query":
+    "Returns entries by a query in the body, or deletes them with the type `delete`.",
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
   "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks one.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
@@ -72,6 +73,21 @@ const SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/ai/image": "Generates an image.",
   "POST /v1/apps/{appId}/ai/transcribe": "Transcribes speech.",
 };
+
+/** Routes that send or receive something else than JSON; they are not in the route table. */
+const OTHERS: readonly (readonly [route: string, meaning: string, page: string])[] = [
+  ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#writing"],
+  ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#writing"],
+  ["POST /v1/apps/{appId}/media/files", "Uploads files", "media.md#files"],
+  ["GET /v1/apps/{appId}/media/files/{id}/contents", "Returns the bytes of a file", "media.md#files"],
+  ["GET /v1/apps/{appId}/svc.d.ts", "Returns the types of the app", "source.md#check-types"],
+  ["GET /v1/apps/{appId}/env.js", "Returns a script with the public settings", "pages.md"],
+  ["GET /v3/apps/{appId}/actions/{id}/compile", "Returns the script of a client action", "pages.md"],
+  ["POST /v1/apps/{appId}/communicate/events", "Receives delivery reports", "messages.md"],
+  ["GET /schemas/manifest.json", "Returns the JSON Schema of the manifest", "manifest.md"],
+  ["/h/{appId}/{path}", "Runs an HTTP trigger, with its method", "http-triggers.md"],
+  ["POST /mcp", "Calls a tool", "agents.md"],
+];
 
 const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
@@ -151,11 +167,9 @@ function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly 
   );
   const [field] = fields.sort((a, b) => b.length - a.length);
   const callers = callersOf(byField.get(field ?? "") ?? []);
-  const open = operation.security === undefined ? [] : ["others as access rules permit"];
-  return [
-    ...(callers === "" ? [] : [callers]),
-    ...(callers === "" && open.length === 0 ? ["a signed-in person"] : open),
-  ].join("; ");
+  const isOpen = operation.security !== undefined;
+  if (callers === "") return isOpen ? "everyone" : "a signed-in person";
+  return isOpen ? `${callers}; others as access rules permit` : callers;
 }
 
 export async function restRoutesPage(
@@ -174,5 +188,10 @@ export async function restRoutesPage(
     const own = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
   });
+  const others = table(
+    ["route", "what it does", "page"],
+    OTHERS.map(([route, meaning, target]) => [code(route), meaning, `[${target.split(".")[0]}](${target})`]),
+  );
+  sections.push(`## other formats\n\n${others}`);
   return page("REST routes", lead, "the route table and `/v1/openapi.json`", sections);
 }

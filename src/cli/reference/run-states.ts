@@ -7,10 +7,8 @@ const rows = Object.values(TRANSITIONS).map(({ from, to, when }) => ({
   exits: Object.entries<string>(when).map(([error, condition]) => ({ error, condition })),
 }));
 
-const edges = rows.map(({ from, to, exits: [first, ...others] }) => {
-  const label = others.length > 0 ? "one of the errors below" : first!.condition.replaceAll("`", "");
-  return `  ${from ?? "[*]"} --> ${to}: ${label}`;
-});
+const targets = Map.groupBy(rows, ({ from }) => from ?? "new");
+const edges = [...targets].map(([from, list]) => `${from.padEnd(7)} ──▶ ${list.map(({ to }) => to).join(", ")}`);
 
 const errorOf = (error: string): string => (/^[A-Z]/.test(error) ? `\`${error}\`` : error);
 
@@ -23,8 +21,7 @@ const SECTION = `## States
 Each run is one row in \`run\`. The row is written before any code is evaluated, and it ends once. \`src/data/run.ts\` has the table of all
 transitions. Statements take the states from it, and \`npm run reference\` writes this section.
 
-\`\`\`mermaid
-stateDiagram-v2
+\`\`\`text
 ${edges.join("\n")}
 \`\`\`
 

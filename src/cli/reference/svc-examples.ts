@@ -88,7 +88,7 @@ export const NAMESPACES: readonly Namespace[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about: "The session that the code runs for, and signing app users in.",
-    errors: ["SIGN_IN_FAILED", "DATA_SOURCE_NOT_FOUND"],
+    errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: { code: "const { appId } = await Svc.Session.get();\nreturn typeof appId;", result: "number" },
   },
   {

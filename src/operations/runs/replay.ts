@@ -7,7 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, refuse } from "../../rules/fields.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { oneOf } from "./run-filter.js";
+import { optionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
@@ -78,7 +78,7 @@ export class Replay {
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);
     const versionId = optionalId(options.versionId, "versionId");
-    const copyOption = oneOf<Copy>(options.copy, "copy", ["master", "production"]);
+    const copyOption = optionalCopy(options.copy);
     if (versionId !== null && copyOption === "production") {
       throw new ActionError("REQUEST_INVALID", "copy must not be production if versionId is set");
     }

@@ -28,7 +28,7 @@ export interface RunFilter {
   offset?: unknown;
 }
 
-const COPIES: readonly Copy[] = ["master", "production"];
+const COPY_NAMES = { draft: "master", live: "production", master: "master", production: "production" } as const;
 const SEARCH_MIN = 2;
 const SEARCH_MAX = 200;
 const WORDS_MAX = 5;
@@ -42,6 +42,12 @@ export function oneOf<T extends string>(value: unknown, name: string, allowed: r
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
   refuse(name, `one of ${allowed.join(", ")}`, value);
+}
+
+/** The draft or the live version, by these names or by those of rows. @throws REQUEST_INVALID */
+export function optionalCopy(value: unknown): Copy | null {
+  const name = oneOf(value, "copy", Object.keys(COPY_NAMES) as (keyof typeof COPY_NAMES)[]);
+  return name === null ? null : COPY_NAMES[name];
 }
 
 const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
@@ -101,7 +107,7 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   }
   const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${given(value)}`);
   equal("trigger", oneOf(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
-  equal("copy", oneOf(filter.copy, "copy", COPIES));
+  equal("copy", optionalCopy(filter.copy));
   equal("version_id", optionalId(filter.versionId, "versionId"));
   equal("person_id", optionalId(filter.personId, "personId"));
   return {
