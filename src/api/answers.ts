@@ -184,6 +184,7 @@ export function createAnswers(
         part<T>(work: () => Promise<T>): Promise<T> {
           parts += 1;
           const done = order === null ? counted(work) : order.then(() => counted(work));
+          // The caller receives the failure from `done`.
           order = done.catch(() => undefined);
           return done;
         },

@@ -98,6 +98,7 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
   ];
   const setQueues = registerQueues(register);
   return async () => {
+    // Without the database, `svc_database_up` is 0.
     const now = await vitals().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);

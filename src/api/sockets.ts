@@ -258,6 +258,7 @@ export function createSockets({
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
+        // A refusal means that the socket has closed while the operation waited.
         const done = await limiter.enter(callerOf(extra), () => closedSignal(extra.socket)).catch(() => null);
         if (!done) return completed();
         operation.whenEnded(done);

@@ -132,6 +132,7 @@ export function createBundler(options: {
   /** @throws PackageFault or BundlerBusyError if the process ends without a response */
   async function ask(job: BundleJob, archives: Buffer[], child: ChildProcess, most: Bounds): Promise<Answer> {
     let refusal: Error = takesMore(`${inSeconds(most.ms)} or ${inMegabytes(most.bytes)}`);
+    // A process that could not start has ended, and gives no response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = watch(child, most, (why) => {
       refusal = why;

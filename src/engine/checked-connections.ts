@@ -240,6 +240,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
       const over = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );
+      // Handled where it is raced; without a request it has no handler.
       over.catch(() => undefined);
       let url = first;
       for (let redirects = 0; ; redirects += 1) {

@@ -85,6 +85,7 @@ function typeByStart(head: Buffer): string | undefined {
 /** Returns a media type in lower case without parameters; `application/octet-stream` if it is unknown. */
 export async function contentTypeOf(head: Buffer): Promise<string> {
   const text = textOf(head);
+  // A file that the library cannot read is of an unknown type.
   const found = await fileTypeFromBuffer(head).catch(() => undefined);
   // Markup counts as markup, even if it also matches another type.
   if (text !== null && (found === undefined || /xml|html/.test(found.mime))) return typeOfText(text);

@@ -235,6 +235,7 @@ class Lane implements EgressLane {
     if (this.closed) return;
     this.closed = true;
     this.end();
+    // It is closed already.
     this.server.close(true).catch(() => {});
     this.onClose(this);
   }

@@ -110,6 +110,7 @@ export function createNotifications(options: {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
+    // The connection is lost already.
     lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for notices");

@@ -131,6 +131,7 @@ async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
+  // After an abort nothing awaits it.
   promise.catch(() => undefined);
   try {
     return await Promise.race([promise, aborted]);

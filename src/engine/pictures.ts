@@ -136,6 +136,7 @@ export function createPictures({ log }: { log: Logger }) {
     const child = start(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
+    // A process that did not start gives no answer, which is reported below.
     const closed = once(child, "close").catch(() => undefined);
     // Read at once: unread output is lost when a process ends.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());

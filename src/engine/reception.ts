@@ -66,6 +66,7 @@ export function createReception(folder: string, turns: Turns) {
   /** Flushes one file at a time: the database, which writes to the same disk, then waits for one and not for hundreds. */
   function flush(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);
+    // The caller receives the failure from `done`.
     flushed = done.catch(() => undefined);
     return done;
   }
@@ -170,6 +171,7 @@ export function createReception(folder: string, turns: Turns) {
     async sweep(olderThanMs: number): Promise<number> {
       let removed = 0;
       for (const name of await readdir(folder).catch(() => [])) {
+        // Removed since the folder was read.
         const found = await stat(join(folder, name)).catch(() => null);
         if (!found || Date.now() - found.mtimeMs < olderThanMs) continue;
         await rm(join(folder, name), { force: true });

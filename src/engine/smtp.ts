@@ -129,6 +129,7 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
       return await Promise.race([work, promise]);
     } finally {
       signal.removeEventListener("abort", end);
+      // After an abort nothing awaits it.
       work.catch(() => undefined);
     }
   }

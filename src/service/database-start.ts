@@ -42,6 +42,7 @@ export async function untilReachable<T>(
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();
       }
+      // An abort ends the wait; the loop checks it.
       await delay(wait, undefined, { signal: unwanted }).catch(() => undefined);
     }
   }

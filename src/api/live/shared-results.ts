@@ -124,6 +124,7 @@ function failable<T>(
     fail(reason) {
       failure = reason;
       onEnd();
+      // The subscribers receive the failure above.
       results.return().catch(() => undefined);
       rejectNext(reason);
     },

@@ -244,6 +244,7 @@ export async function database(config: Config): Promise<Finding[]> {
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
     return [ill("database", `does not answer (${code ?? message})`, mend)];
   } finally {
+    // The finding is known; a connection that failed cannot be closed.
     await client.end().catch(() => undefined);
   }
 }

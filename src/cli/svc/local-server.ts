@@ -126,6 +126,7 @@ export async function startLocalServer(
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the service ended: ${output().trim()}`);
   });
+  // Handled where `failed` is awaited, which may be later.
   failed.catch(() => undefined);
   const stop = async () => {
     isStopping = true;

@@ -202,6 +202,7 @@ export class Project {
   async #writeAction(item: Item): Promise<void> {
     const { name, code, source: _, assets: __, ...config } = item;
     const folder = fileNameOf(String(name));
+    // A file that cannot be read is replaced.
     const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
       differences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
@@ -227,6 +228,7 @@ export class Project {
         const found = [...paths].find(([, other]) => other === one);
         return found ? files[found[0]]! : null;
       };
+      // A file whose configuration cannot be read gets it written at its top.
       const written = await readConfigOf(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPart(written, config);
       this.#writeIfChanged(isWritten ? text : joinFile(config, bodyOf(text)), path);

@@ -49,6 +49,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
       for (const name of await readdir(home).catch(() => [])) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
+          // Removed since the folder was read.
           const found = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
           if (found) yield { key, modifiedAt: found.mtimeMs };
         }

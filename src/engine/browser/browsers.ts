@@ -129,6 +129,7 @@ async function runIn(
   const slot: Slot = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.active += 1;
   try {
+    // The browser ended, or gave no page: the run goes to the next browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {

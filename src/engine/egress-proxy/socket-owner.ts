@@ -19,6 +19,7 @@ function written({ address, port }: End): string {
 /** Reads the tables in /proc: slow, but available wherever /proc is. */
 export async function uidByTable(own: End, other: End): Promise<number | null> {
   const pair = ` ${written(own)} ${written(other)} `;
+  // Systems without /proc do not report the owner.
   const table = await readFile(TABLES[ipaddr.process(own.address).kind()], "latin1").catch(() => null);
   if (table === null) return null;
   const line = table.split("\n").find((one) => one.includes(pair));
@@ -37,6 +38,7 @@ export async function peerUid(
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },
   ];
+  // Where the kernel refuses such a socket, the tables in /proc are read.
   asking ??= openKernelSockets().catch(() => null);
   const uid = (await asking)?.(own, other) ?? null;
   return uid ?? (await uidByTable(own, other));

@@ -27,6 +27,7 @@ export function watchOver(pid: number): Watchdog {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
+  // A shell that did not start has ended.
   const ended = once(shell, "close").catch(() => undefined);
   shell.stdin.on("error", () => undefined);
   return {

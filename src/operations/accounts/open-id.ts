@@ -256,6 +256,7 @@ export function createOpenId(options: {
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
       const provider = providers.find((one) => one.id === id);
       if (!provider) return null;
+      // If the provider does not answer, the browser signs out here only.
       const configuration = await configurationOf(provider).catch(() => null);
       if (!configuration?.serverMetadata().end_session_endpoint) return null;
       return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;

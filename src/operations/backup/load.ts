@@ -117,6 +117,7 @@ export class Load {
       .join(", ");
     const stream = this.options.client.query(copyFrom(`COPY public.${quoted(table.name)} (${columns}) FROM STDIN`));
     const ended = once(stream, "finish");
+    // Handled where it is awaited; the loop before it may fail first.
     ended.catch(() => undefined);
     try {
       for await (const content of run.contents())
@@ -211,6 +212,7 @@ export class Load {
       await client.query("COMMIT");
       return summary;
     } catch (error) {
+      // On a lost connection the database rolls back by itself.
       await client.query("ROLLBACK").catch(() => undefined);
       throw error;
     }

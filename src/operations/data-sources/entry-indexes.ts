@@ -50,6 +50,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         await client.end();
       }
     });
+    // The caller receives the failure from `turn`.
     last = turn.catch(() => undefined);
     return turn;
   }

@@ -51,6 +51,7 @@ export type ReadPool = ReturnType<typeof createReadPool>;
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(settings(timeoutMs));
+    // Rejected unless the database's user is a superuser.
     await client.query(TEMP_FILES).catch(() => undefined);
   });
   const line = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");

@@ -79,6 +79,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     const keys = changes.map(({ key }) => key);
     done.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be made"));
     const waited = new AbortController();
+    // Rejects when the wait is aborted.
     const enough = delay(INDEX_WAIT_MS, undefined, { signal: waited.signal, ref: false }).catch(() => undefined);
     await Promise.race([done, enough]).finally(() => waited.abort());
   }

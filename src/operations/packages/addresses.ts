@@ -95,6 +95,7 @@ export function createAddresses(options: {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
       if (silent.has(key)) return known;
+      // An address that fails now changes nothing.
       const source = await fetchScript(connections, dependency, url, LOOK_LIMIT_MS).catch(() => undefined);
       if (source === null) silent.set(key, true);
       if (!source) return known;

@@ -73,6 +73,7 @@ class Tree {
     );
     const missing = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missing.length; at += AT_ONCE) {
+      // The package that needs it reports the failure.
       const asked = missing.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
       await Promise.all(asked);
     }

@@ -30,6 +30,7 @@ export function leavable<T>(make: (left: AbortSignal) => AsyncGenerator<T, void,
 export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const leave = () => {
+    // The source has no reader any more.
     iterator.return?.().catch(() => undefined);
   };
   left.addEventListener("abort", leave, { once: true });

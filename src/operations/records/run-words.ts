@@ -152,6 +152,7 @@ export function createRunWords(db: DataSource) {
       next ??= catching.then(() => {
         next = null;
         const gathered = gatherBatch("newer");
+        // The caller receives the failure from `gathered`.
         catching = gathered.catch(() => undefined);
         return gathered;
       });

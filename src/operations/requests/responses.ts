@@ -50,6 +50,7 @@ async function otherReadings(body: Buffer): Promise<string[]> {
   ];
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
   for (const decompress of DECOMPRESSORS) {
+    // Not compressed in this way.
     const inner = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
     if (inner !== null && inner.length > 0) readings.push(...plain(inner as Buffer));
   }

@@ -78,6 +78,7 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseAway(error)) throw error;
+      // An abort ends the wait; the next attempt reports it.
       await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }

@@ -101,6 +101,7 @@ export class RunSecrets {
   /** The scan after an update that began after this call: one in progress may have missed the last change. */
   private async currentScan(): Promise<Scan> {
     if (!this.canRead) return this.scan;
+    // Its own caller receives the failure.
     while (this.updating) await this.updating.catch(() => undefined);
     this.updating = this.update();
     try {

@@ -140,6 +140,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
     current: () => spans.getStore()?.traceparent ?? null,
     async stop() {
       const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_SPANS_MS).unref());
+      // The last spans are lost if the collector does not answer.
       await Promise.race([provider.shutdown().catch(() => undefined), late]);
     },
   };

@@ -46,6 +46,7 @@ function createSender({ appId, address, request, token }: Connection): Sender {
     if (events.length === 0) return;
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
     const sent = token() === null && navigator.sendBeacon(address(path()), body);
+    // Analytics never fail the page.
     if (!sent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 

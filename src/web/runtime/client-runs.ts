@@ -108,6 +108,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     const { error } = describe(Object.assign(new Error(LEFT), { name: "PageClosedError" }));
     for (const { action, key, started } of openRuns) {
       const duration = Math.round(performance.now() - started);
+      // The page is closing. The service ends the run when its time is over.
       send(action.id, "", key, { error, duration }).catch(() => undefined);
     }
   });

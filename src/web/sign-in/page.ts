@@ -18,6 +18,7 @@ form.append(input, button);
 form.onsubmit = async (event) => {
   event.preventDefault();
   problem.textContent = "";
+  // A failed connection is reported below.
   const response = await fetch(serviceAddress("/v1/session"), {
     method: "POST",
     headers: { "content-type": "application/json" },

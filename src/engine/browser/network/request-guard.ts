@@ -88,6 +88,7 @@ export class RequestGuard {
           ? session.send("Fetch.continueRequest", { requestId, ...this.followed.changesOf(event) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
+      // The page has closed.
       .catch(() => {});
   }
 

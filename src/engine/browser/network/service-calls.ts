@@ -90,6 +90,7 @@ export class ServiceCalls {
     if (service === undefined) return;
     const request = readRequest(content, service.base);
     if (request === null || this.active >= AT_ONCE_MAX) {
+      // The page has closed and waits for no answer.
       await this.reply(Number(id[1]), null, null, true).catch(() => {});
       return;
     }
@@ -146,6 +147,7 @@ export class ServiceCalls {
     } catch (error) {
       if (signal.aborted) return;
       end((error as Error).message);
+      // The page has closed.
       await last(null).catch(() => {});
     } finally {
       end();
@@ -155,6 +157,7 @@ export class ServiceCalls {
   private takeOutgoing(id: number, options: string): Promise<unknown> {
     const { sendOutgoing: send, run } = this;
     const isTooMuch = options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= OUTGOING_AT_ONCE_MAX;
+    // If this fails, the page has closed.
     if (send === undefined || isTooMuch) return this.reply(id, null, null, true).catch(() => {});
     return this.performOutgoing(id, options, send, run);
   }

@@ -53,6 +53,7 @@ export class Children {
     if (!child) return;
     this.sessions.add(child);
     await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
+    // The child has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }
 }

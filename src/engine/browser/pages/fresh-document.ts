@@ -24,6 +24,7 @@ export function answerDocument(
   const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, POLICY_HEADER, ...headers];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT })
+    // The page has closed.
     .catch(() => {});
 }
 

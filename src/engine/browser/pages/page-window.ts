@@ -57,6 +57,7 @@ export class PageWindow {
     this.isShown = true;
     this.options.connection
       .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
+      // The page has closed.
       .catch(() => {});
   }
 }

@@ -169,6 +169,7 @@ export class Page {
   private listen(): void {
     const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
+      // The page has closed.
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -315,6 +316,7 @@ export class Page {
     this.unlisten();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
+    // The browser has ended, and its contexts with it.
     await connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
   }
 }

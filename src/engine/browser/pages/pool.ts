@@ -268,6 +268,7 @@ export class Pool {
   private async takeNew({ origin, mode }: Slot): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
+      // Contexts are opened at the next run instead.
       this.fill().catch(() => {});
       if (page.usable && (await page.settle(origin, mode))) return page;
       this.discard(page);

@@ -128,6 +128,7 @@ export class IsolateThread {
 
   private checkLater(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
+      // The page has closed.
       this.checkStuck().catch(() => {});
     }, ms);
     this.stuckTimer.unref();

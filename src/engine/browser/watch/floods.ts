@@ -76,6 +76,7 @@ export function watchFloods({ connection, stop }: Chromium, group: number): Floo
       .then(([answer]) => {
         processes = answer;
       })
+      // The browser has ended.
       .catch(() => {})
       .finally(() => {
         question = null;

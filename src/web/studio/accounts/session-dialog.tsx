@@ -7,6 +7,7 @@ import { onExpiry, resume } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
+  // While the service does not answer, the dialog stays open.
   if ((await presentEmail().catch(() => null)) === email) resume();
 }
 

@@ -103,6 +103,7 @@ function useFound({ find }: Actions, search: string): ActionSummary[] | null {
     let over = false;
     const timer = setTimeout(() => {
       const asked = find(search.trim()) ?? Promise.resolve(null);
+      // null shows that the search failed.
       void asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, TYPED_MS);
     return () => {

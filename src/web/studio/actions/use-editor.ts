@@ -122,6 +122,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     if (saved && before && same(current, before)) return saved;
     setBusy(true);
     const sending = send(current);
+    // The failure is shown where `sending` is awaited.
     saving.current = sending.catch(() => undefined);
     try {
       const action = await sending;

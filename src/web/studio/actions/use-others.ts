@@ -70,6 +70,7 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
     () =>
       changes.onChange((change) => {
         if (change.id === known.current.saved?.id) latest.current = change;
+        // The next change, or the next save, looks again.
         look(change).catch(() => undefined);
       }),
     [changes, known, look],

@@ -37,6 +37,7 @@ function useUsers({ api, appId }: AccessTrialProps, users: DataSource | undefine
       if (!users) return setFound([]);
       const where = { $or: users.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
       const query = { ...(words !== "" && users.columns.length > 0 && { where }), limit: USERS_SHOWN };
+      // A list that cannot be read is shown as empty.
       const answer = await api.ask(FindEntries, { appId, id: users.id, query }).catch(() => null);
       if (wanted) setFound((answer?.found.entries ?? []) as User[]);
     };

@@ -18,6 +18,7 @@ export interface SearchContext {
   openDocs: (address: string) => void;
 }
 
+// A kind of item that cannot be read is left out of the palette.
 const orNull = <Value>(asked: Promise<Value>): Promise<Value | null> => asked.catch(() => null);
 
 async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<Command[]> {

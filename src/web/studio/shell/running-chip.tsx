@@ -72,6 +72,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   const words = unfinished ? wordsOf(unfinished) : "";
   if (words === "" && !isOpen) return null;
   const cancel = async (runId: number) => {
+    // A run that has ended meanwhile cannot be cancelled.
     await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
     // The button that had the focus goes with the run.
     button.current?.focus();
