@@ -16,7 +16,7 @@ const SAMPLE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
-/** A fault that makes a test wait for ever counts as found. */
+/** A fault that makes a test wait forever counts as found. */
 const LIMIT_MS = 120_000;
 
 /** A module of rules, with a test file of its own. */

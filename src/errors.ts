@@ -42,7 +42,7 @@ export const STATUS = {
   UNAUTHORIZED: { http: 401, message: "a valid credential is required" },
   SIGN_IN_FAILED: { http: 401, message: "the sign-in failed" },
   SIGNATURE_INVALID: { http: 401, message: "the signature of the request is missing or not valid" },
-  FORBIDDEN: { http: 403, message: "this credential may not do that" },
+  FORBIDDEN: { http: 403, message: "permission denied" },
   CANNOT_UPDATE_PRODUCTION: { http: 403, message: "a production action changes only by publishing its master" },
   CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action is removed only by unpublishing its master" },
   CANNOT_RESTORE_PRODUCTION: { http: 403, message: "a production action cannot be restored, only its master" },
@@ -67,7 +67,7 @@ export const STATUS = {
   ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
   RUN_SKIPPED: { http: 409, message: "the run did not start, by its action's concurrency" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
-  ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values is there already" },
+  ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values already exists" },
   MANIFEST_CHANGED: { http: 409, message: "the app was changed after the manifest that this change started from" },
   DATA_SOURCE_NOT_EMPTY: { http: 409, message: "the data source has entries" },
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
@@ -141,7 +141,7 @@ export class ActionError extends Error {
 
 /** The caller has disconnected, so the response is not read. */
 export const nobodyWaits = (): ActionError =>
-  new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
+  new ActionError("REQUEST_INVALID", "the client disconnected before the response");
 
 /** HTTP code of a failure (contract, section 4). A dependency that may be resolved later is not a fault of the request. */
 export function httpOf({ status, details }: ActionError): number {

@@ -73,7 +73,7 @@ class BoundedClient extends HeardClient {
       const socket = this.connection.stream as Socket;
       // Restarts with every byte, including those of a new statement.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
-        if (this.isAsked) socket.destroy(new Error("the database is silent"));
+        if (this.isAsked) socket.destroy(new Error("the database does not respond"));
       });
     });
   }
@@ -180,7 +180,7 @@ const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** Messages of errors of pg itself, which have no code. */
 const AWAY_MESSAGES =
-  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database is silent)/;
+  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database does not respond)/;
 
 /** True if an error of the driver means that the database was not available, and not that the statement was faulty. */
 export function isConnectionFault(error: unknown): boolean {

@@ -78,7 +78,7 @@ async function announceFirst(
 ): Promise<Pick<Service, "firstCredentials" | "setupLink">> {
   const firstCredentials = await bootstrap({ db, credentials, dataDir, baseUrl });
   if (firstCredentials) {
-    log.info({ file: join(dataDir, "credentials.json") }, "made a first app; its credentials are in the file");
+    log.info({ file: join(dataDir, "credentials.json") }, "created the first app; its credentials are in the file");
   }
   const needsLink = roles.has("api") && !(await accounts.hasAdministrator());
   return { firstCredentials, setupLink: needsLink ? (await accounts.setupLink()).link : null };
@@ -185,7 +185,8 @@ export async function startService(config: Config, options: StartOptions = {}): 
   } catch (error) {
     await stop({ now: true });
     // One line instead of a stack: a supervisor starts this process again.
-    if (isDatabaseAway(error)) throw new StartError(`the database went away: ${databaseFault(error, config)}`);
+    if (isDatabaseAway(error))
+      throw new StartError(`the connection to the database was lost: ${databaseFault(error, config)}`);
     throw error;
   }
 }

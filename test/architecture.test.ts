@@ -1,4 +1,4 @@
-/** Holds the plan of the house over src/: which way imports run, and what a file may be. */
+/** Checks the architecture of src/: the direction of imports, and the rules for files. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,10 +14,13 @@ function read(file: string): string {
   return readFileSync(join(ROOT, file), "utf8");
 }
 
-/** Imported by every part of the server; each of them imports those before it. */
+/** Imported by every part of the server; each of these imports only earlier ones. */
 const FOUNDATION = ["limits", "errors", "config", "postgres", "young-garbage", "background", "version"];
 
-/** What each part may import beside itself, as the table of folders in docs/internals/architecture.md says; a part is a folder of src/ or a file at its root. */
+/**
+ * Allowed imports of each part, from the table of folders in docs/internals/architecture.md; a part is a folder of src/ or a file at its
+ * root.
+ */
 function allowedByTable(): Record<string, readonly string[]> {
   const allowed = Object.fromEntries(FOUNDATION.map((part, at) => [part, FOUNDATION.slice(0, at)]));
   for (const [, folders = "", imports = ""] of read("docs/internals/architecture.md").matchAll(
@@ -30,7 +33,7 @@ function allowedByTable(): Record<string, readonly string[]> {
   return allowed;
 }
 
-/** What the server and the browser must do alike is one file, bundled into both; but for types it imports nothing that is not so too. */
+/** Files that run in the server and in the browser: except for types they import only such files. */
 const SHARED_WITH_WEB = [
   "src/limits.ts",
   "src/rules/csv.ts",
@@ -57,7 +60,7 @@ function onlyTypes(clause: string | undefined): boolean {
 const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !file.endsWith(".d.ts"));
 const known = new Set([...files, ...globSync("{migrations/*.ts,*.ts}", { cwd: ROOT })]);
 
-/** The project's own file that a specifier names; null for a package and for what is no module (a style sheet). */
+/** The project's own file of a specifier; null for a package and for files that are no modules (a style sheet). */
 function resolveFile(from: string, specifier: string): string | null {
   if (!specifier.startsWith(".")) return null;
   const path = normalize(join(dirname(from), specifier));
@@ -91,12 +94,12 @@ function partOf(file: string): string {
   return top === "src" ? second.replace(/\.ts$/, "") : top.replace(/\.ts$/, "");
 }
 
-/** A mechanism of the engine: `engine/x.ts` and all of `engine/x/`. */
+/** The mechanism of an engine file: `engine/x.ts` and all of `engine/x/`. */
 function mechanismOf(file: string): string {
   return file.split("/")[2]!.replace(/\.ts$/, "");
 }
 
-/** A room of the operations: a folder in it; what ties them together is none. */
+/** The folder of operations that a file belongs to; null for files outside of them. */
 function roomOf(file: string): string | null {
   const [, part, room = "", inside] = file.split("/");
   return part === "operations" && inside !== undefined ? room : null;
@@ -106,7 +109,7 @@ const allowed = allowedByTable();
 
 const arrow = ({ from, to }: Import) => `${from} -> ${to}`;
 
-/** A way from one of the nodes back to itself. */
+/** Finds a cycle that starts at one of the nodes. */
 function findCycle(nodes: readonly string[], next: (node: string) => readonly string[]): string[] | null {
   const done = new Set<string>();
   const path: string[] = [];
@@ -129,7 +132,7 @@ function findCycle(nodes: readonly string[], next: (node: string) => readonly st
   return null;
 }
 
-/** Functions of compiled JavaScript, types gone: each with its lines less those of the functions inside it. */
+/** Functions of compiled JavaScript: each with its lines minus those of inner functions. */
 function functionLengths(text: string): { line: number; length: number }[] {
   const found = new Map<FunctionNode, { line: number; length: number }>();
   const enter = (node: FunctionNode, _state: unknown, path: { type: string }[]) => {
@@ -217,7 +220,7 @@ describe("the house", () => {
     const makers = (source: string) =>
       /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);
     expect(files.filter((file) => makers(read(file)))).to.deep.equal(["src/postgres.ts"]);
-    // Libraries that would make their own are given ours.
+    // Libraries that would open their own connections receive the service's.
     const own = (source: string) => /\bconnectionString\b/.test(source);
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
     const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));
@@ -236,7 +239,7 @@ describe("the house", () => {
     ];
     const rows = ["src/data/app.ts", "src/data/database.ts"];
     expect(of(tables).filter((file) => !rooms.includes(file) && !rows.includes(file))).to.deep.equal([]);
-    // Addresses of HTTP triggers have secrets of their own, which are no settings.
+    // HTTP triggers have their own secrets, which are not settings.
     const openers = of(/\bopen\(/).filter((file) => /engine\/cipher\.js/.test(read(file)));
     expect(openers).to.have.members([rooms[0], "src/operations/http/endpoints.ts"]);
     expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([rooms[0]]);

@@ -1,6 +1,6 @@
 /**
- * Proves every regular expression of src/ linear: one that backtracks over text from outside stops the process for all apps. Read it when
- * it names an expression: write a parser or a scan instead, or one that cannot match the same characters in two ways.
+ * Proves that every regular expression of src/ takes linear time: one that backtracks over untrusted text blocks the process for all apps.
+ * If it names an expression, write a parser or a scan instead, or an expression that cannot match the same characters in two ways.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,12 +12,12 @@ import { stop, transform } from "esbuild";
 import { faultOfExpression, PROVEN_FILE, type ProvenExpressions, VERSION, type Written } from "./harness/recheck.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** `new` writes those that are proven now to the list of proven expressions; `all` also proves the listed ones again. */
+/** `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
 const PROVE = process.env["PROVE"];
-/** Stands for each value that a template puts into an expression. */
+/** Replaces each value that a template inserts into an expression. */
 const SAMPLE = "sample";
 
-/** Expressions that are not proven, each with the reason why they may stay. Empty; see the head of this file before you add to it. */
+/** Exceptions: unproven expressions, each with the reason. Empty; see the head of this file before you add to it. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {};
 
 interface Expression extends Written {
@@ -33,14 +33,14 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** The text of an argument, with samples for the values in it; null where it is known only when it runs. */
+/** Text of an argument, with samples for its values; null if it is only known at run time. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
   return node.type === "TemplateLiteral" ? node.quasis.map(({ value }) => value.cooked).join(SAMPLE) : null;
 }
 
-/** Methods of strings that make an expression of a string. */
+/** String methods that turn a string into an expression. */
 const MAKING = new Set(["match", "matchAll", "search"]);
 
 async function expressionsOf(file: string): Promise<{ found: Expression[]; unreadable: string[] }> {
@@ -76,7 +76,7 @@ describe("regular expressions", () => {
   let expressions: Map<string, Expression>;
 
   before(async () => {
-    // Not by transformSync: beside other users of esbuild in one process it waited without end.
+    // Not transformSync: with other users of esbuild in the process it waited forever.
     all = await Promise.all(files.map(expressionsOf));
     expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
   });

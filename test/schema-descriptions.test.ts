@@ -1,4 +1,4 @@
-/** Lints the descriptions of the GraphQL schema: every type, field, argument, input field and enum value has one, in plain English. */
+/** Checks the descriptions of the GraphQL schema: every type, field, argument, input field and enum value has one, in plain English. */
 import { expect } from "chai";
 import { introspectionFromSchema } from "graphql";
 import { createSchema, type Resolvers } from "../src/api/graphql/schema.js";

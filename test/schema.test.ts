@@ -1,4 +1,4 @@
-/** Holds the committed contracts in schema/ to the code, so that a change of either shows. */
+/** Compares the committed contracts in schema/ with the code, so that a change of either shows. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -27,7 +27,7 @@ import { freshDatabase } from "./harness/postgres.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** What `JSON` stands for (contract, section 5): payloads, results, settings' values, the data of events and entries, filters. */
+/** Uses of `JSON` (contract, section 5): payloads, results, values of settings, the data of events and entries, filters. */
 const JSON_INPUTS = [
   "AccessTrialInput.where",
   "AccessTrialUserInput.data",
@@ -140,7 +140,7 @@ describe("the committed contracts, which npm run schema writes", () => {
       const { properties, schema } = schemaOf(route);
       expect(Array.isArray(body), route).to.equal(schema.type === "array");
       const fields = Object.keys([body].flat()[0] as object);
-      // The operation reads all fields of a query but its type.
+      // The operation reads all fields of a query except its type.
       const isPartial = route.endsWith("/query");
       if (properties && !isPartial) expect(Object.keys(properties), route).to.include.members(fields);
     }
@@ -221,7 +221,7 @@ describe("the committed contracts, which npm run schema writes", () => {
     const isPage = (type: GraphQLType) =>
       isObjectType(type) && type.getInterfaces().some(({ name }) => name === "Page");
 
-    /** Faults of the schema: lists with a page that is not a `Page`, and fields beside its shape. */
+    /** Faults of the schema: lists with a page that is not a `Page`, and further fields beside its shape. */
     function faults(schema: GraphQLSchema): string[] {
       const queries = Object.values(schema.getQueryType()!.getFields());
       const pages = (args: readonly { name: string; type: GraphQLType }[]): boolean =>
@@ -231,7 +231,7 @@ describe("the committed contracts, which npm run schema writes", () => {
         });
       const paged = queries.filter(({ args }) => pages(args));
       const types = outputs(schema).filter(isPage);
-      // Positions of the earlier shapes are reached by deprecated fields only.
+      // Only deprecated fields use the earlier shapes of positions.
       const others = outputs(schema).filter((type) => !isPage(type) && !type.name.endsWith("Pagination"));
       const beside = [...types, ...others].flatMap((type) =>
         Object.values(type.getFields())

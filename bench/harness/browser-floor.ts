@@ -1,6 +1,6 @@
 /**
- * The bare floors beside which the service's runs are measured: the same Chromium with the same arguments, driven over the
- * protocol with nothing added. Knows nothing of pools, harnesses or runs.
+ * The bare floors beside which the service's runs are measured: the same Chromium with the same arguments, driven over
+ * the protocol with nothing added.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";

@@ -1,6 +1,6 @@
 /**
- * A process of its own that calls over kept connections, as cheaply as can be, and says how many answers came in a span of time and how
- * long each took. Knows nothing of who answers.
+ * A process of its own that calls over kept connections, as cheaply as can be, and says how many answers came in a span
+ * of time and how long each took.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type Connection, openConnection, requestOf } from "./connection.js";

@@ -1,4 +1,4 @@
-/** What a figure of the bench is, and the sums that all of them need. Knows nothing of what is measured. */
+/** What a figure of the bench is, and the sums that all of them need. */
 
 /** One line of a figure: what the service does, and what the bare mechanism under it does in the same run. */
 export interface Row {

@@ -1,6 +1,6 @@
 /**
- * A process of its own that holds many sockets of graphql-transport-ws and counts what comes in, as cheaply as can be: a load
- * generator must not be what is measured. Knows nothing of who serves it.
+ * A process of its own that holds many sockets of graphql-transport-ws and counts what comes in, as cheaply as can be:
+ * a load generator must not be what is measured.
  */
 import { once } from "node:events";
 import WebSocket from "ws";

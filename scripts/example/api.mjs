@@ -37,7 +37,7 @@ export function createApi(target) {
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");
     if (!isJson)
-      throw new ExampleError(`${url} is no such service: ${method} ${path} answered ${response.status} without JSON`);
+      throw new ExampleError(`${url} is not this service: ${method} ${path} answered ${response.status} without JSON`);
     return { http: response.status, seconds: Number(response.headers.get("retry-after")), answer: JSON.parse(text) };
   }
 

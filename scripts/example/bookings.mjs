@@ -136,7 +136,7 @@ export function bookingsIn({ call, target, say }) {
       const others = found.mark === null ? strangers(found) : [];
       if (others.length > 0)
         throw new ExampleError(
-          `app ${appId} has ${others.join(", ")}, which the example did not put there: take another app`,
+          `app ${appId} has ${others.join(", ")}, which the example did not create: use another app`,
         );
       if (found.mark === null)
         await call("POST", `${v1}/settings`, { [MARK]: { publishedApp: !found.app.isPublished } });

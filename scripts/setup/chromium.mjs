@@ -73,7 +73,7 @@ export async function ensureChromium(root, environment) {
   const explicit = environment.CHROME_PATH || null;
   const find = () => finder.findChromium(explicit, finder.usualPlaces(environment.PUPPETEER_CACHE_DIR || null));
   if (find()) return;
-  if (explicit) throw new SetupError(`CHROME_PATH names ${explicit}, which is no program that can be started`);
+  if (explicit) throw new SetupError(`CHROME_PATH names ${explicit}, which is not an executable program`);
   const cache = cacheFor(environment, finder.PUBLIC_BROWSER_CACHE);
   const { path, complaints } = await installUntilFound(find, [installByApt, () => installByPuppeteer(root, cache)]);
   if (path) return;

@@ -29,8 +29,8 @@ function mayBeAbsent(entry, machine) {
 }
 
 /**
- * Whether node_modules holds something else than the lock file says, by npm's own record of what it installed.
- * An installation that was cut short has no record. Where `isService`, development packages may be there or not.
+ * True if node_modules holds something else than the lock file says, by npm's own record of what it installed. An
+ * installation that was cut short has no record. Where `isService`, development packages may be there or not.
  */
 export function packagesAreStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));

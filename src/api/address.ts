@@ -2,21 +2,21 @@
 import type { IncomingMessage } from "node:http";
 import proxyAddr from "@fastify/proxy-addr";
 
-/** Proxies whose `X-Forwarded-For` is believed: their number, their addresses and networks, or none. */
+/** The trusted proxies, whose `X-Forwarded-For` is used: their number, their addresses and networks, or none. */
 export type TrustedProxies = number | string[] | false;
 
 /** Returns undefined if the connection is gone. */
 export type AddressOf = (request: IncomingMessage) => string | undefined;
 
-/** Networks that proxies are in as a rule. Anyone on the internet can send `X-Forwarded-For`, so that it says nothing from there. */
+/** Private networks, in which proxies usually are. From elsewhere `X-Forwarded-For` proves nothing, because any client can send it. */
 const isInside = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
-/** @param onIgnoredProxy called with the address of a proxy in a private network whose `X-Forwarded-For` is not believed, each time */
+/** @param onIgnoredProxy called with the address of a proxy in a private network whose `X-Forwarded-For` is ignored, each time */
 export function createAddressOf(
   trusted: TrustedProxies,
   onIgnoredProxy: (proxy: string) => void = () => undefined,
 ): AddressOf {
-  // As proxies are counted: the nearest is the socket's own peer.
+  // Counts proxies from the nearest: the peer of the socket.
   const counted = (count: number) => (_address: string, hop: number) => hop < count;
   const trust = Array.isArray(trusted) ? proxyAddr.compile(trusted) : counted(Number(trusted));
   return (request) => {

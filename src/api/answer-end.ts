@@ -1,9 +1,9 @@
-/** When an answer is over: it has left, or the connection that it stood in line on is gone. Knows no answer's content. */
+/** Detects the end of a response: it has been sent, or its connection has closed. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Callbacks for the end of each connection: of several answers on one connection, only the first receives that event itself. */
+/** Callbacks for the end of each connection. With several responses on one connection, Node emits that event only for the first. */
 const waiting = new WeakMap<Socket, Set<() => void>>();
 
 function waitingOn(socket: Socket): Set<() => void> {
@@ -17,7 +17,7 @@ function waitingOn(socket: Socket): Set<() => void> {
   return ends;
 }
 
-/** Calls `over` once, at once where it is over already. */
+/** Calls `over` once; at once if the response has ended already. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (response.closed || socket.destroyed) {
     over();
@@ -31,10 +31,10 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   response.once("close", end);
 }
 
-/** One for all: making one costs more than all else of an answer's end. */
+/** One shared error: creating one costs more than everything else here. */
 const OVER = new DOMException("The answer is over", "AbortError");
 
-/** Aborts when the HTTP answer is over. */
+/** Aborts when the HTTP response has ended. */
 export function overSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const over = new AbortController();
   whenOver(request, response, () => over.abort(OVER));
@@ -43,7 +43,7 @@ export function overSignal(request: IncomingMessage, response: ServerResponse): 
 
 const closings = new WeakMap<WebSocket, AbortSignal>();
 
-/** Aborts when the socket has closed; one signal for all that is asked on it. */
+/** Aborts when the socket has closed; one signal for all operations on it. */
 export function closedSignal(socket: WebSocket): AbortSignal {
   const known = closings.get(socket);
   if (known) return known;

@@ -1,6 +1,6 @@
 /**
- * Counts the bytes of answers that are being made or sent: of one request, of one app's callers, of the whole process. A reader reserves a
- * large read first, and is refused while a refusal is still possible. Knows no operation.
+ * Counts the bytes of responses that are being built or sent: per request, per app, and for the whole process. A
+ * resolver reserves a large read first, so that it is rejected before any work is done.
  */
 import { getHeapStatistics } from "node:v8";
 import { ActionError } from "../errors.js";
@@ -10,30 +10,30 @@ import { JsonText } from "../rules/json-text.js";
 import { createTurns, type Turns } from "./turns.js";
 
 const RETRY_SECONDS = 2;
-/** An answer exists several times on its way: as the database sent it, as text, as bytes for the socket. */
+/** A response exists several times: as sent by the database, as text, and as bytes for the socket. */
 const SHARE_OF_HEAP = 1 / 10;
-/** The callers of one app leave half of it to all others; of the next app, half of what is left. */
+/** The callers of one app leave half of the total to all others. The next app can use half of the rest. */
 const SHARE_OF_OWNER = 1 / 2;
-/** One page may come on top of what was counted, and names and brackets with it. */
+/** The written response may exceed the counted bytes by one page, its names and brackets. */
 const WRITTEN_ANSWERS = 2;
-/** Below that, two of the largest answers would not fit. */
+/** With less than this, two of the largest responses would not fit. */
 const LEAST_BYTES = 4 * ANSWER_MAX_BYTES;
-/** What was done cannot be refused any more: up to so many times what may be read its result is handed on all the same. */
+/** A change that has been made cannot be rejected any more. Its result is returned up to this multiple of the read limit. */
 const DONE_TIMES = 2;
-/** Smaller results are handed on whatever there is. */
+/** Smaller results are returned at any load. */
 const SMALL_BYTES = 64 * 1024;
-/** What is larger is read in its owner's turn. Measured: what a megabyte takes to be read and sent. */
+/** Larger reads wait for their owner's turn. Measured: time to read and send one megabyte. */
 const LARGE_BYTES = 512 * 1024;
 const MS_PER_MB = 10;
 
 export interface AnswersOptions {
-  /** Of all answers in the process. */
+  /** Limit for all responses of the process. */
   totalBytes: number;
   ofOwnerBytes: number;
   ofAnswerBytes: number;
 }
 
-/** What one request may still make. */
+/** The account of one request's response. */
 export interface Answer {
   /**
    * Counts bytes before they are read; resolves when they may be read.
@@ -42,19 +42,23 @@ export interface Answer {
    */
   readonly reserve: (bytes: number) => Promise<void>;
   /**
-   * Does one part after the other, and counts what it gave; parts that are asked for at once wait here and not in the database. What
-   * a part has done stands, whatever it gave: the next one is refused. None is begun once the caller is gone.
-   * @throws as `reserve`, before the part is begun; OVERLOADED after it where its result has no room
+   * Runs parts one after the other, and counts their results. Parts that are requested at once wait here and not in the
+   * database. A finished part keeps its effect whatever its size; only the next part is rejected. No part starts after
+   * the caller has disconnected.
+   * @throws as `reserve`, before the part starts; OVERLOADED after it if there is no capacity for its result
    */
   part<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Counts the answer as it will be written: what was read once may be asked for under twenty names.
-   * @throws REQUEST_INVALID for more than an answer holds
+   * Counts the response as it will be written: one value may be written under twenty names.
+   * @throws REQUEST_INVALID if the response is too large
    */
   whole(result: unknown): void;
-  /** To be called when the answer has left, or its caller is gone. What a part holds is counted until that part has ended. */
+  /**
+   * Call it when the response has been sent or its caller has disconnected. The bytes of a running part count until
+   * that part has ended.
+   */
   readonly close: () => void;
-  /** Calls `call` once, when the answer is closed and the last part of its work has ended. */
+  /** Calls `call` once, when the response is closed and the last part of its work has ended. */
   readonly whenEnded: (call: () => void) => void;
 }
 
@@ -63,7 +67,7 @@ function defaults(): AnswersOptions {
   return { totalBytes, ofOwnerBytes: totalBytes * SHARE_OF_OWNER, ofAnswerBytes: ANSWER_MAX_BYTES };
 }
 
-/** An estimate: the characters of all texts in it, and a little for every value. */
+/** Returns an estimate: the characters of all strings, and a constant for each value. */
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;
@@ -74,7 +78,7 @@ export function sizeOf(value: unknown): number {
   return sum;
 }
 
-/** Those who share one bucket: an app's credentials, or a person. */
+/** Key of the owner of a quota: an app's credentials, or a person. */
 const ownerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
@@ -88,9 +92,10 @@ export function createAnswers(
   const byOwner = new Map<string, number>();
   const most = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${most}: ask for fewer fields or entries at once`);
-  const tooLargeAfter = () => new ActionError("REQUEST_INVALID", `${most}: it was done, and its result is left out`);
+  const tooLargeAfter = () =>
+    new ActionError("REQUEST_INVALID", `${most}: the change was made, but its result is left out`);
   const overloaded = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
-  const tooMany = () => overloaded(`too many large answers are on their way; try again in ${RETRY_SECONDS} s`);
+  const tooMany = () => overloaded(`too many large responses are being sent; try again in ${RETRY_SECONDS} s`);
   let total = 0;
 
   function add(owner: string, bytes: number): void {
@@ -100,22 +105,22 @@ export function createAnswers(
     else byOwner.delete(owner);
   }
 
-  /** Whether there is room for so many bytes more, within `times` what may be read. */
+  /** True if there is capacity for this many more bytes, within `times` the read limit. */
   function hasRoom(owner: string, bytes: number, times: number): boolean {
     const own = byOwner.get(owner) ?? 0;
     const others = total - own;
-    // The share of all: half of the total for the first owner, half of the rest for the second, and so on.
+    // Share of each owner: half of the total for the first owner, half of the rest for the second, and so on.
     const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - others);
     return own + bytes <= share;
   }
 
   return {
-    /** Bytes of all answers that are open. */
+    /** Bytes of all open responses. */
     held: (): number => total,
 
     /**
-     * Counts a text that goes to any number of one app's sockets, until what it answers is called.
-     * @throws REQUEST_INVALID where it would be several times what an answer holds, OVERLOADED where there is no room
+     * Counts a text that is sent to several sockets of one app, until the returned function is called.
+     * @throws REQUEST_INVALID if it is several times larger than a response may be, OVERLOADED if there is no capacity
      */
     share(appId: number, bytes: number): () => void {
       const owner = ownerOfApp(appId);
@@ -135,7 +140,7 @@ export function createAnswers(
       let order: Promise<unknown> | null = null;
 
       function admit(bytes: number): void {
-        if (!open) throw new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
+        if (!open) throw new ActionError("REQUEST_INVALID", "the client disconnected before the response");
         if (held > 0 && held + bytes > ofAnswerBytes) throw tooLarge();
         if (!hasRoom(owner, bytes, 1)) throw tooMany();
       }
@@ -145,7 +150,7 @@ export function createAnswers(
         add(owner, bytes);
       }
 
-      /** A part that is under way goes on holding what it has read. */
+      /** A running part keeps the bytes that it has read. */
       function giveBack(): void {
         if (open || parts > 0) return;
         add(owner, -held);
@@ -161,7 +166,7 @@ export function createAnswers(
           const bytes = Math.max(0, sizeOf(result) - (held - before));
           if (before > 0 && held + bytes > ofAnswerBytes) throw tooLargeAfter();
           if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
-            throw overloaded("it was done; its result is too large while so many answers are on their way");
+            throw overloaded("the change was made, but its result is too large while other responses are being sent");
           }
           count(bytes);
           return result;
@@ -178,7 +183,7 @@ export function createAnswers(
           if (bytes <= LARGE_BYTES) return;
           await turns.take(owner, () => undefined);
           turns.owe(owner, (bytes / 2 ** 20) * MS_PER_MB);
-          // It may have gone while it waited.
+          // The caller may have disconnected while the request waited.
           admit(0);
         },
         part<T>(work: () => Promise<T>): Promise<T> {

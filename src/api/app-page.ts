@@ -1,4 +1,4 @@
-/** What an app's page and the pages of one sentence show. Knows no route and no caller. */
+/** HTML of an app's page, and of pages with one message. */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { authorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
@@ -14,7 +14,7 @@ export function appPage(options: { name: string; env: RuntimeEnv & { token: stri
   return authorDocument({ title: name, env, page, base, body: "<main></main>", dependencies: [], script });
 }
 
-/** A page that says one thing. */
+/** A page with one message. */
 export function messagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
   const html = `<!doctype html>
 <html lang="en">

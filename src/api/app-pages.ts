@@ -1,6 +1,7 @@
 /**
- * The page of an app at `/apps/:id` (live) and `/apps/:id/viewer`. Holds no session: each load of a page is handed one of its own
- * (api/author-document.ts), a visitor's without a name or the viewer's of a signed-in editor; no page sets or needs a cookie.
+ * Page of an app at `/apps/:id` (live) and `/apps/:id/viewer`. Each load of a page receives its own session
+ * (api/author-document.ts): an anonymous visitor's, or the viewer session of a signed-in editor. No page sets or needs
+ * a cookie.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";
@@ -22,7 +23,7 @@ export interface AppPagesOptions {
   pages: WebPages;
 }
 
-/** A refusal as a page: where a person's session is needed, the form that asks for it. */
+/** Sends a refusal as a page. Where a person's session is needed, the page has the sign-in form. */
 export function sendRefusal(reply: FastifyReply, pages: WebPages, error: unknown): FastifyReply {
   if (!(error instanceof ActionError)) throw error;
   const { http } = STATUS[error.status];

@@ -1,9 +1,11 @@
 /**
- * The document of every page that runs authors' code: its policy and its data. Knows no route and no cookie.
+ * The document of every page that runs authors' code: its content security policy and its data. Knows no route and no
+ * cookie.
  *
- * `sandbox` without `allow-same-origin` gives the document an opaque origin: it reaches no cookie, storage, worker or page of the service,
- * and no request of it counts as the service's own. Its session is the runtime token that it receives here, of one app, for drafts or live
- * versions. Code in the document can read that token, so it is the least that the page needs.
+ * `sandbox` without `allow-same-origin` gives the document an opaque origin: it reaches no cookie, storage, worker or
+ * page of the service, and no request of it counts as the service's own. Its session is the runtime token that it
+ * receives here, of one app, for drafts or live versions. Code in the document can read that token, so it is the least
+ * that the page needs.
  */
 import { randomBytes } from "node:crypto";
 import { envScript, type RuntimeEnv, scriptLiteral } from "../rules/env-script.js";
@@ -20,23 +22,26 @@ export interface AuthorDocument {
   env: RuntimeEnv & { token: string };
   /** What the page's own script reads from `#svc-page`. */
   page: Record<string, string>;
-  /** The path before the service's own, "" as a rule. */
+  /** Path prefix of the service, usually "". */
   base: string;
   /** HTML before the scripts. */
   body: string;
-  /** Scripts that come before, loaded in order; each by its integrity where it has one. */
+  /** Scripts that are loaded first, in order; each with its integrity if it has one. */
   dependencies: readonly Dependency[];
   /** The page's own script, under `/client/`. */
   script: string;
 }
 
-/** Popups and frames are not among it: a page has nothing to open or to hold that could be taken for the service. */
+/** No permission for popups and frames: a page cannot open or embed anything that looks like the service. */
 const SANDBOX = "sandbox allow-scripts allow-forms allow-modals";
 
-/** What a host has, and nothing that would end its directive or policy and begin another: an address may hold that. */
+/** Keeps only characters of a host, so that an address cannot end its directive or policy and start another. */
 const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
 
-/** Scripts need the nonce, which the client library hands on to those that it loads, or come from where the author's come from. */
+/**
+ * Scripts need the nonce, which the client library passes to the scripts that it loads, or must come from the origin of
+ * the author's scripts.
+ */
 function policy(nonce: string, dependencies: readonly Dependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);
   const elsewhere = new Set(origins.filter((origin) => PLAIN_ORIGIN.test(origin)));
@@ -55,7 +60,7 @@ function policy(nonce: string, dependencies: readonly Dependency[]): string {
   ].join("; ");
 }
 
-/** The document and its headers. Values stand in it as JSON in which nothing opens or closes an element. */
+/** Returns the document and its headers. Values are written as JSON in which nothing opens or closes an element. */
 export function authorDocument({ title, env, page, base, body, dependencies, script }: AuthorDocument): {
   html: string;
   headers: Record<string, string>;
@@ -89,7 +94,7 @@ ${[...dependencies, { url: `${base}${script}` }].map(element).join("\n")}
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": policy(nonce, dependencies),
     "cross-origin-resource-policy": "same-origin",
-    // It holds a token.
+    // The document contains a token.
     "cache-control": "no-store",
   };
   return { html, headers };

@@ -1,6 +1,6 @@
 /**
- * How the bodies of requests come in: each has its room before it is read, arrives at an honest speed or not at all, and is parsed in
- * its sender's turn where it is large. Knows no route.
+ * Receives request bodies: reserves capacity before a body is read, requires a minimum speed, and parses large bodies
+ * in the turn of their sender.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -17,32 +17,32 @@ import { toId } from "./rest/request.js";
 import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
-/** So much of a body comes in so long, or the rest of it: 64 kilobits in a second, as of a poor line. */
+/** Minimum pace: this many bytes in this time, or the rest of the body. 64 kilobits a second is the speed of a poor line. */
 const PACE_MS = 10_000;
 const PACE_BYTES = 80 * 1024;
-/** Measured: what a megabyte costs, here and in the database, to be read, checked and stored. */
+/** Measured: time to read, check and store one megabyte, here and in the database. */
 const MS_PER_MB = 20;
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route reads the body itself, with bounds of its own. */
+    /** The route reads the body itself, within its own limits. */
     streamed?: true;
-    /** A client run report: the route's bound holds for visitors too, and one value may fill it. */
+    /** A client run report: visitors may use the whole limit of the route, and one value may fill it. */
     isReport?: true;
   }
 }
 
-/** Bytes that the request may bring: on routes with a larger bound only callers with rights of their own go beyond the usual one. */
+/** Limit of the body in bytes. On routes with a larger limit, only callers with their own rights may exceed the usual one. */
 function limitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const isTrusted = context.caller !== null && !isVisitor(context.caller);
   return isTrusted || routeOptions.config.isReport ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Share of all requests that name an app that does not exist: made-up ids get no shares of their own. */
+/** Shared by all requests that name an app that does not exist: made-up ids get no shares. */
 const NO_APP = "none";
 
-/** App that the request counts for: its credential's, which it cannot choose, else the one in its path if it exists. */
+/** App to which the request counts: the app of its credential, which it cannot choose; otherwise the app in its path if it exists. */
 async function appOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
   const own = context.caller?.appId;
   if (own) return String(own);
@@ -54,7 +54,7 @@ async function appOf({ context, params }: FastifyRequest, appExists: AppExists):
 
 type AppExists = (appId: number) => Promise<boolean>;
 
-/** Bytes that the request says it will bring; as many as it may if it does not say. @throws PAYLOAD_TOO_LARGE */
+/** Announced bytes of the body; the limit if none are announced. @throws PAYLOAD_TOO_LARGE */
 function announced(request: FastifyRequest): number {
   const { headers } = request.raw;
   const limit = limitOf(request);
@@ -101,8 +101,8 @@ function readUpTo(body: Readable, limit: number): Promise<Buffer> {
 export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> => readUpTo(body, limitOf(request));
 
 /**
- * Ends a request whose sender is too slow, as the server ends those whose headers do not arrive. Time in which the service itself does
- * not read does not count.
+ * Ends a request whose sender is too slow, as the server does while headers arrive. Time in which the service itself
+ * pauses reading does not count.
  */
 function endLate(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
@@ -124,7 +124,7 @@ function endLate(request: IncomingMessage, paceMs: number): () => void {
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Only such a text can have a number beyond a double. */
+/** Only a text that matches can contain a number too large for a double. */
 const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
 
 function textOf(body: Buffer): string {
@@ -135,15 +135,15 @@ function textOf(body: Buffer): string {
   }
 }
 
-/** JSON of any shape, and nothing for an empty body; prototype keys stay data and are judged by the rules. */
+/** Parses JSON of any shape; undefined for an empty body. Prototype keys stay data, which the rules check. */
 function parse(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
   const text = textOf(body);
   const value = parseText(text);
-  // JSON.parse makes Infinity of 1e400, which would be stored as null.
+  // JSON.parse turns 1e400 into Infinity, which would be stored as null.
   if (MAY_BE_HUGE.test(text) && holdsInfinity(value)) {
     const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
-    throw new ActionError(status, "the body must not hold a number beyond 1.8e308");
+    throw new ActionError(status, "the body must not contain a number above 1.8e308");
   }
   return value;
 }
@@ -152,7 +152,7 @@ function parseText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // Only the position from the parser's message: the rest may quote a secret.
+    // Returns only the position from the parser's message: the rest may quote a secret.
     const [at = ""] = /at position \d+/.exec((error as Error).message) ?? [];
     throw new ActionError("REQUEST_INVALID", `the body is not valid JSON${at && `: ${at}`}`);
   }
@@ -168,7 +168,7 @@ async function refuseOther(request: FastifyRequest, payload: Readable): Promise<
   );
 }
 
-/** For requests whose `context` is there already. */
+/** Registers the body parser. `context` must be set before. */
 export function registerBodies(
   app: FastifyInstance,
   options: { rooms: BodyRooms; turns: Turns; appExists: AppExists; paceMs?: number },
@@ -176,7 +176,7 @@ export function registerBodies(
   const { rooms, turns, appExists, paceMs = PACE_MS } = options;
   const arrivals = new WeakMap<FastifyRequest, () => void>();
 
-  /** Resolves when there is room for the body. */
+  /** Resolves when there is capacity for the body. */
   async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const app = await appOf(request, appExists);
@@ -193,14 +193,14 @@ export function registerBodies(
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
       const bytes = announced(request);
-      // A body that came along with its headers is in memory already.
+      // A body that arrived with its headers is in memory already.
       if (bytes === 0 || request.raw.complete) done();
       else admit(request, reply, bytes).then(() => done(), done);
     } catch (error) {
       done(error as Error);
     }
   });
-  // The body is parsed by now, or its route reads it: at the same pace, and without its bytes being held.
+  // The body is parsed by now, or its route reads it at the same pace without holding its bytes.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivals.get(request)?.();
     done();

@@ -1,6 +1,6 @@
 /**
- * Capacity for the bodies of requests while they arrive: bounded in bytes, in total, per network address, and per app, which leaves half
- * to others. Addresses take turns. A body without capacity waits a little and is refused then. Knows lengths, not bodies.
+ * Capacity for request bodies while they arrive: limits bytes in total, per network address and per app. An app leaves
+ * half to others, and addresses take turns. A body without capacity waits for a short time and is then rejected.
  */
 import { ActionError } from "../errors.js";
 import {
@@ -12,9 +12,9 @@ import {
   SMALL_BODY_BYTES,
 } from "../limits.js";
 
-/** Long enough for bodies before it that come at an honest speed. */
+/** Long enough for earlier bodies that arrive at the minimum speed. */
 const WAIT_MS = 5_000;
-/** Waiting costs a connection and its headers: of one address no more than that. */
+/** A waiting request costs a connection and its headers, so one address can have at most this many. */
 const WAITING_OF_ADDRESS_MAX = 256;
 const RETRY_SECONDS = 5;
 
@@ -28,11 +28,11 @@ export interface BodyRoom {
   /**
    * Waits until there is capacity for the bytes.
    * @param app ID of the app that the request is for; null if it names none
-   * @returns a function that frees the capacity, once
+   * @returns a function that frees the capacity; repeated calls have no effect
    * @throws OVERLOADED when there is none in time
    */
   enter(address: string, bytes: number, app: string | null): Promise<() => void>;
-  /** Bytes for which there is room made now. */
+  /** Bytes that are reserved now. */
   held(): number;
 }
 
@@ -43,18 +43,18 @@ interface Waiting {
 }
 
 const refusal = (): ActionError =>
-  new ActionError("OVERLOADED", `too many request bodies are on their way; try again in ${RETRY_SECONDS} s`, {
+  new ActionError("OVERLOADED", `too many request bodies are being received; try again in ${RETRY_SECONDS} s`, {
     retryAfter: RETRY_SECONDS,
   });
 
 export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomOptions): BodyRoom {
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
-  /** In the order of turns: an address that has had its turn goes to the end. */
+  /** Addresses in the order of their turns: after its turn an address moves to the end. */
   const lines = new Map<string, Set<Waiting>>();
   let total = 0;
 
-  /** An app holds at most half of what the other apps leave, so that the next app finds some. */
+  /** True if the app uses at most half of what other apps leave, so that the next app gets a share. */
   function leavesHalf(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const own = byApp.get(app) ?? 0;
@@ -128,7 +128,7 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
   };
 }
 
-/** Small, usual and large bodies have bounds of their own, so that none of them waits behind larger ones. */
+/** Small, usual and large bodies have separate limits, so that none waits behind larger ones. */
 export interface BodyRooms {
   roomFor(bytes: number): BodyRoom;
 }

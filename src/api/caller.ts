@@ -1,6 +1,6 @@
 /**
- * From a request to its credential: where a token travels (contract, section 2), and the one rule against requests that a page of another
- * site makes a browser send (contract, section 7). Read it before you accept a cookie anywhere.
+ * Reads the credential of a request (contract, section 2), and rejects requests that a page of another site makes a
+ * browser send (contract, section 7). Read it before you accept a cookie anywhere.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
@@ -10,10 +10,10 @@ export const COOKIE = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
-/** Sign-in by a pasted token, and its end. */
+/** Route that creates and ends a session from a pasted token. */
 const TOKEN_SIGN_IN = "/v1/session";
 
-/** The part of a request that the rule reads. `route` is the pattern that its path matched: a path has several spellings. */
+/** The part of a request that the check reads. `route` is the pattern that matched, because a path has several spellings. */
 export interface RequestHead {
   method: string;
   route: string;
@@ -26,11 +26,11 @@ export type Source = "own" | "foreign" | "unknown";
 export interface CallerReader {
   /** Source by `Origin`, else by `Sec-Fetch-Site`. */
   sourceOf(headers: IncomingHttpHeaders): Source;
-  /** The service's own origin for a request that passes the rule. */
+  /** The service's own origin for a request that passes the check. */
   ownOrigin(headers: IncomingHttpHeaders): string;
   /**
-   * Returns the token of a request, null without one. `Auth-token` precedes `Authorization`, that precedes the cookie. A cookie is no
-   * credential for reads of another site's pages.
+   * Returns the token of a request, null without one. `Auth-token` precedes `Authorization`, that precedes the cookie.
+   * A cookie is ignored for reads by pages of other sites.
    * @throws CROSS_SITE_REQUEST for a change by the cookie, and for every sign-in, that no page of this service sent
    */
   tokenOf(request: RequestHead): string | null;
@@ -47,11 +47,11 @@ export function headerToken(headers: IncomingHttpHeaders): string | null {
 export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE] : undefined) || null;
 
-/** A person following a link from elsewhere. */
+/** True for a person who follows a link from elsewhere. */
 const isNavigation = ({ method, headers }: RequestHead): boolean =>
   SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
 
-/** @param publicUrl PUBLIC_URL; null: the service's own address is the one that the request names in `Host` */
+/** @param publicUrl PUBLIC_URL; null: the host that the request names in `Host` is the service's own */
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 

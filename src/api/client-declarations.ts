@@ -6,7 +6,7 @@ const FILE = fileURLToPath(new URL("../../web/client/svc.d.ts", import.meta.url)
 
 let text: Promise<string> | null = null;
 
-/** Reads the file once. A failed read is tried again by the next call. */
+/** Reads the file once. After a failed read, the next call tries again. */
 export function readClientDeclarations(): Promise<string> {
   text ??= readFile(FILE, "utf8").catch((error: unknown) => {
     text = null;

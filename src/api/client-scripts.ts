@@ -1,4 +1,4 @@
-/** An action's script at its own address, and the debug page around it. Decides nothing: the resolver and the sessions do. */
+/** Serves an action's script at its own address, and the debug page around it. The resolver and the sessions make the decisions. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
@@ -10,8 +10,8 @@ import { restRequest } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /**
- * `no-cors` readers of other origins, a script element among them, get nothing: what answers depends on the cookie. Opened by itself
- * it is text in a document without an origin.
+ * `no-cors` requests from other origins, including script elements, get no content, because it depends on the cookie.
+ * Opened directly, it is text in a document without an origin.
  */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
@@ -32,8 +32,9 @@ export interface ClientScriptsOptions {
 }
 
 /**
- * GET `/v3/apps/:appId/actions/:id/compile`: the very bytes whose hash is the action's `integrity`; with `?v=<integrity>` kept for
- * ever by the browser that asked. With `?html` the debug page (specification, Debug page), for authors.
+ * GET `/v3/apps/:appId/actions/:id/compile`: returns exactly the bytes whose hash is the action's `integrity`. With
+ * `?v=<integrity>` browsers cache it forever. With `?html` it returns the debug page (specification, Debug page), for
+ * authors.
  */
 export function registerClientScripts(app: FastifyInstance, options: ClientScriptsOptions): void {
   const { resolvers, sessions, origin, pages } = options;
@@ -42,7 +43,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
     const { context } = request;
-    // Before a session is created: errors are shown where the person is signed in.
+    // Before a session is created, errors are shown to the signed-in person.
     if (context.caller) {
       await sessions.judge(context.caller, preview);
       await clients.compiledAction(context, appId, actionId);
@@ -63,13 +64,13 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     const [html, version] = [q.text("html"), q.text("v")];
     if (html !== undefined) {
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
-        // A person without a session is asked for one where a program is refused.
+        // A person without a session gets the sign-in form; a program gets a refusal.
         const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && wantsPage(request);
         if (isPerson) return sendRefusal(reply, pages, error);
         throw error;
       });
     }
-    // A page's worker would stand between the service and whatever pages come later.
+    // A service worker of a page could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
     const caching = version === integrity ? FOR_EVER : ASK_AGAIN;

@@ -1,4 +1,4 @@
-/** What the exits share of one request: who calls, with which idempotency key, and the quota for its headers. */
+/** Context of one request, shared by REST, GraphQL and sockets: the caller, the idempotency key, and the quota for its headers. */
 
 import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
@@ -14,48 +14,48 @@ declare module "fastify" {
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
-  /** `Idempotency-Retry: failed`: a run of that key that failed or was cancelled is run again. */
+  /** `Idempotency-Retry: failed`: a failed or cancelled run of that key is run again. */
   retryFailed?: boolean;
-  /** What this request may still make; a subscription's events have none. */
+  /** Account of the response's bytes; events of a subscription have none. */
   answer?: Answer;
   /** Aborts when the caller has disconnected. */
   gone?: () => AbortSignal;
-  /** The state that the answer shows, for its `ETag`, if the answer itself does not name it. */
+  /** The state that the response shows, for its `ETag`, if the response itself does not name it. */
   updatedAt?: string;
-  /** HTTP status of a REST answer that is not the usual one of its route. */
+  /** HTTP status of a REST response, if it differs from the usual one of its route. */
   http?: number;
-  /** Where requests are traced. */
+  /** Set if requests are traced. */
   span?: Span;
   /** The browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
   browser?: {
     userAgent?: string;
-    /** Origin of the service as the browser sees it: of PUBLIC_URL, else of the address at which the service was asked. */
+    /** Origin of the service as the browser sees it: from PUBLIC_URL, else from the requested address. */
     origin: string;
-    /** `Origin` of the page that sent it. */
+    /** `Origin` of the page that sent the request. */
     pageOrigin?: string;
-    /** The token by which the caller was found. */
+    /** The token that identified the caller. */
     token?: string;
     /** Sets the session cookie; null clears it. */
     setSession(session: { token: string } | null): void;
   };
-  /** It is refused, whatever HTTP says. */
+  /** The request was refused, whatever its HTTP status. */
   refused?: true;
-  /** A refusal of it is sent without delay: nothing can be found out by guesses. */
+  /** Refusals are sent without delay, because guessing would reveal nothing. */
   isAnswered?: true;
 }
 
-/** The request as a sign-in reads it. */
+/** Facts of the request for a sign-in. */
 export const signInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,
   userAgent: browser?.userAgent,
 });
 
-/** Whether the key is free again where its run failed. @throws REQUEST_INVALID */
+/** True if the key can be used again after its run failed. @throws REQUEST_INVALID */
 export function readIdempotencyRetry(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   if (header === "failed") return true;
-  throw new ActionError("REQUEST_INVALID", "Idempotency-Retry must be failed, or not be there");
+  throw new ActionError("REQUEST_INVALID", 'Idempotency-Retry must be "failed" or absent');
 }
 
 /** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */
@@ -77,7 +77,7 @@ export function quotaHeaders({ quota }: Visitor): Record<string, string> {
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
     "RateLimit-Reset": String(seconds),
-    // Over GraphQL too, where a refusal is no HTTP status.
+    // Also over GraphQL, where a refusal has no HTTP status of its own.
     ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

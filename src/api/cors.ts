@@ -1,4 +1,4 @@
-/** Which pages elsewhere may talk to the API: all, with a token in a header; none with a cookie. */
+/** CORS: pages of any origin may use the API with a token in a header, and none with a cookie. */
 import cors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 
@@ -17,14 +17,14 @@ const EXPOSED = [
 ];
 
 /**
- * Without `credentials` a browser sends no cookie across origins and hides the answer if it did, so that any origin may be let in: what
- * a page can do here is what the token that it was given can do. A server run's page is such an origin.
+ * Without `credentials` a browser sends no cookie across origins, and hides the response if it did. So any origin is
+ * allowed: a page can only do what its token allows. The page of a server run has such an origin.
  */
 export function registerCors(app: FastifyInstance): void {
   const options: FastifyCorsOptions = {
     origin: "*",
     credentials: false,
-    // An OPTIONS that asks for nothing is no fault.
+    // An OPTIONS request that is no preflight is not an error.
     strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
     allowedHeaders: ALLOWED.join(", "),
@@ -32,7 +32,7 @@ export function registerCors(app: FastifyInstance): void {
     maxAge: DAY_SECONDS,
   };
   app.register(cors, {
-    // HTTP triggers have lists of origins of their own (http-triggers.ts).
+    // HTTP triggers have their own lists of origins (http-triggers.ts).
     delegator: (request, callback) =>
       callback(null, request.routeOptions.config.ownCredentials ? { origin: false } : options),
   });

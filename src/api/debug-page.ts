@@ -1,4 +1,4 @@
-/** The page that runs one action under the developer tools (specification, Debug page). Decides nothing about who may see it. */
+/** The page that runs one action under the developer tools (specification, Debug page). */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { type AuthorDocument, authorDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
@@ -12,8 +12,8 @@ export interface DebuggedAction {
 }
 
 /**
- * For GET /v3/apps/:appId/actions/:actionId/compile?html. The script is handed over as data and loaded by `/client/debug.js`, so that
- * no text of the author's stands in the markup and the tools show it under its own name.
+ * For GET /v3/apps/:appId/actions/:actionId/compile?html. The script is passed as data and loaded by
+ * `/client/debug.js`, so that no author's text is in the markup and the tools show the script under its own name.
  */
 export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;

@@ -1,4 +1,4 @@
-/** POST `/v1/apps/:appId/communicate/events`: a provider's reports, whose signature is their only credential. Decides nothing. */
+/** POST `/v1/apps/:appId/communicate/events`: receives a provider's reports, whose signature is their only credential. */
 import type { FastifyInstance } from "fastify";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import { toId } from "./rest/request.js";
@@ -7,13 +7,13 @@ const REPORT_MAX_BYTES = 256 * 1024;
 
 const headerOf = (value: string | string[] | undefined): string | null => (typeof value === "string" ? value : null);
 
-/** @param options.baseUrl as providers know it: Twilio signs the address too */
+/** @param options.baseUrl the address that providers use: Twilio signs it too */
 export function registerDeliveryReports(
   app: FastifyInstance,
   { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },
 ): void {
   app.register(async (plugin) => {
-    // What is signed is the text, whatever it says it is.
+    // The signature covers the raw text, whatever its content type.
     plugin.removeAllContentTypeParsers();
     plugin.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
     plugin.post<{ Params: { appId: string } }>(

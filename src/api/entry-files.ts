@@ -1,4 +1,4 @@
-/** Files of entries over HTTP: imports that come in, exports that go out, both as they stream. Decides nothing: the resolver and the rules do. */
+/** Imports and exports of entries over HTTP, both streamed. The resolver and the rules make the decisions. */
 import { Readable, Transform } from "node:stream";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -15,10 +15,10 @@ import { restRequest } from "./rest/request.js";
 
 const SOURCE = "/v1/apps/:appId/data-sources/:ds";
 
-/** A sender that says nothing for so long keeps a transaction open for nothing. */
+/** A silent sender would keep a transaction open. */
 const SILENCE_LIMIT_MS = 20_000;
 
-/** Beside the file there is nothing to say. */
+/** The form needs few fields beside the file. */
 const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
 
 const TYPES: Record<ExportFormat, string> = {
@@ -33,7 +33,7 @@ const FORMATS: readonly (readonly [RegExp, RowFormat])[] = [
   [/^application\/json\b/i, "json"],
 ];
 
-/** By the type, else by the file's name. @throws REQUEST_INVALID */
+/** Returns the format by the content type, else by the file's name. @throws REQUEST_INVALID */
 function formatOf(type: string, name = ""): RowFormat {
   const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
   const named = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
@@ -45,14 +45,11 @@ function formatOf(type: string, name = ""): RowFormat {
   );
 }
 
-/** No more than `most` bytes, and none that let wait for long. */
+/** Passes on at most `most` bytes, and fails if none arrive for long. */
 function bounded(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
   let left = most;
   const end = (error: Error) => bytes.destroy(error);
-  const silent = setTimeout(
-    () => end(new ActionError("REQUEST_INVALID", "the file did not go on coming in")),
-    SILENCE_LIMIT_MS,
-  );
+  const silent = setTimeout(() => end(new ActionError("REQUEST_INVALID", "the upload stalled")), SILENCE_LIMIT_MS);
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       silent.refresh();
@@ -62,7 +59,7 @@ function bounded(bytes: Readable, most: number, { raw }: FastifyRequest): Readab
     },
   });
   const broken = () => {
-    if (!raw.complete) end(new ActionError("REQUEST_INVALID", "the file broke off"));
+    if (!raw.complete) end(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly"));
   };
   raw.once("close", broken);
   bytes.once("error", (error) => counted.destroy(error));
@@ -78,7 +75,7 @@ async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; forma
     return { bytes: request.raw, format: formatOf(request.headers["content-type"] ?? "") };
   }
   const part = await request.file();
-  if (!part) throw new ActionError("REQUEST_INVALID", "the form holds no file");
+  if (!part) throw new ActionError("REQUEST_INVALID", "the form contains no file");
   refuseOtherBytes(part.filename, part.fieldname);
   return { bytes: part.file, format: formatOf(part.mimetype, part.filename) };
 }
@@ -89,7 +86,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const append = q.flag("append");
   const delimiter = q.text("delimiter");
   const layout = newLayout(q.check(() => delimiterOf(delimiter)) ?? null);
-  // What a page brings has the bound of every other request of it.
+  // An import from a page has the same limit as its other requests.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: RowFormat) => {
     if (isVisitor) return BODY_MAX_BYTES;

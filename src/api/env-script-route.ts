@@ -1,4 +1,4 @@
-/** GET /v1/apps/:id/env.js: the runtime's bootstrap script (contract, section 3), its cache headers and who may include it. */
+/** GET /v1/apps/:id/env.js: the runtime's bootstrap script (contract, section 3), its cache headers and which pages can include it. */
 import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { envScript } from "../rules/env-script.js";
@@ -17,7 +17,7 @@ const HEADERS = {
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 
-/** The script for pages on other origins holds nothing of its visitor, so any of them may load it. */
+/** The script for pages on other origins has no data of its visitor, so any page may load it. */
 const PUBLIC_HEADERS = { ...HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
 
 function etagOf(text: string): string {

@@ -1,4 +1,4 @@
-/** The only translation of errors for all exits: what a caller may know of a failure, and nothing else. */
+/** Turns errors into responses for REST, GraphQL and sockets, without internal details. */
 import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
@@ -21,7 +21,7 @@ function bodyOf({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/** Fastify's own refusals, by its codes; the rest of its 4xx are faults of the request. */
+/** Fastify's own errors by their codes; its other 4xx errors count as faults of the request. */
 function ofFastify(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
@@ -30,7 +30,7 @@ function ofFastify(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_BAD_URL") {
     return new ActionError(
       "REQUEST_INVALID",
-      "the address is not valid: after each % two hexadecimal digits of UTF-8 must come",
+      "the URL is not valid: two hexadecimal digits of UTF-8 must follow each %",
     );
   }
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
@@ -41,9 +41,9 @@ function tellable(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);
   if (refusal) return refusal;
-  // Where an operation does not look for it itself: whatever the place, it is the request's fault.
+  // A text with U+0000 is a fault of the request, if the operation did not check it before.
   if (isUnstorableText(error)) {
-    return new ActionError("REQUEST_INVALID", "the request holds the character U+0000, which no text can have");
+    return new ActionError("REQUEST_INVALID", "the request contains the character U+0000, which cannot be stored");
   }
   if (isDatabaseAway(error)) {
     log.warn({ err: error }, "a request found the database away");
@@ -68,14 +68,14 @@ export function errorReply(
   };
 }
 
-/** graphql-js's words for a value of the wrong type, up to the value. */
+/** graphql-js's message for a value of the wrong type, up to the value. */
 const WRONG_TYPE =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
-/** Where in a variable the refused value stands: names of the schema and places in lists. */
+/** Path of the refused value in a variable: names of the schema and list positions. */
 const PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
-/** What else graphql-js may say of a value of an input type; the name of a field is the caller's, and no value. */
+/** Other messages of graphql-js about an input value. Names of fields come from the caller; values are not included. */
 const NOT_IN_TYPE =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
@@ -98,12 +98,12 @@ function withoutValues(message: string): string {
     .replace(/(, found) [\s\S]*$/, "");
 }
 
-/** A fault of the document or its variables, found before any of our code ran. */
+/** True for a fault of the document or its variables that was found before a resolver ran. */
 function isFaultOfDocument(error: GraphQLError): boolean {
   return error.originalError === undefined || error.originalError instanceof GraphQLError;
 }
 
-/** An error of a GraphQL answer: `message`, and `extensions.status` with what else the REST body would hold. */
+/** An error of a GraphQL response: `message`, and `extensions.status` with the other fields of the REST body. */
 export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormattedError {
   const located = error instanceof GraphQLError ? error : null;
   const cause = unwrapResolverError(error);
@@ -122,7 +122,7 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
 
 export type FormatError = (error: unknown) => GraphQLFormattedError;
 
-/** The same, which also counts each error by its status. */
+/** The same, and counts each error by its status. */
 export function formatterOf({ measures, log }: { measures: Pick<Measures, "refused">; log: Logger }): FormatError {
   return (error) => {
     const formatted = formatGraphqlError(error, log);

@@ -1,4 +1,4 @@
-/** GET `/`: redirects a browser to Studio, and answers a program with the addresses of the service's parts. */
+/** GET `/`: redirects a browser to Studio, and returns the addresses of the service's parts to a program. */
 import type { FastifyInstance } from "fastify";
 import { pathBefore } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
@@ -21,7 +21,7 @@ export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
   const studio = `${pathBefore(baseUrl)}/studio`;
   app.get("/", (request, reply) => {
     reply.header("vary", "Accept").header("cache-control", "no-cache");
-    // Not to PUBLIC_URL: a person who used another name of this machine stays there.
+    // Does not redirect to PUBLIC_URL: a person who used another name of this machine stays on it.
     return wantsPage(request)
       ? reply.redirect(studio)
       : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });

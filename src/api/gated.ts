@@ -1,8 +1,8 @@
-/** The first refusal of every route that wants a credential. */
+/** Rejects requests without a credential on routes that need one. */
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 
-/** Before the body is read: without a credential nothing of it matters. @throws UNAUTHORIZED */
+/** Runs before the body is read, which is useless without a credential. @throws UNAUTHORIZED */
 export async function gated({ context }: FastifyRequest): Promise<void> {
   if (!context.caller) throw new ActionError("UNAUTHORIZED");
 }

@@ -1,4 +1,4 @@
-/** GraphQL over HTTP: who may be read at all, the documents' check before Apollo executes, answers as text. Knows no operation. */
+/** GraphQL over HTTP: checks who may send a document and the document itself before Apollo executes it, and sends the result as text. */
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -26,10 +26,10 @@ import { senderOf } from "./sender.js";
 import { traced } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
-/** A known question with what stands around it in a request. */
+/** Size limit of anonymous requests: a known introspection query and the fields around it. */
 const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
 
-/** The document whose check the request has passed. */
+/** The checked document of the request. */
 const CHECKED = Symbol("checked document");
 
 interface Context extends RequestContext {
@@ -48,7 +48,7 @@ export interface GraphqlOptions {
 
 const OTHER_METHODS = ["PUT", "DELETE", "PATCH"];
 
-/** The value of a parameter that an address carries as JSON; what is no JSON stays text, which Apollo refuses. */
+/** Parses a URL parameter as JSON. A text that is not JSON is kept, and Apollo rejects it. */
 function jsonIn(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : text;
@@ -57,7 +57,7 @@ function jsonIn(text: unknown): unknown {
   }
 }
 
-/** The parameters of a request, from its address or body; Apollo refuses one that asks nothing. */
+/** Returns the parameters of a request, from its URL or body. Apollo rejects a request without a query. */
 function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
   const asked = query as Record<string, unknown>;
@@ -66,14 +66,14 @@ function askedIn({ method, body, query }: FastifyRequest): Record<string, unknow
 
 const PARAMETERS = ["query", "variables", "operationName", "extensions"];
 
-/** @throws REQUEST_INVALID for a parameter that the address has twice */
+/** @throws REQUEST_INVALID for a parameter that the URL has twice */
 function refuseRepeated({ method, query }: FastifyRequest): void {
   if (method !== "GET") return;
   const repeated = PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
   if (repeated) throw new ActionError("REQUEST_INVALID", `${repeated} must be given once (got it several times)`);
 }
 
-/** Null, or the refusal of an operation that this method cannot carry. @throws METHOD_NOT_ALLOWED */
+/** Returns null, or an error for an operation that this HTTP method does not support. @throws METHOD_NOT_ALLOWED */
 function methodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
   const operation = getOperationAST(document, operationName)?.operation;
   if (operation === "subscription") {
@@ -85,7 +85,7 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
   return null;
 }
 
-/** The result, or the refusal in its place where it would be written too large. */
+/** Returns the result, or an error if its text would be too large. */
 function fitting({ answer }: Context, result: FormattedExecutionResult, format: FormatError): FormattedExecutionResult {
   try {
     answer?.whole(result.data);
@@ -104,11 +104,12 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
-    // A GET changes nothing, a POST must be JSON, and the cookie of a request from another origin is ignored or refused (`caller.ts`).
+    // A GET makes no change, a POST must be JSON, and the cookie of a request from another origin is ignored or
+    // rejected (`caller.ts`).
     csrfPrevention: false,
     formatError: (_formatted, error) => format(error),
     stringifyResult: (result) => `${writeJson(result)}\n`,
-    // Its keys end in the hash of the text. What has passed the check is neither parsed nor validated again.
+    // The keys end in the hash of the text. A checked document is not parsed or validated again.
     documentStore: {
       get: async (key) => documents.remembered(key.slice(key.lastIndexOf(":") + 1)),
       set: async () => undefined,
@@ -132,7 +133,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
   });
 }
 
-/** Serves `/graphql`, and its page to browsers. Answers what stops it. */
+/** Serves `/graphql`, and GraphiQL to browsers. Returns a function that stops it. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
   const { schema, documents, pages, tracing, graphqlDocuments } = options;
   const format = formatterOf(options);
@@ -145,7 +146,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
-  /** Of a caller without a credential no more is read than a known question has. */
+  /** Anonymous callers can send no more than a known introspection query. */
   async function unread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
@@ -153,7 +154,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
-  /** Why the document is not executed. */
+  /** Returns the reason why the document is not executed. */
   async function judge(
     { method, context, headers }: FastifyRequest,
     query: string,
@@ -184,11 +185,11 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
     refuseRepeated(request);
-    // Of a GET Apollo reads the address, where nothing can be put in its place.
+    // For a GET Apollo reads the URL, where the text cannot be replaced.
     const query = textOf(request.method === "GET" ? { query: asked["query"] } : asked);
     if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {
-      // Apollo reads it there.
+      // Apollo reads the document from here.
       asked["query"] = query;
       const faults = await judge(request, query, asked);
       if (faults.length > 0) return refuse(request, reply, faults);

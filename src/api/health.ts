@@ -1,6 +1,6 @@
 /**
- * What stands before the API at the port: the two health addresses (contract, section 1), the metrics, a refusal while there is
- * no API, and the count of requests under way. Knows parts by name only.
+ * Handles requests before the API does: the two health addresses (contract, section 1), the metrics, a refusal while
+ * the API is not ready, and the count of requests in progress.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -10,7 +10,7 @@ import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 /** The parts of the service: whether each is up, or the reason why it is not. */
 export type Parts = Record<string, () => boolean | string>;
 
-/** What it tells those who watch, and in which format. */
+/** The text of the metrics, and its content type. */
 export interface Metrics {
   type: string;
   read: () => Promise<string>;
@@ -18,15 +18,15 @@ export interface Metrics {
 
 export interface FrontDoor {
   handle: RequestListener;
-  /** Answers what is no HTTP at all, or more of it than Node reads: for the server's `clientError`. */
+  /** Responds to bytes that are not valid HTTP or exceed Node's limits: for the server's `clientError`. */
   refuse(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Passes requests to the API; null answers all of them with 503. */
   open(api: RequestListener | null): void;
-  /** From now on passes only requests of runs to the API: a service that stops lets its runs finish. */
+  /** From now on only requests of runs reach the API: a stopping service lets its runs finish. */
   drain(): void;
-  /** Answers `/metrics` from now on, in every role. */
+  /** Serves `/metrics` from now on, in every role. */
   tell(metrics: Metrics | null): void;
-  /** Resolves when every request that the API took has been answered. */
+  /** Resolves when every request that reached the API has been answered. */
   idle(): Promise<void>;
 }
 
@@ -56,13 +56,13 @@ function readiness(parts: Parts, response: ServerResponse): void {
   reply(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
-/** What Node says of a request that it could not read to its end. */
+/** Node's error codes for requests that it could not read. */
 const UNREADABLE: Record<string, readonly [line: string, error: string]> = {
   HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not arrive in time"],
 };
 
-/** A refusal on a socket whose request could not be read. */
+/** Sends a refusal on a socket whose request could not be read. */
 function refusal({ code = "" }: NodeJS.ErrnoException): string {
   const [line, error] = UNREADABLE[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
@@ -100,7 +100,7 @@ export function createFrontDoor(parts: Parts): FrontDoor {
 
   return {
     handle(request: IncomingMessage, response: ServerResponse) {
-      // For every answer: content that is sent as JSON is never guessed to be a page or a script.
+      // For every response: a browser must not interpret JSON as a page or a script.
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return reply(response, 200, { status: "LIVE" });

@@ -1,4 +1,7 @@
-/** Addresses of HTTP triggers, `/h/:appId/…`: reads the request as raw bytes, answers preflights, writes the answer. Decides nothing. */
+/**
+ * Routes of HTTP triggers, `/h/:appId/…`: reads the request as raw bytes, answers preflights, writes the response.
+ * Makes no access decisions.
+ */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
@@ -19,12 +22,12 @@ import { toId } from "./rest/request.js";
 /** Route of all HTTP triggers. */
 export const TRIGGER_ADDRESS = "/h/:appId/*";
 const PREFLIGHT_SECONDS = 600;
-/** A method of which the service answers itself. */
+/** The service answers this method itself. */
 const OPTIONS = "OPTIONS";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route looks for credentials itself: cookies and tokens are not resolved before it. */
+    /** The route checks credentials itself: cookies and tokens are not resolved before it. */
     ownCredentials?: true;
   }
 }
@@ -32,7 +35,7 @@ declare module "fastify" {
 export interface HttpTriggerOptions {
   triggers: HttpTriggers;
   credentials: Credentials;
-  /** PUBLIC_URL; null: the service does not know under which address its senders reach it. */
+  /** PUBLIC_URL; null: the address that senders use is unknown. */
   publicUrl: string | null;
   /** The origin of pages that run authors' code; null: the service's own. */
   runtimeUrl: string | null;
@@ -43,7 +46,7 @@ interface Found {
   routes: readonly Route[];
 }
 
-/** Path below `/h/:appId/` and query, as sent. A prefix of the path stands before `/h/`. */
+/** Returns the path below `/h/:appId/` and the query, as sent. A path prefix may precede `/h/`. */
 function partsOf(url: string): { path: string; query: string } {
   const mark = url.indexOf("?");
   const whole = mark < 0 ? url : url.slice(0, mark);
@@ -61,7 +64,7 @@ function addressOf(request: FastifyRequest): Address {
   return { appId, isDraft, ...(isDraft ? { raw: raw.slice(1), decoded: decoded.slice(1) } : { raw, decoded }) };
 }
 
-/** The token of an editor's draft request: by header, or by the cookie of the service's own page. */
+/** Returns the token of an editor's draft request: from a header, or from the cookie if the page is the service's own. */
 function draftToken(headers: IncomingHttpHeaders): string | null {
   const own = headerToken(headers);
   return own === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : own;
@@ -70,7 +73,7 @@ function draftToken(headers: IncomingHttpHeaders): string | null {
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
   method === OPTIONS && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 
-/** Lets pages of the trigger's origins read the answer, and no others. */
+/** Allows pages of the trigger's origins to read the response. */
 function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: { cors } }: Route): boolean {
   if (!cors) return false;
   reply.header("vary", "Origin");
@@ -98,7 +101,7 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }:
 
 function send(request: FastifyRequest, reply: FastifyReply, answer: TriggerAnswer): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
-  // An author's answer is no refusal of the service.
+  // A response of the author's code is not a refusal by the service.
   request.context.isAnswered = true;
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
@@ -111,11 +114,11 @@ function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | 
   const path = raw.url ?? "";
   if (publicUrl === null) return host === undefined ? [] : [`https://${host}${path}`, `http://${host}${path}`];
   const { origin, pathname } = new URL(publicUrl);
-  // A proxy may have taken the prefix off.
+  // A proxy may have removed the prefix.
   return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
 }
 
-/** True for a browser that is about to show the answer: at the origin of authors' pages, if that is another. */
+/** True for a browser that would render the response on the wrong origin: pages of authors have their own. */
 function isToMove({ headers }: FastifyRequest, { isDraft }: Address, runtimeUrl: string | null): runtimeUrl is string {
   if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
   return headers.accept?.includes("text/html") ?? false;
@@ -132,7 +135,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   const { triggers, credentials, publicUrl, runtimeUrl } = options;
   const found = new WeakMap<FastifyRequest, Found>();
 
-  /** Before the body is read. @throws NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
+  /** Runs before the body is read. @throws NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
   async function find(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(GUARD_HEADERS);
     const { context, method } = request;
@@ -181,7 +184,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       return send(request, reply, answered);
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
-        // Guesses of a password or a token have their pace.
+        // Refusals are delayed here, because passwords and tokens could be guessed.
         delete context.isAnswered;
         if (route.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');

@@ -1,6 +1,7 @@
 /**
- * Parses a large JSON object part by part, so that other requests have their turn in between: arrays at its top level in batches of their
- * elements, everything else value by value. `JSON.parse` of 64 MB at once blocks the main thread for half a second.
+ * Parses a large JSON object in parts, and yields to other requests in between: arrays at its top level in batches of
+ * their elements, everything else value by value. `JSON.parse` of 64 MB at once blocks the main thread for half a
+ * second.
  */
 import { ActionError } from "../errors.js";
 
@@ -12,7 +13,7 @@ const BLANKS = [9, 10, 13, 32];
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
-/** @param place byte of the body */
+/** @param place position of the byte in the body */
 const invalid = (place: number) =>
   new ActionError("REQUEST_INVALID", `the body is not valid JSON: at position ${place}`);
 
@@ -36,7 +37,7 @@ class Reader {
     while (BLANKS.includes(this.body[this.at]!)) this.at += 1;
   }
 
-  /** True if the next character is this one, which is then behind. */
+  /** Consumes the next character if it is this one. */
   private takes(character: number): boolean {
     this.skipBlank();
     if (this.body[this.at] !== character) return false;
@@ -53,7 +54,7 @@ class Reader {
     this.at += 1;
   }
 
-  /** Moves behind one value, up to the comma or bracket that follows it. Only strings and brackets are read; the parser judges the rest. */
+  /** Moves past one value, to the comma or bracket that follows it. It reads strings and brackets only; the parser checks the rest. */
   private skipValue(): void {
     const begun = this.at;
     for (let depth = 0; this.at < this.body.length; ) {
@@ -77,7 +78,7 @@ class Reader {
     throw invalid(this.at);
   }
 
-  /** Returns elements up to a batch's bytes. */
+  /** Returns elements with up to the bytes of a batch. */
   private batch(): unknown[] {
     const begun = this.at;
     let end = begun;
@@ -95,7 +96,7 @@ class Reader {
     if (this.takes(CLOSE_ARRAY)) return found;
     for (;;) {
       const batch = this.batch();
-      // Nothing stands behind a comma.
+      // A comma must be followed by a value.
       if (batch.length === 0) throw invalid(this.at);
       for (const element of batch) found.push(element);
       yield;
@@ -139,8 +140,8 @@ class Reader {
 
 /**
  * Returns the object that `JSON.parse` would.
- * @param turn does one step of the work when it may be done
- * @throws REQUEST_INVALID for what is no JSON object, PAYLOAD_TOO_LARGE for one value of more than 2 MB
+ * @param turn runs one step of the work in its turn
+ * @throws REQUEST_INVALID if the body is not a JSON object, PAYLOAD_TOO_LARGE for one value of more than 2 MB
  */
 export async function parseInParts(
   body: Buffer,

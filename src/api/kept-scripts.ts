@@ -1,16 +1,16 @@
-/** Serves the scripts that dependencies became, each at an address of its content. Knows no action and no caller. */
+/** Serves the stored scripts of dependencies, each at an address that contains its hash. Independent of actions and callers. */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
 
-/** Under it what a page may load lies, at whichever origin it is. */
+/** Prefix of all files that a page may load, on any origin. */
 export const KEPT_ROUTE = "/client/kept/:file";
 
 const FILE = /^([0-9a-f]{64})\.js$/;
 
 /**
- * Pages of other origins load them too: everyone who knows the hash of a script has the script. The content of an address never changes.
- * Opened by itself it is text in a document without an origin.
+ * Pages of other origins load them too: knowing the hash of a script is enough. The content of an address never
+ * changes. Opened directly, it is text in a document without an origin.
  */
 const HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
@@ -23,7 +23,7 @@ const HEADERS = {
 
 export function registerKeptScripts(app: FastifyInstance, scripts: KeptScripts): void {
   app.get<{ Params: { file: string } }>(KEPT_ROUTE, async ({ params, headers }, reply) => {
-    // Code from elsewhere must not come to stand between the service and whatever pages come later.
+    // Third-party code must not become a service worker, which could intercept later pages.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const sha256 = FILE.exec(params.file)?.[1];
     const script = sha256 === undefined ? null : await scripts.read(sha256);

@@ -1,4 +1,4 @@
-/** Bytes of media over HTTP: forms that come in, contents that go out, whole or in part. Decides nothing: the resolver and the rules do. */
+/** Uploads and downloads of media over HTTP, whole or in part. The resolver and the rules make the decisions. */
 import type { Readable } from "node:stream";
 import multipart, { type MultipartFile, type MultipartValue } from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -17,7 +17,7 @@ import { restRequest } from "./rest/request.js";
 
 const FILES = "/v1/apps/:appId/media/files";
 
-/** Beside the files: names and ids, and little else. */
+/** The form needs few fields beside the files: names and ids. */
 const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
 
 type Part = MultipartFile | MultipartValue;
@@ -41,7 +41,7 @@ function whileConnected({ raw }: FastifyRequest) {
   };
 }
 
-/** Fields come by the address, or in the form, best before the files. */
+/** Fields come from the URL or the form; in the form they must precede the files. */
 async function receiveForm(
   request: FastifyRequest,
   upload: Upload,
@@ -58,12 +58,12 @@ async function receiveForm(
   return upload.finish({ folderId: folder(), name: fields["name"] });
 }
 
-/** Policy for contents: a browser may show them, as a document with an opaque origin that runs and loads nothing. */
+/** Content security policy for contents: a browser can show them, in a document with an opaque origin that runs and loads nothing. */
 const CONTENTS_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy":
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; frame-ancestors 'none'",
-  // Pages of other origins show pictures of an app that are public, or that a link is for.
+  // Pages of other origins can show an app's pictures that are public or have a signed link.
   "cross-origin-resource-policy": "cross-origin",
   "referrer-policy": "no-referrer",
   "accept-ranges": "bytes",
@@ -76,7 +76,7 @@ function headersOf({ name, contentType, isReadable, isPublic, tag }: Contents, i
     ...CONTENTS_HEADERS,
     "content-type": serving.contentType,
     "content-disposition": contentDisposition(isSaved ? "attachment" : serving.disposition, name),
-    // Revalidated each time, which costs a row: so a deletion or closed access takes effect at once.
+    // Revalidated each time, at the cost of one row, so that a deletion or a closed access takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };
@@ -120,7 +120,7 @@ async function contentsOf(
   try {
     return await sendContents(request, reply, contents);
   } catch (error) {
-    // What was said of the contents is not true of the refusal.
+    // Headers of the contents do not apply to the refusal.
     for (const name of ["content-disposition", "etag", "content-length", "content-type"]) reply.removeHeader(name);
     reply.header("cache-control", "no-store");
     throw error;
@@ -151,7 +151,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
       }
     });
   });
-  // HEAD by ourselves: Fastify's own would read the contents to leave them out.
+  // Own HEAD handler: Fastify's would read the contents only to drop them.
   app.route({
     method: ["GET", "HEAD"],
     url: `${FILES}/:id/contents`,

@@ -1,4 +1,4 @@
-/** The numbers of the service and of this process as Prometheus reads them. Of single apps it has what `engine/measures.ts` names. */
+/** Metrics of the service and of this process for Prometheus. Metrics of single apps are in `engine/measures.ts`. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
 import type { ReadVitals, Vitals } from "../operations/upkeep/vitals.js";
@@ -7,7 +7,7 @@ import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
-  /** Of all processes together; rejects while the database is away. */
+  /** Figures of all processes together; rejects while the database is not available. */
   vitals: ReadVitals;
   /** This process's pool of connections. */
   database: () => { busy: number; idle: number; waiting: number };
@@ -23,9 +23,9 @@ export interface MetricSources {
   answers: (() => number) | null;
   /** Open sockets and their subscriptions; null if it does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
-  /** What it counted as it happened. */
+  /** Counters of this process. */
   measures: Pick<Measures, "register">;
-  /** null where this process is no runner. */
+  /** null if this process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;
@@ -33,7 +33,7 @@ export interface MetricSources {
   } | null;
 }
 
-/** What a process costs belongs to the process, however many services run in it: the tests have several. */
+/** Figures of the process itself, registered once even if tests run several services in it. */
 let ofProcess: Registry | null = null;
 
 function processRegistry(): Registry {
@@ -43,7 +43,7 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-/** What waits of each app: the longest queues by the app's id, all others as one. */
+/** Queued runs of each app: the longest queues by app id, all others as one. */
 function registerQueues(register: Registry): (now: Vitals | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
@@ -71,7 +71,7 @@ function registerQueues(register: Registry): (now: Vitals | null) => void {
   };
 }
 
-/** Gauges over `vitals`, read once a scrape. Without a database they have no sample: a zero would say that all is quiet. */
+/** Gauges over `vitals`, read once per scrape. Without a database they have no sample, because a zero would look like an idle service. */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
   const gauge = (name: string, help: string, of: (now: Vitals) => number) => {
     const one = new Gauge({ name, help, registers: [register] });
@@ -234,7 +234,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
   });
 }
 
-/** What `/metrics` of one process tells; it goes on telling what it can while the database is away. */
+/** Builds `/metrics` of one process. Without the database it still reports the figures of the process. */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitals(register, sources.vitals);

@@ -1,6 +1,6 @@
 /**
- * Sign-in at OpenID providers: the way there and the way back (contract, section 7). The secrets of one sign-in are in a cookie of the browser
- * that began it, so that the answer of a provider is worth nothing in another browser.
+ * Sign-in at OpenID providers: the redirect to the provider and back (contract, section 7). The secrets of one sign-in
+ * are in a cookie of the browser that started it, so that the provider's answer is useless in another browser.
  */
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -15,13 +15,13 @@ const ROUTE = "/v1/auth/oidc/:provider";
 
 export interface OpenIdRoutesOptions {
   openId: OpenId;
-  /** The service's address for people, without a closing slash: its scheme and path. */
+  /** The service's address for people, without a trailing slash: its origin and path. */
   baseUrl: string;
 }
 
 export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: OpenIdRoutesOptions): void {
   const secure = baseUrl.startsWith("https:");
-  // The prefix keeps other hosts of the same domain from setting the cookie; browsers take it over https only.
+  // The prefix prevents other hosts of the same domain from setting the cookie; browsers accept it over https only.
   const name = secure ? "__Host-svc_openid" : "svc_openid";
   const base = pathBefore(baseUrl);
   const cookie = (value: string, maxAge: number) =>
@@ -59,7 +59,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     callback.search = new URL(request.url, callback).search;
     const outcome = await openId.finish(signInRequest(request.context), providerIn(request), flow, callback);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
-    // Beside the session's cookie, if there is one.
+    // Keeps the session's cookie, if there is one.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
     // Fastify adds to this header instead of replacing it.
     reply.removeHeader("set-cookie");

@@ -1,7 +1,4 @@
-/**
- * Origin of the pages that run authors' code, and the way of a signed-in editor to it: the service's own origin, or only RUNTIME_URL. Knows
- * no document.
- */
+/** Origin of the pages that run authors' code, and how a signed-in editor gets there: the service's own origin, or only RUNTIME_URL. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSession, PageSessions, Preview } from "../operations/client/page-sessions.js";
@@ -10,24 +7,24 @@ import { KEPT_ROUTE } from "./kept-scripts.js";
 
 export interface PageOriginOptions {
   sessions: PageSessions;
-  /** The service's address for people, without a closing slash. */
+  /** The service's address for people, without a trailing slash. */
   baseUrl: string;
   /** The origin of those pages; null: the service's own. */
   runtimeUrl: string | null;
 }
 
 export interface PageOrigin {
-  /** The path before the service's own at the origin of those pages. */
+  /** Path prefix of the service at that origin. */
   base: string;
-  /** Sends a browser that came to the wrong origin on to `path` at the right one; null where it came to the right one. */
+  /** Redirects a browser that came to the wrong origin to `path` at the right one; returns null if the origin is right. */
   moved(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply | null;
-  /** The session of an editor's page; null where the browser has been sent on. @throws as PageSessions.preview */
+  /** Returns the session of an editor's page; null if the browser has been redirected. @throws as PageSessions.preview */
   preview(request: FastifyRequest, reply: FastifyReply, preview: Preview): Promise<PageSession | null>;
 }
 
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
-/** All that the origin of those pages serves. */
+/** All routes that the origin of those pages serves. */
 const SERVED = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
 
 function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
@@ -37,7 +34,7 @@ function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolea
 const pathOf = ({ appId, actionId }: Preview) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
 
-/** The path of an address, "" where it has none. */
+/** Returns the path of a URL; "" if it has none. */
 export const pathBefore = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
 export function createPageOrigin(
@@ -54,7 +51,7 @@ export function createPageOrigin(
   const { host } = new URL(runtimeUrl);
   const isThere = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
-  // Nothing that a person signs in to, and nothing that a cookie could be for.
+  // This origin has no sign-in and no route that could need a cookie.
   app.addHook("onRequest", async (request) => {
     if (isThere(request) && !isServed(request)) throw new ActionError("NOT_FOUND");
   });
@@ -72,7 +69,7 @@ export function createPageOrigin(
       }
       const { once } = request.query as { once?: unknown };
       const session = typeof once === "string" ? await sessions.redeem(once, preview) : null;
-      // A spent code, as after a reload: the service's own origin knows who is signed in.
+      // A code that was used before, as after a reload: the service's own origin has the session.
       if (!session) reply.redirect(baseUrl + path.slice(0, -1));
       return session;
     },

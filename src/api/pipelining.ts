@@ -1,25 +1,26 @@
 /**
- * Feeds the HTTP parser of each connection one request at a time, so that a pipelined request waits as bytes in the socket until the
- * one before it has been answered. Without it Node parses and dispatches all that a client sends ahead. Knows no request's content.
+ * Feeds the HTTP parser of each connection one request at a time, so that a pipelined request waits as bytes in the
+ * socket until the one before it has been answered. Without it Node parses and dispatches all that a client sends
+ * ahead.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 const HEAD_END = "\r\n\r\n";
-/** Bytes given to the parser at once where the end of a request cannot be computed: of a chunked body, or of a head without an end. */
+/** Bytes that the parser gets at once if the end of a request cannot be computed: for a chunked body, or an incomplete head. */
 const SLICE_BYTES = 1_024;
 
 type Parse = (bytes: Buffer) => void;
 
 /** State of one connection. */
 class RequestFeed {
-  /** Bytes received and not yet given to the parser. */
+  /** Received bytes that the parser has not got yet. */
   private rest: Buffer = Buffer.alloc(0);
   private current: IncomingMessage | null = null;
   private isAnswered = true;
-  /** Bytes of the current body that the parser has not received; null where the length is not known. */
+  /** Bytes of the current body that the parser has not received; null if the length is unknown. */
   private bodyLeft: number | null = null;
-  /** Requests whose heads came in the same slice as the end of the one before: rare, and bounded by the slice. */
+  /** Requests whose heads were in the same slice as the end of the previous one: rare, and limited by the slice. */
   private readonly early: (() => void)[] = [];
 
   constructor(
@@ -35,12 +36,12 @@ class RequestFeed {
     this.feed();
   };
 
-  /** True while the next request has to wait: the current one has arrived and is not answered. */
+  /** True while the next request must wait: the current one has arrived but has no response yet. */
   private isBusy(): boolean {
     return this.current?.complete === true && !this.isAnswered;
   }
 
-  /** Returns how many of the waiting bytes reach no further than one request. */
+  /** Returns the number of waiting bytes that belong to the current request. */
   private sliceLength(): number {
     if (this.current && !this.current.complete) return this.bodyLeft || SLICE_BYTES;
     const head = this.rest.indexOf(HEAD_END);
@@ -54,13 +55,13 @@ class RequestFeed {
       this.rest = this.rest.subarray(slice.length);
       if (this.current && !this.current.complete && this.bodyLeft !== null) this.bodyLeft -= slice.length;
       this.parse(slice);
-      // The parser has left the socket to the new protocol.
+      // After an upgrade the parser has released the socket.
       if (!(socket as Socket & { parser?: object | null }).parser) {
         this.release();
         return;
       }
     }
-    // A socket that is not paused goes on reporting the peer's end, so it is paused only while bytes wait.
+    // Only an unpaused socket reports the end of its peer, so it is paused only while bytes wait.
     if (this.rest.length > 0 && this.isBusy()) socket.pause();
   };
 
@@ -79,7 +80,7 @@ class RequestFeed {
     handle(request, response);
   }
 
-  /** Handles the request now, or once the one before it has been answered. */
+  /** Handles the request now, or once the previous one has its response. */
   accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     if (this.isAnswered) this.begin(request, response, handle);
     else this.early.push(() => this.begin(request, response, handle));

@@ -1,22 +1,25 @@
-/** The HTTP server at the port: how long a request may take to arrive, and how many connections may be open that say nothing. Answers no request. */
+/** The HTTP server at the port: limits how long a request may take to arrive, and how many silent connections may be open. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FrontDoor } from "./health.js";
 import { handleInTurn } from "./pipelining.js";
 
 export interface PortLimits {
-  /** For a request's head, and for all of it; a form with files has longer. */
+  /** Time for a request's head, and for the whole request; a form with files has longer. */
   headMs: number;
   requestMs: number;
   formMs: number;
-  /** How often the two are looked after. */
+  /** Interval of both checks. */
   checkMs: number;
   connections: number;
-  /** Connections of one address over which nothing has come. */
+  /** Connections of one address that have sent nothing. */
   silentPerAddress: number;
 }
 
-/** A megabyte comes in a minute over any line; descriptors are also the database's; a browser opens six, a busy proxy some hundreds. */
+/**
+ * A megabyte arrives in a minute over any line. The database needs descriptors too. A browser opens six connections, a
+ * busy proxy some hundreds.
+ */
 const LIMITS: PortLimits = {
   headMs: 10_000,
   requestMs: 60_000,
@@ -26,7 +29,7 @@ const LIMITS: PortLimits = {
   silentPerAddress: 512,
 };
 
-/** The connections by address, oldest first, as far as they are still watched for their silence. */
+/** Connections by address, oldest first, while they are watched for silence. */
 function createSilence(most: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
@@ -42,7 +45,7 @@ function createSilence(most: number) {
       const silent = byAddress.get(address) ?? new Set();
       byAddress.set(address, silent.add(socket));
       socket.once("close", () => leave(socket, address));
-      // Closes the oldest: a real client has sent its request by then, and is under the limits of requests.
+      // Closes the oldest one: a real client has sent its request by then, and request limits apply to it.
       const [oldest] = silent;
       if (silent.size <= most || !oldest) return;
       leave(oldest, address);
@@ -51,12 +54,12 @@ function createSilence(most: number) {
   };
 }
 
-/** A file, in a form or by itself, or a commit of many entries. */
+/** True for a file, in a form or as the body, and for a commit of many entries. */
 const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
-/** Node has one limit for all requests, which is that of forms: any other is refused here when its time is over. */
+/** Node has one limit for all requests, which is set to the limit for forms. This check ends other requests after their own limit. */
 function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
   const late = Object.assign(new Error("the request did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
   return (request, response) => {

@@ -1,10 +1,10 @@
-/** Minimum rate at which the reader of a streamed answer takes it: a slower one keeps what the answer holds from others. */
+/** Minimum rate at which the reader of a streamed response must read: a slower reader would hold capacity that others need. */
 import type { FastifyReply } from "fastify";
 
 /** 32 KB a second: a quarter of a megabit. */
 export const READER_PACE = { ms: 15_000, bytes: 480 * 1024 };
 
-/** Ends the connection if its reader takes fewer bytes while more of them wait; a source that is slow itself ends nothing. */
+/** Ends the connection if its reader reads less than this while more bytes wait. A slow source does not count. */
 export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
   const { socket } = raw;
   if (!socket) return;
@@ -12,7 +12,7 @@ export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
   let waited = false;
   const timer = setInterval(() => {
     const taken = socket.bytesWritten - before;
-    // Bytes have to wait at both ends of the interval.
+    // Bytes must be waiting at both ends of the interval.
     const waits = raw.writableNeedDrain;
     if (waited && waits && taken < pace.bytes) raw.destroy();
     waited = waits;

@@ -1,4 +1,4 @@
-/** Who waits behind whom where senders take turns: a credential of the app's own behind itself, a visitor behind all of its address. */
+/** The sender of a request, for queues in which senders take turns: one credential of the app, or one network address for visitors. */
 import type { Visitor } from "../operations/access/gate.js";
 import { isVisitor } from "../rules/access.js";
 import { addressBlock } from "../rules/address-block.js";
@@ -7,7 +7,7 @@ import { addressBlock } from "../rules/address-block.js";
 export const addressSender = (address: string | undefined): string =>
   `address ${address === undefined ? "" : addressBlock(address)}`;
 
-/** Tokens of visitors are public, so one sender can have many. They count by address. */
+/** Tokens of visitors are public, so one visitor can have many. They count by address. */
 export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {
   if (caller === null || isVisitor(caller)) return addressSender(address);
   return `credential ${caller.credentialId}`;

@@ -1,4 +1,4 @@
-/** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. Decides nothing of its own. */
+/** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. */
 import { createServer, type RequestListener } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
@@ -58,7 +58,7 @@ import type { Turns } from "./turns.js";
 import { dropRest } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
-/** More than a request's first line may hold: whether a parameter is an id is the rules' to say. */
+/** Longer than the first line of a request can be: the rules check whether a parameter is an id. */
 const PARAM_MAX_CHARACTERS = 16_384;
 
 export interface ApiOptions {
@@ -69,7 +69,7 @@ export interface ApiOptions {
   toolCalls: ToolCalls;
   oauth: Oauth;
   scripts: KeptScripts;
-  /** The service's address for people and browsers, without a closing slash. */
+  /** The service's address for people and browsers, without a trailing slash. */
   baseUrl: string;
   /** PUBLIC_URL; null: readers of the docs see the address by which they reach the service. */
   publicUrl: string | null;
@@ -115,7 +115,8 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
-    // A server that never listens: the port is the front door's, and closing the API must not wait for the port's connections.
+    // A server that never listens: health.ts owns the port, and closing the API must not wait for the port's
+    // connections.
     serverFactory: (listener) => {
       handle = listener;
       return createServer();
@@ -129,14 +130,15 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 }
 
 /**
- * Sends answers: a large text by slices, a refusal while the rest of its request is dropped, and refusals for want of a credential at a
- * pace.
+ * Sends responses: a large text in slices, a refusal while the rest of its request is dropped, and refusals for missing
+ * credentials with a delay.
  */
 function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.refused === true) {
       dropRest(raw);
-      // Fastify closes the connection of a body that is too large; here it is read to its end and serves the next request.
+      // Fastify closes the connection after a body that is too large; here it is read to its end, so that the
+      // connection can serve the next request.
       reply.removeHeader("connection");
     }
     done(null, payload);
@@ -156,7 +158,7 @@ function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void
   });
 }
 
-/** Builds the API without listening: the owner of a port passes its requests to `handle`. */
+/** Builds the API without listening: health.ts passes the requests of the port to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, publicUrl, runtimeUrl, addressOf, answers } =
     options;
@@ -225,7 +227,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
     pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
-  // Studio shows a page with a way back.
+  // Studio shows a page with a link back.
   app.get("/studio/*", (request, reply) =>
     wantsPage(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
   );

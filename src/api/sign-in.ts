@@ -1,4 +1,4 @@
-/** Sign-in by a pasted token: puts it into the browser's cookie (contract, section 2), and takes it out. People sign in by `/v1/auth`. */
+/** Signs in by a pasted token, stored in the browser's cookie (contract, section 2), and signs out. People sign in at `/v1/auth`. */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
@@ -10,9 +10,9 @@ const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
 
 export interface SignInOptions {
   credentials: Credentials;
-  /** Sessions of app pages: those that were opened in a sign-in end with it. */
+  /** Sessions of app pages: a session that was opened from a sign-in ends with it. */
   sessions: PageSessions;
-  /** Ends a person's session, where the browser has one. */
+  /** Ends the person's session, if the browser has one. */
   auth: Pick<AuthResolver, "authSession" | "signOut">;
   cookie: SessionCookie;
 }

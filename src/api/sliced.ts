@@ -1,11 +1,11 @@
 /**
- * Sends a large text in slices as its reader reads it, so that writing it does not block other requests. Disconnects a reader that is too
- * slow. Knows no meaning of a text.
+ * Sends a large text in slices as its reader reads it, so that writing it does not block other requests. Disconnects a
+ * reader that is too slow.
  */
 import { Readable } from "node:stream";
 import { READER_PACE } from "./reader-pace.js";
 
-/** What is smaller goes into the system's own buffers. */
+/** A smaller text fits into the system's buffers. */
 export const LARGE_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
 
@@ -13,7 +13,7 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
   for (const part of parts) {
     for (let from = 0; from < part.length; ) {
       let to = Math.min(part.length, from + SLICE_CHARACTERS);
-      // Both halves of a surrogate pair stay together.
+      // Keeps both halves of a surrogate pair together.
       if (to < part.length && (part.charCodeAt(to - 1) & 0xfc00) === 0xd800) to -= 1;
       yield Buffer.from(part.slice(from, to));
       from = to;
@@ -21,7 +21,7 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
   }
 }
 
-/** @param onSlow called once where the text is read too slowly: nothing more of it comes */
+/** @param onSlow called once if the reader is too slow; nothing more is sent then */
 export function sliced(parts: readonly string[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
   const slices = slicesOf(parts);
   let read = 0;
@@ -32,7 +32,7 @@ export function sliced(parts: readonly string[], onSlow: () => void, paceMs = RE
   const stream = new Readable({
     highWaterMark: SLICE_CHARACTERS,
     read() {
-      // Not at once: what others wait for goes between two slices.
+      // Lets other work run between two slices.
       setImmediate(() => {
         if (stream.destroyed) return;
         const { value, done } = slices.next();

@@ -1,4 +1,4 @@
-/** GraphQL over websockets on the same port and path: credentials, origin, caps, and the end of sockets whose credential died. */
+/** GraphQL over websockets on the same port and path: credentials, origins, limits, and the end of sockets whose credential has ended. */
 
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
@@ -40,9 +40,9 @@ import type { ReadUpgrade } from "./upgrade-origin.js";
 
 const PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET = 100;
-/** Credentials that expire send no notice. */
+/** Interval of rechecks: no notification is sent when a credential expires. */
 const RECHECK_MS = 10_000;
-/** A client that does not answer the closing of its socket within this long is cut off. */
+/** A client that does not confirm the closing of its socket within this time is disconnected. */
 const CLOSING_LIMIT_MS = 1_000;
 const INIT_WAIT_MS = 5_000;
 
@@ -51,7 +51,7 @@ const FORBIDDEN = 4403;
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
-/** The parts of the context that subscriptions take their events from. */
+/** The parts of the context that produce the events of subscriptions. */
 type Sources = Pick<
   TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
   "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
@@ -64,7 +64,7 @@ interface SocketOptions extends Sources {
   answers: Answers;
   turns: Turns;
   limiter: RequestLimiter;
-  /** The origin of pages that run authors' code, where no API is; null: the service's own. */
+  /** The origin of pages that run authors' code, which has no API; null: the service's own. */
   runtimeUrl: string | null;
   readUpgrade: ReadUpgrade;
   credentials: Credentials;
@@ -74,7 +74,7 @@ interface SocketOptions extends Sources {
   log: Logger;
 }
 
-/** A socket's credential; `upgradeToken` is the one of its upgrade request. */
+/** A socket's credential; `upgradeToken` is the token of its upgrade request. */
 interface SocketLink extends Held {
   id: number;
   upgradeToken: string | null;
@@ -82,13 +82,13 @@ interface SocketLink extends Held {
 
 type SocketContext = LinkContext<SocketLink>;
 
-/** The token in the connection's parameters, else that of the upgrade. */
+/** Returns the token in the connection's parameters, else that of the upgrade. */
 function tokenOf({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
 
-/** An HTTP answer instead of a websocket. */
+/** An HTTP response instead of a websocket. */
 const refusalText = (http: number, body: string): string =>
   [
     `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
@@ -100,9 +100,9 @@ const refusalText = (http: number, body: string): string =>
   ].join("\r\n");
 
 export interface Sockets {
-  /** Takes over an upgrade of the HTTP server. */
+  /** Handles an upgrade request of the HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Sockets that are open, and subscriptions under way. */
+  /** Number of open sockets and of their subscriptions. */
   figures(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }
@@ -115,16 +115,16 @@ type OperationContext = Sources &
     idempotencyKey: null;
     answer: Answer;
     gone: () => AbortSignal;
-    /** Sends the one result of a query or mutation, and closes its answer once it has left. */
+    /** Sends the only result of a query or mutation, and closes its account once the result has been sent. */
     reply: (result: string) => void;
-    /** To be called once the operation's work has been done: of a subscription, once it follows its source. */
+    /** Call it once the operation's work is done; for a subscription, once its source is open. */
     done: () => void;
   };
 
-/** Nothing more to come: the result has taken the short way. */
+/** Yields nothing: the result was sent directly. */
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
-/** In the place of GraphQL's own `execute`, whose result graphql-ws would print by parsing what is text already. */
+/** Replaces GraphQL's own `execute`, because graphql-ws would parse and print the result, which is text already. */
 async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { answer, reply, done } = args.contextValue as OperationContext;
   try {
@@ -178,7 +178,7 @@ export function createSockets({
   );
   let opened = 0;
 
-  /** Senders that a message counts for: the address, and the credential once it is known. */
+  /** Senders to which a message counts: the address, and the credential once it is known. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const from = addressOf(request);
     const address = addressSender(from);
@@ -194,7 +194,7 @@ export function createSockets({
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
       left ? extra.outbox.sendCounted(left, head, result, "}") : extra.outbox.send(`${head}${result}}`);
-    const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are on their way");
+    const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are being sent");
     const caller = callerOf(extra);
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
@@ -222,7 +222,7 @@ export function createSockets({
     }
   }
 
-  /** True once the client has completed the operation: none of its further steps is begun. */
+  /** True once the client has completed the operation: no further step starts. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const completed = () => [new GraphQLError("the operation was completed")];
 
@@ -242,7 +242,7 @@ export function createSockets({
           if (!(error instanceof ActionError)) throw error;
           extra.socket.close(TRY_AGAIN_LATER, "Too many unknown tokens");
         }
-        // It may have gone while we asked.
+        // The socket may have closed during the wait.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
         recheck.add(extra);
         extra.admit();
@@ -298,7 +298,7 @@ export function createSockets({
       socket.end(refusalText(http, JSON.stringify(body)));
       return;
     }
-    // It may have gone while the origin was looked up.
+    // The socket may have closed while the origin was checked.
     if (socket.destroyed) return;
     server.handleUpgrade(request, socket, head, (upgraded) => {
       upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
@@ -312,7 +312,7 @@ export function createSockets({
 
   return {
     upgrade(request, socket, head) {
-      // Until the protocol has taken over, no other handler receives the error when the peer disconnects.
+      // Until the protocol handler takes over, nothing else handles the error of a peer that disconnects.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
       if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost) {

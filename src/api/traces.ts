@@ -1,6 +1,6 @@
 /**
- * A span for each request, and whose trace it goes on with: that of callers who are the app's own, never that of a visitor. Names routes
- * and codes; addresses, headers and bodies stay out.
+ * A trace span for each request. It continues the trace of callers with credentials of the app, never that of a
+ * visitor. Contains routes and codes, but no addresses, headers or bodies.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Span, Tracing } from "../operations/watch/tracing.js";
@@ -8,14 +8,14 @@ import { isVisitor } from "../rules/access.js";
 import { whenOver } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
 
-/** The trace that the sender of a request says it belongs to; null where it is not to be believed. */
+/** Returns the trace that the sender of a request names; null if the sender is not trusted. */
 function parentOf({ headers, context }: FastifyRequest): string | null {
   const { caller } = context;
   const { traceparent } = headers;
   return typeof traceparent === "string" && caller && !isVisitor(caller) ? traceparent : null;
 }
 
-/** To be called after the hook that makes the context. Does nothing where nothing is traced. */
+/** Call it after the hook that creates the context. Does nothing if requests are not traced. */
 export function registerTraces(app: FastifyInstance, tracing: Tracing): void {
   if (!tracing.isOn) return;
   app.addHook("onRequest", async (request, reply) => {
@@ -32,12 +32,12 @@ export function registerTraces(app: FastifyInstance, tracing: Tracing): void {
   });
 }
 
-/** Does the work of a request under its span. */
+/** Runs the work of a request within its span. */
 export function traced<T>(tracing: Tracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
   return span ? tracing.within(span, work) : work();
 }
 
-/** Does the work of one operation of a websocket under a span of its own. */
+/** Runs the work of one websocket operation within its own span. */
 export async function tracedOperation<T>(tracing: Tracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const span: Span = tracing.begin("websocket operation", "server", null);

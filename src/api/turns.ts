@@ -1,28 +1,28 @@
 /**
- * Divides the main thread between callers. Expensive pieces of work run in turns, and a caller rests in proportion after each, so that none
- * has more than a share of the thread. Knows nothing of the work.
+ * Divides the main thread between callers. Expensive work runs in turns, and a caller rests after each in proportion to
+ * its duration, so that none gets more than its share of the thread.
  */
 import { tooOften } from "../errors.js";
 
-/** How many times as long as its piece took a key rests: it has a tenth of the thread at the most. */
+/** Rest of a key, as a multiple of its work: a key gets at most a tenth of the thread. */
 const REST_TIMES = 9;
-/** The same for all of them together: they leave half of it to whatever takes no turns. */
+/** The same for all keys together: they leave half of the thread to work that takes no turns. */
 const REST_TIMES_OF_ALL = 1;
 const REST_MAX_MS = 3_000;
-/** More pieces of one key than that do not wait. */
+/** Maximum of waiting work for one key. */
 const WAITING_MAX = 256;
 const RETRY_SECONDS = 2;
-/** Keys that rest no longer are forgotten when there are so many. */
+/** Number of keys from which those that have finished resting are removed. */
 const KEYS_SWEPT = 1_000;
 
 export interface Turns {
   /**
-   * Does the work when it is the key's turn: at once, unless the key rests or others are in the way. Of work whose size is bounded,
-   * `most` milliseconds count: what it takes beyond is the machine's, such as a collection of garbage that fell into it.
-   * @throws RATE_LIMIT_EXCEEDED where too much of that key waits already; what the work throws
+   * Runs the work in the key's turn: at once, unless the key rests or others are waiting. At most `most` milliseconds
+   * count for work of limited size: a longer time is due to the machine, such as a garbage collection.
+   * @throws RATE_LIMIT_EXCEEDED if too much work of that key is waiting; errors of the work
    */
   take<T>(key: string, work: () => T, most?: number): Promise<T>;
-  /** Counts work that could not be done in a turn, or is done later: the key rests for it as well. */
+  /** Counts work that cannot run in a turn, or runs later: the key rests for it as well. */
   owe(key: string, ms: number): void;
 }
 
@@ -48,7 +48,7 @@ const REAL: TurnsClock = {
 export function createTurns(clock: TurnsClock = REAL): Turns {
   const senders = new Map<string, Sender>();
   let allRestUntil = 0;
-  /** When the next piece may be done, of those that wait; each plan replaces the one before. */
+  /** Time of the next planned turn; a new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plans = 0;
 
@@ -82,7 +82,7 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
     }
   }
 
-  /** One piece in a turn of the event loop. */
+  /** Runs one piece of work in each turn of the event loop. */
   function next(planNumber: number): void {
     if (planNumber !== plans) return;
     plannedFor = Number.POSITIVE_INFINITY;
@@ -90,7 +90,7 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
     if (allRestUntil <= now) {
       for (const [key, sender] of senders) {
         if (sender.waiting.length === 0 || sender.restsUntil > now) continue;
-        // Behind all others from now on.
+        // Moves the key behind all others.
         senders.delete(key);
         senders.set(key, sender);
         sender.waiting.shift()!();

@@ -1,6 +1,6 @@
 /**
- * Reads and drops the rest of a request that is refused before its body has arrived. A connection that is closed with unread bytes is
- * reset, and then most clients report the reset instead of the refusal. Knows no route.
+ * Reads and drops the rest of a request that is refused before its body has arrived. A connection that is closed with
+ * unread bytes is reset, and then most clients report the reset instead of the refusal.
  */
 import type { IncomingMessage } from "node:http";
 
@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http";
 const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
 const DROPPED_MAX_MS = 30_000;
 
-/** Drops what still arrives of the request; beyond the bounds it ends the connection, by which time the answer has left. */
+/** Drops the rest of the request. Beyond the limits it ends the connection; the response has been sent by then. */
 export function dropRest(request: IncomingMessage, maxBytes = DROPPED_MAX_BYTES, maxMs = DROPPED_MAX_MS): void {
   if (request.complete || request.destroyed) return;
   let bytes = 0;

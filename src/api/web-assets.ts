@@ -1,13 +1,13 @@
-/** Serves what scripts/build-web.mjs made: pages, their assets, the client library. Knows no action and no caller. */
+/** Serves the files that scripts/build-web.mjs built: pages, their assets, the client library. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
-/** dist/web, seen from dist/src/api. */
+/** dist/web, relative to dist/src/api. */
 const BUILT = fileURLToPath(new URL("../../web/", import.meta.url));
 
-/** A built page: the addresses of its script and of what that imports, at once and next as a rule. */
+/** A built page: addresses of its script and of the scripts that it imports first. */
 interface BuiltPage {
   title: string;
   script: string;
@@ -20,7 +20,7 @@ interface BuiltPage {
   style: string | null;
 }
 
-/** For every page, also those that run authors' code. */
+/** Headers of every page, including those that run authors' code. */
 export const HARDENING = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -28,8 +28,8 @@ export const HARDENING = {
 } as const;
 
 /**
- * For every page of the service itself. Scripts are files of this origin, never inline and never eval; styles may be
- * inline because Monaco and React set them so. `connect-src 'self'` covers the websocket on the same host.
+ * Headers of every page of the service itself. Scripts are files of this origin, never inline and never eval. Styles
+ * may be inline because Monaco and React set them so. `connect-src 'self'` covers the websocket on the same host.
  */
 export const PAGE_HEADERS = {
   ...HARDENING,
@@ -38,7 +38,7 @@ export const PAGE_HEADERS = {
     "script-src 'self'",
     "worker-src 'self'",
     "style-src 'self' 'unsafe-inline'",
-    // What Studio shows of an app's files it has read itself: such addresses are of its own making.
+    // Studio reads an app's files itself and shows them by blob URLs.
     "img-src 'self' data: blob:",
     "media-src blob:",
     "font-src 'self' data:",
@@ -53,12 +53,12 @@ export const PAGE_HEADERS = {
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** For text and for attribute values in quotes. */
+/** Escapes text for elements and for quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
-/** The mark of Studio's heading, readable on light and dark tabs. */
+/** Icon of Studio, readable on light and dark tabs. */
 export const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
 
@@ -67,10 +67,10 @@ function renderPage(
   { title, script, needs, next, parts, asks, style }: BuiltPage,
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
-  // Named here, all are asked for at once and not one after the other's arrival.
+  // Preloads let the browser request all of them at once instead of one after the other.
   const preload = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
-  // As a script's fetch asks for it, which then finds it here.
+  // Preloads match the later fetch of the script, which then finds the response.
   const answers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
@@ -93,19 +93,19 @@ function renderPage(
 `;
 }
 
-/** True for a browser that opens an address, false for a client that asks for data there (GET /graphql serves both). */
+/** True for a browser that opens an address, false for a client that requests data (GET /graphql serves both). */
 export function wantsPage(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }
 
 export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 
-/** Pages whose HTML is made elsewhere; only their script and style are built. */
+/** Pages whose HTML is built elsewhere; only their script and style sheet are built here. */
 export type AssetsName = "docs";
 
-/** Answers requests with the built pages. */
+/** Serves the built pages. */
 export interface WebPages {
-  /** Sends a page with PAGE_HEADERS. @param signedIn whether an author is, in the browser that asks: a hint what to load early */
+  /** Sends a page with PAGE_HEADERS. @param signedIn true if an author is signed in in the browser: a hint which files to load early */
   send(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
   /** Returns the paths of the script and the style sheet. */
   assets(name: AssetsName): { script: string; style: string | null };
@@ -125,10 +125,7 @@ function registerFiles(app: FastifyInstance, prefix: string, root: string, heade
   });
 }
 
-/**
- * The client library is loaded by pages of other origins too, which is safe: it holds no data. Their browsers ask each
- * time whether it changed.
- */
+/** Pages of other origins load the client library too, which is safe because it contains no data. Browsers revalidate it each time. */
 const CLIENT_HEADERS = {
   "cache-control": "no-cache",
   "access-control-allow-origin": "*",
@@ -138,9 +135,10 @@ const CLIENT_HEADERS = {
 const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=utf-8" } as const;
 
 /**
- * Registers `/assets/*` (names hold a hash of the content, so they never change) and `/client/*` (the library, its
- * declarations, the packages) and returns what sends the pages. `base` is the path before the service's own, "" as a rule.
- * @throws when the build has not run
+ * Registers `/assets/*` (names contain a hash of the content, so they never change) and `/client/*` (the library, its
+ * declarations, the packages), and returns the function that sends the pages. `base` is the path prefix of the service,
+ * usually "".
+ * @throws if the build has not run
  */
 export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT } = {}): WebPages {
   const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName | AssetsName, BuiltPage>;

@@ -29,7 +29,7 @@ function read(path: string): string {
 export function readSecret(values: SecretValues): Secret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
   if (passphraseFile !== undefined && keyFile !== undefined) {
-    throw new StartError("Give --passphrase-file or --key-file, not both.");
+    throw new StartError("Set --passphrase-file or --key-file, not both.");
   }
   if (passphraseFile !== undefined) {
     const text = read(passphraseFile);

@@ -29,10 +29,10 @@ function keysAtHand({ settingsKeys, dataDir }: Config): readonly Buffer[] {
 function readTask() {
   const { positionals, values } = readArguments(OPTIONS, USAGE);
   const [file, more] = positionals;
-  if (file === undefined || more !== undefined) throw new StartError(`One file must be named. ${USAGE}`);
+  if (file === undefined || more !== undefined) throw new StartError(`Name exactly one file. ${USAGE}`);
   const secret = readSecret(values);
   if ((secret === null) !== values.unencrypted) {
-    throw new StartError(`Say how it is encrypted, or --unencrypted where it is not to be. ${USAGE}`);
+    throw new StartError(`Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted. ${USAGE}`);
   }
   return { path: resolve(file), secret, withKeys: secret !== null && !values["without-keys"] };
 }

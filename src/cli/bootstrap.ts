@@ -39,7 +39,7 @@ await runCommand(async () => {
   }
   if (databaseUrl === null) {
     throw new StartError(
-      "Set DATABASE_URL: an embedded database gets its first app by itself when the service starts.",
+      "Set DATABASE_URL. With an embedded database, the service creates the first app when it starts.",
     );
   }
   const baseUrl = publicUrl ?? `http://${host}:${port}`;
@@ -47,6 +47,6 @@ await runCommand(async () => {
     const credentials = await bootstrap({ ...database, dataDir, baseUrl });
     return credentials && { credentials, setupLink: await setupLink(database, baseUrl) };
   });
-  if (made === null) throw new StartError("The database is not empty: nothing was made.");
+  if (made === null) throw new StartError("The database is not empty: nothing was created.");
   process.stdout.write(`${JSON.stringify(made)}\n`);
 });

@@ -1,4 +1,4 @@
-/** What all commands share: a failure is one line and exit code 1, arguments are read strictly, the database is found. Knows no command. */
+/** What all commands share: a failure is one line and exit code 1, arguments are read strictly, the database is found. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { DataSource } from "typeorm";

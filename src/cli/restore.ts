@@ -37,7 +37,7 @@ async function takeKeys(config: Config, keys: readonly Buffer[]): Promise<void> 
   if (missing.length === 0) return;
   if (config.settingsKeys !== null) {
     throw new StartError(
-      "SETTINGS_KEY lacks a key that the backup's settings are encrypted under: give it as the service that was backed up had it, or unset it",
+      "SETTINGS_KEY lacks a key that the backup's settings are encrypted with: set it to the value of the service that was backed up, or unset it",
     );
   }
   const others = here.filter((key) => !keys.some((other) => other.equals(key)));
@@ -56,7 +56,7 @@ function sayOfKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
 await runCommand(async () => {
   const { positionals, values } = readArguments(OPTIONS, USAGE);
   const [file, more] = positionals;
-  if (file === undefined || more !== undefined) throw new StartError(`One file must be named. ${USAGE}`);
+  if (file === undefined || more !== undefined) throw new StartError(`Name exactly one file. ${USAGE}`);
   const config = readConfig();
   const folder = join(config.dataDir, "media");
   const log = pino({ level: "warn" }, pino.destination(2));

@@ -126,9 +126,9 @@ export function readTask(words: string[]): Task {
   const { positionals, values } = readArguments(OPTIONS, USAGE, words);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return revokeTask(id);
-  if (id !== undefined) throw new StartError(`${id} is one word too many. ${USAGE}`);
+  if (id !== undefined) throw new StartError(`${id} is an unexpected argument. ${USAGE}`);
   if (word === "list") return listTask(values);
   const kind = CREDENTIAL_KINDS.find((one) => one === word);
   if (kind) return createTask(kind, values);
-  throw new StartError(`${word ?? "nothing"} is no kind of token. ${USAGE}`);
+  throw new StartError(`${word ?? "nothing"} is not a kind of token. ${USAGE}`);
 }

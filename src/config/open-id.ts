@@ -77,7 +77,7 @@ function providerOf(env: Environment, name: string | undefined, fault: Fault): O
   const text = (key: string) => env[prefix + key]?.trim() || null;
   const required = (key: string): string => {
     const value = text(key);
-    if (value === null) fault(prefix + key, `set where ${prefix}ISSUER is`);
+    if (value === null) fault(prefix + key, `set when ${prefix}ISSUER is set`);
     return value ?? "";
   };
   const issuer = text("ISSUER") ?? "";
@@ -117,11 +117,11 @@ export function readOpenIdProviders(env: Environment, fault: Fault): OpenIdProvi
       return found ? [found[1]] : [];
     });
   for (const key of ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"]) {
-    if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set where ${key} is`);
+    if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set when ${key} is set`);
   }
   for (const name of names) {
     if (name !== undefined && (RESERVED.includes(name) || name === "OIDC"))
-      fault(`OIDC_${name}_ISSUER`, "of another name");
+      fault(`OIDC_${name}_ISSUER`, "renamed: this name is reserved");
   }
   const isFirstSet = names.includes(undefined);
   const first = providerOf(env, undefined, isFirstSet ? fault : () => undefined);

@@ -1,4 +1,4 @@
-/** The partitions of a table by ranges of ids, as PostgreSQL's catalogue has them. Knows not what they are for. */
+/** The partitions of a table by ranges of ids, as PostgreSQL's catalogue has them. */
 import { type Executor, rows } from "./database.js";
 
 /** Ids from `low` on and below `high`; null: no bound. */

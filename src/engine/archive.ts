@@ -73,7 +73,7 @@ async function packedOf(path: string, secret: Secret | null): Promise<AsyncItera
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
   if (head.subarray(0, MAGIC.length).equals(MAGIC)) return unseal(head, from(HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
-    throw new ArchiveError("the file is no backup of this service");
+    throw new ArchiveError("the file is not a backup of this service");
   if (secret !== null) throw new ArchiveError("the file is not encrypted: give neither a passphrase nor a key file");
   return from(0);
 }

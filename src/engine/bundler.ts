@@ -1,6 +1,6 @@
 /**
- * Builds one browser script out of untrusted packages. Each build has its own process in the strictest sandbox of the machine
- * (bundler/room.ts), with limits for time, memory and result. Code of packages is not executed.
+ * Builds one browser script out of untrusted packages. Each build has its own process in the strictest sandbox of the
+ * machine (bundler/room.ts), with limits for time, memory and result. Code of packages is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -24,13 +24,13 @@ interface Bounds {
   bytes: number;
 }
 const BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** A process that had less processor time than this share when its time ended was slowed down by others. */
+/** A process that got less processor time than this share of its time limit was slowed down by other processes. */
 const KEPT_FROM_IT = 1 / 2;
 const LOOK_EVERY_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** The script, whose size doubles if all of it is escaped, its declarations and the other fields. */
+/** Size limit of the response: the script (twice its size if every character is escaped), its declarations and the other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** A job that every working process answers. */
+/** An empty job: every working process answers it. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
@@ -89,10 +89,10 @@ export function createBundler(options: {
 
   function kill(child: ChildProcess): void {
     try {
-      // The whole group: also the bundler that it has started.
+      // Ends the whole process group, with the bundler that the process started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
-      // All of it has ended.
+      // The whole group has ended already.
     }
   }
 

@@ -198,7 +198,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     const addresses = await addressesOf(bare(host), isTrusted ? asTheMachine : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
-      throw new NotConnectedError("the host is no public address", true);
+      throw new NotConnectedError("the host's address is not public", true);
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
     const socket = connectTo({ host: bare(host), port, lookup: pinned(addresses), ...local });
@@ -251,7 +251,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
         ]);
         const { location } = answer.headers;
         if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;
-        if (redirects === REDIRECTS_MAX) throw new RedirectsError("it is led on from address to address");
+        if (redirects === REDIRECTS_MAX) throw new RedirectsError("it has too many redirects");
         url = new URL(location, url);
       }
     },

@@ -111,10 +111,10 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
   }
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
   if (!allowPrivateNetwork && !ports.includes(port))
-    throw new RequestError(`port ${port} is not one that a run may reach: ${ports.join(" and ")} are`, 403);
+    throw new RequestError(`port ${port} is not allowed: runs can connect to ${ports.join(" and ")}`, 403);
   const found = await addressesOf(hostname, options);
   if (!allowPrivateNetwork && !found.every(({ address }) => isPublicAddress(address))) {
-    throw new RequestError(`${hostname} is no public address, and a run reaches no other`, 403);
+    throw new RequestError(`${hostname} is not a public address: runs can connect to public addresses only`, 403);
   }
   const addresses = found.filter(({ family }) => localAddress === null || family === isIP(localAddress));
   if (addresses.length === 0) throw new RequestError(`${hostname} has no address`, 502);
@@ -164,7 +164,8 @@ class Lane implements EgressLane {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;
     const uid = await peerUid(socket);
-    if (uid !== null && !servesUid(uid)) throw new RequestError("this way out belongs to another user", 403);
+    if (uid !== null && !servesUid(uid))
+      throw new RequestError("this proxy accepts connections of the browser's user only", 403);
     this.known.add(socket);
   }
 
@@ -192,7 +193,8 @@ class Lane implements EgressLane {
   /** Opens a connection that the run is allowed to have. @throws RequestError */
   private async reach(client: EgressClient, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
-    if ((await client.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);
+    if ((await client.mayConnect?.(name)) === false)
+      throw new RequestError("the run is not allowed to connect to this host", 403);
     const destination = await destinationOf(host, port, this.options);
     if (client !== this.client || this.closed) throw ended();
     if (!this.hosts.has(name)) client.onHost(name);

@@ -113,7 +113,7 @@ export function createNotifications(options: {
     // The connection is lost already.
     lost.end().catch(() => undefined);
     if (stopped) return;
-    log.warn({ reason: error.message }, "lost the connection for notices");
+    log.warn({ reason: error.message }, "lost the connection for database notifications");
     timer = setTimeout(() => runInBackground(reconnect()), RECONNECT_MS);
   }
 
@@ -121,7 +121,7 @@ export function createNotifications(options: {
     try {
       await connect();
       if (stopped) return await stop();
-      log.info("notices are back");
+      log.info("database notifications work again");
       for (const listener of gapListeners) listener();
     } catch {
       if (!stopped) timer = setTimeout(() => runInBackground(reconnect()), RECONNECT_MS);
@@ -160,7 +160,7 @@ export function createNotifications(options: {
     },
     follow(channel, hearNotice, onGap) {
       const one = follows.get(channel);
-      if (!one) throw new Error(`nobody can follow the channel ${channel}`);
+      if (!one) throw new Error(`the channel ${channel} does not support subscriptions`);
       const follower = { hear: hearNotice, onGap };
       one.followers.add(follower);
       clearTimeout(one.leaving);

@@ -1,10 +1,10 @@
 /**
- * Sends HTTP requests to other services on behalf of an app: within address rules, limits and redirect rules.
+ * Sends HTTP requests to other services on behalf of an app: with checked addresses, limits and redirect rules.
  *
- * Use: create one `OutgoingSender` per process with `open`, which connects to checked addresses only (`checked-connections.ts`). Create one
- * `RunBudget` per run. Then `sender.send(request, scope)` resolves for every HTTP status with the decoded body, and rejects with an
- * `OutgoingError`. `scope` says who sends: `pool` separates the connections of apps, `mayUse` lists origins, `authorize` adds a credential
- * to each hop.
+ * Use: create one `OutgoingSender` per process with `open`, which connects to checked addresses only
+ * (`checked-connections.ts`). Create one `RunBudget` per run. Then `sender.send(request, scope)` resolves for every
+ * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` says who sends: `pool` separates the
+ * connections of apps, `mayUse` lists origins, `authorize` adds a credential to each hop.
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -27,7 +27,7 @@ export interface OutgoingRequest {
   method: string;
   headers: HeaderMap;
   body: Uint8Array | null;
-  /** Limit of the whole call, redirects and retries included, from its first byte; waiting for a slot does not count. */
+  /** Limit of the whole call, including redirects and retries; waiting for a slot does not count. */
   timeoutMs: number;
   /** Receives each decoded part of a response with a status from 200 to 299. The next part is read when its promise resolves. */
   onPart?: ((part: Buffer) => Promise<void>) | undefined;
@@ -57,7 +57,7 @@ export interface ExchangeFacts {
 }
 
 export interface OutgoingScope {
-  /** Connections are shared within one pool only. */
+  /** Only requests of one pool share connections. */
   pool: string;
   budget: RunBudget;
   /** True if requests may go to that origin, in normal form. */
@@ -88,7 +88,7 @@ export interface OutgoingResponse {
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const FOLLOWED_METHODS: readonly string[] = ["GET", "HEAD"];
-/** Headers that another origin may receive. */
+/** Headers that other origins may receive after a redirect. */
 const HARMLESS_HEADERS: readonly string[] = ["accept", "accept-encoding", "accept-language", "range", "user-agent"];
 const DROPPED_HEADERS: readonly string[] = ["set-cookie", "set-cookie2"];
 const RETRY_FIRST_MS = 200;
@@ -110,7 +110,7 @@ function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
   return Math.min(asked, RETRY_MAX_MS);
 }
 
-/** Maps what undici or a socket reports. Messages are not repeated: they may quote the request. */
+/** Maps errors of undici and sockets. Messages are not repeated, because they may quote the request. */
 function failureOf(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };

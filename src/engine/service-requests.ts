@@ -26,7 +26,7 @@ interface Sent {
 function headersOf({ headers }: Sent, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADERS.includes(name.toLowerCase())) throw new Error("the request has a header that pages may not send");
-    if (!HEADER_VALUE.test(value)) throw new Error("the request has a header that HTTP does not know");
+    if (!HEADER_VALUE.test(value)) throw new Error("the request has an invalid header");
   }
   return { accept: "*/*", ...headers, origin };
 }
@@ -95,15 +95,16 @@ export function createServiceRequests(apiUrl: string) {
     base,
     /** @param origin origin of the page @throws Error with the reason if there is no response, or none that the page may read */
     async send(sent: Sent, origin: string, signal: AbortSignal) {
-      if (!METHODS.includes(sent.method)) throw new Error(`pages may not ask by ${sent.method.slice(0, 20)}`);
+      if (!METHODS.includes(sent.method))
+        throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
       const { href } = new URL(sent.url);
-      if (!href.startsWith(base)) throw new Error("the address is not one of the service's");
+      if (!href.startsWith(base)) throw new Error("the URL is not a route of the service");
       const { method } = sent;
       const headers = headersOf(sent, origin);
       const response = await respond({ ...sent, url: href }, { agent, method, headers, signal });
       try {
         const status = response.statusCode!;
-        if (REDIRECTS.includes(status)) throw new Error("the service led on to another address");
+        if (REDIRECTS.includes(status)) throw new Error("the service redirected to another URL");
         const headers = readable(response, origin);
         const isLive = headers["content-type"]?.startsWith(LINES) === true;
         return { status, headers, isLive, text: parts(response.setEncoding("utf8"), isLive) };

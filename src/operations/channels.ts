@@ -1,4 +1,4 @@
-/** The channels of notices between processes, of all rooms. */
+/** Notification channels between processes. */
 import { CREDENTIAL_CHANNEL } from "./access/credentials.js";
 import { ACTION_EDITED_CHANNEL } from "./actions/action-feed.js";
 import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
@@ -15,7 +15,7 @@ import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
-/** Every channel of notices between processes that each of them hears. */
+/** Channels to which every process subscribes. */
 export const CHANNELS = [
   CREDENTIAL_CHANNEL,
   CANCEL_CHANNEL,
@@ -33,5 +33,5 @@ export const CHANNELS = [
   ALERT_CHANNEL,
 ];
 
-/** Channels of console lines and results of runs, many notifications a second: subscribed only while a caller waits for them. */
+/** Channels of console lines and results of runs, many notifications a second: a process subscribes to them only while a caller waits. */
 export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -1,25 +1,25 @@
-/** Database connections that a process opens at most, by its roles. Read it to set PostgreSQL's `max_connections`. */
+/** Maximum database connections of a process, by its roles. Read it to set PostgreSQL's `max_connections`. */
 import type { Config } from "../config.js";
 import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
-/** One listens for notices; each process has it. */
+/** One listens for notifications, in each process. */
 const NOTICES = 1;
 /** One builds the indexes of data sources. */
 const UPKEEP = 1;
 
-/** Connections that one process of these roles opens at most. */
+/** Maximum connections of one process with these roles. */
 export function connectionsOf({ roles }: Pick<Config, "roles">): number {
   return POOL_CONNECTIONS + STATEMENT_CONNECTIONS + NOTICES + READ_CONNECTIONS + (roles.has("scheduler") ? UPKEEP : 0);
 }
 
 export interface ConnectionFacts {
-  /** Connections that this user may open, together with every other user. */
+  /** Connections that this user can open, shared with all other users. */
   most: number;
   open: number;
 }
 
-/* Sessions of other users show little else than their database. */
+/* Sessions of other users show little more than their database. */
 export const CONNECTION_FACTS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),

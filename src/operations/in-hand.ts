@@ -1,8 +1,8 @@
-/** What a process that sends has in hand, each thing once and each of an app. Knows no table, and not what sending is. */
+/** Deliveries in progress in this process, each once, and their number per app. */
 
 export type InHand = ReturnType<typeof createInHand>;
 
-/** @param places in all */
+/** @param places maximum in total */
 export function createInHand(places: number) {
   const held = new Map<number, { appId: number; done: Promise<void> }>();
   const impatience = new AbortController();
@@ -10,14 +10,14 @@ export function createInHand(places: number) {
   let onFree: () => void = () => undefined;
 
   return {
-    /** Aborted where what is under way is to be given up. */
+    /** Aborted when running deliveries must stop. */
     signal: impatience.signal,
     ids: (): number[] => [...held.keys()],
 
-    /** How many may still be taken; none while it drains. */
+    /** Number of free slots; 0 while it drains. */
     free: (): number => (draining ? 0 : places - held.size),
 
-    /** The apps that have something in hand, and how much each: as two lists, the way a statement takes them. */
+    /** Apps with deliveries in progress, and their numbers: as two lists, for SQL parameters. */
     byApp(): [apps: number[], counts: number[]] {
       const counts = new Map<number, number>();
       for (const { appId } of held.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
@@ -33,12 +33,12 @@ export function createInHand(places: number) {
       held.set(id, { appId, done });
     },
 
-    /** To be called where a place becomes free. */
+    /** Called when a slot becomes free. */
     whenFree(listener: () => void): void {
       onFree = listener;
     },
 
-    /** Takes no more; resolves when nothing is in hand. With `impatient` aborted, what is under way is given up. */
+    /** Accepts no more; resolves when nothing is in progress. If `impatient` aborts, running deliveries stop. */
     async drain(impatient: AbortSignal): Promise<void> {
       draining = true;
       const hurry = () => impatience.abort();

@@ -1,4 +1,4 @@
-/** Makes what reaches people: messages, notifications, codes, alerts. Starts nothing. */
+/** Creates the parts that reach people: messages, notifications, codes, alerts. Starts nothing. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { Gate } from "./access/gate.js";
@@ -15,7 +15,7 @@ import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 
-/** Messages to people outside, notifications to an app's users, codes by which those prove who they are, and alerts to its authors. */
+/** Messages to people outside, notifications to an app's users, codes that verify those users, and alerts to authors. */
 export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
@@ -51,7 +51,7 @@ export function createMessaging(
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
     alerts: createAlerts({ ...shared, settings, notice: communicate.notice }),
 
-    /** Releases what this process holds without knowing it, and, if `mayDeclareDead`, what dead processes held. */
+    /** Releases messages that this process holds without its knowledge and, if `mayDeclareDead`, those of dead processes. */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);
       await notify.push.recover(mayDeclareDead);
@@ -59,7 +59,7 @@ export function createMessaging(
   };
 }
 
-/** Where the messages of data sources' hooks go. @param acceptance is made after the data sources, with what it needs of them */
+/** Destination of messages from data sources' hooks. @param acceptance is set after the data sources are created, because it needs them */
 export function outletOf(gate: Gate, acceptance: () => Acceptance): Outlet {
   return {
     count: gate.countMessages,

@@ -1,4 +1,4 @@
-/** Makes the operations of one process and ties them to each other. Starts nothing. */
+/** Creates the operations of one process and connects them. Starts nothing. */
 import { readFileSync } from "node:fs";
 import type { Config } from "../config.js";
 import { createIsolateCheck } from "../engine/isolate-check.js";
@@ -79,7 +79,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
-/** What dependencies become by the catalogue, from npm and from elsewhere, and at which addresses of the service. */
+/** Scripts of dependencies from the catalogue, from npm and from other URLs, and their addresses at the service. */
 function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: Intake) {
   const catalogue = readCatalogue(config);
   const addressed: Addressed = (stored) => addressedAssets(stored, catalogue, baseUrl);
@@ -100,7 +100,7 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
   };
 }
 
-/** Maintenance that keeps the tables small, and figures of the whole service. */
+/** Cleanup of tables, and figures of the whole service. */
 function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
@@ -135,7 +135,7 @@ function triggersOf(
   };
 }
 
-/** Callers, their rights, and the people behind them. */
+/** Callers, their rights, and their people. */
 function accessOf({ config, db, notifications, room, baseUrl, log }: Surroundings) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
@@ -163,7 +163,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
   };
 }
 
-/** Addresses of HTTP triggers, and what answers requests to them. */
+/** Routes of HTTP triggers, and the handler of their requests. */
 function triggersByHttp(
   { config, db, log }: Surroundings,
   parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusals" | "limit"> &
@@ -176,13 +176,13 @@ function triggersByHttp(
   return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...ofRequests }) };
 }
 
-/** Programs that people let into an app, and the tools that agents call. */
+/** OAuth programs, and the tools of agents. */
 const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof Oauth>[0]) => ({
   toolCalls: createToolCalls(parts),
   oauth: new Oauth(parts),
 });
 
-/** Requests to other services, and the language models that are asked through them. */
+/** Requests to other services, and language models. */
 function integrationsOf(
   { db, config }: Surroundings,
   parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
@@ -191,7 +191,7 @@ function integrationsOf(
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
-/** Definitions of apps as documents, and what moves them between apps. */
+/** Definitions of apps as documents, and their promotion between apps. */
 function manifestsOf(
   options: Parameters<typeof createManifests>[0] & Omit<Parameters<typeof createStages>[0], "manifests">,
 ) {

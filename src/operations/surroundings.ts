@@ -11,10 +11,10 @@ import type { Tracing } from "./watch/tracing.js";
 export interface Surroundings {
   config: Config;
   db: DataSource;
-  /** Its address, for readers with connections of their own. */
+  /** URL of the database, for readers with their own connections. */
   databaseUrl: string;
   notifications: Notifications;
-  /** null in a process that is no runner. */
+  /** null in a process that is not a runner. */
   browsers: Browsers | null;
   room: DiskRoom;
   measures: Measures;
@@ -23,9 +23,9 @@ export interface Surroundings {
   baseUrl: string;
   /** The service's address for the runs of this process. */
   apiUrl: string;
-  /** No other process shares the database. */
+  /** True if no other process shares the database. */
   alone: boolean;
-  /** Unix time in milliseconds, by which schedules fire. */
+  /** Unix time in milliseconds for schedules. */
   now: () => number;
   log: Logger;
   /** Called whenever the database has answered a heartbeat. */

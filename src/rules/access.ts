@@ -8,12 +8,12 @@ import { ROLES, type Role } from "./roles.js";
 /** Classes of the rate limits (specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
 
-/** Who calls, as a credential says it (contract, section 2). */
+/** The caller of a request, as given by its credential (contract, section 2). */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
   personId: number | null;
-  /** The app of an api, task, viewer or live credential; null for editors and admins. */
+  /** The app of an api, task, viewer or live credential; null for editors and administrators. */
   appId: number | null;
   /** Role of a person on each app: the highest of the roles on the app and on its organization. Empty for all other kinds. */
   roles: ReadonlyMap<number, Role>;
@@ -22,23 +22,23 @@ export interface Caller {
   /** Scopes of an API token; null for a token without scopes and for all other kinds. */
   scopes: readonly Scope[] | null;
   /**
-   * Role of the person who let a program in, for an OAuth token: it can do no more than the person. Null if the person has no role on the
-   * app any more; absent for all other credentials.
+   * Role of the person who authorized a program, for an OAuth token: the program's rights never exceed the person's.
+   * Null if the person has no role on the app any more; absent for all other credentials.
    */
   grantor?: Role | null;
   /** Set for a session of a person's sign-in; `provisional`, with no role, until the person registers a passkey. Absent for tokens. */
   session?: "full" | "provisional";
-  /** The run that a task token was made for. */
+  /** The run that a task token belongs to. */
   runId: number | null;
-  /** How many runs caused one another up to that one. */
+  /** Length of the chain of runs up to that one. */
   runDepth: number;
-  /** The action whose debug page a viewer credential was made for: its script may be read whatever its state. */
+  /** The action whose debug page a viewer credential belongs to: its script can be read in any state. */
   debugs: number | null;
-  /** The copy that this caller's runs use (specification, "Which version runs"). */
+  /** The version (draft or live) that this caller's runs use (specification, "Which version runs"). */
   copy: Copy;
-  /** Unix time in milliseconds after which the credential is dead; Infinity when it has no end. */
+  /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
-  /** The network address of the request, where there is one. */
+  /** The network address of the request, if there is one. */
   address?: string;
   /** An unknown field of the request's body; the operation reports it after all other faults, by `reportUnknownField`. */
   unknownField?: ActionError;
@@ -48,12 +48,12 @@ export interface Caller {
 export const SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Columns of the table that are no scope: the administrators of the service, roles of people, and credentials of one app. */
+/** Columns of the table other than scopes: the administrators of the service, roles of people, and credentials of one app. */
 export type Standing = "administrator" | Role | "api" | "task" | "viewer" | "live";
 
 interface Rule {
   who: readonly Standing[];
-  /** API tokens with one of these scopes; none unless given. */
+  /** API tokens with one of these scopes; by default none. */
   scopes?: readonly Scope[];
   rate?: RateClass;
 }
@@ -64,7 +64,7 @@ const OPERATORS = ["administrator", "owner", "admin", "editor", "operator"] as c
 const READERS = ["administrator", "owner", "admin", "editor", "reader"] as const;
 const MEMBERS = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
 const BACKENDS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
-/** Readers of what backends read. */
+/** Readers of app data for backends. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUNNERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Readers of a user's own notifications. */
@@ -123,7 +123,7 @@ export const ACCESS = {
   publishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
   unpublishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
   runAction: { who: RUNNERS, scopes: ["run"], rate: "run" },
-  // Only where the request names the copy: `runAction` runs the copy that belongs to the credential.
+  // Only for requests that name the version: `runAction` runs the version that belongs to the credential.
   runDraft: { who: OPERATORS, scopes: ["manage"], rate: "run" },
   runLive: { who: [...OPERATORS, "api"], scopes: ["run"], rate: "run" },
   listRuns: { who: [...MEMBERS, "api"], scopes: ["read"] },
@@ -160,7 +160,7 @@ export const ACCESS = {
   removeMedia: { who: BACKENDS, scopes: ["data"] },
   useAi: { who: ["task"] },
   sendMessage: { who: BACKENDS, scopes: ["data"], rate: "communicate" },
-  // Messages hold sign-in codes of app users: readers do not see them.
+  // Messages contain sign-in codes of app users, so readers cannot see them.
   readMessages: { who: BACKENDS, scopes: ["data"] },
   decideMessage: { who: AUTHORS },
   readAlerts: { who: AUTHORS, scopes: ["manage"] },
@@ -176,8 +176,8 @@ export const ACCESS = {
 export type Operation = keyof typeof ACCESS;
 
 /**
- * What an operation leaves in the database: `rows` are refused first when the disk is nearly full, `runs` last. `nothing` is also for
- * what removes, and for operations that read as well: those look for room themselves where they write.
+ * Rows that an operation adds to the database: `rows` are rejected first when the disk is nearly full, `runs` last.
+ * `nothing` also applies to removals, and to operations that mostly read: those check for space where they write.
  */
 export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
@@ -273,7 +273,7 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   addPushDevice: "rows",
 };
 
-/** Over which span the requests of a class are counted, in milliseconds. */
+/** Window in which the requests of a class are counted, in milliseconds. */
 export const rateWindowOf = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
@@ -299,21 +299,24 @@ export function standingOn(caller: Caller, appId: number): Standing | null {
   }
 }
 
-/** True if the table lets this standing, with these scopes, do the operation. */
+/** True if the table allows the operation for this column, with these scopes. */
 export function allows(operation: Operation, standing: Standing, scopes: readonly Scope[] | null = null): boolean {
   const { who, scopes: permitted = [] }: Rule = ACCESS[operation];
   if (standing === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
   return who.includes(standing);
 }
 
-/** True if the caller can do the operation on the app. An administrator reaches every ID; whether the app exists is checked elsewhere. */
+/**
+ * True if the caller can do the operation on the app. An administrator has access to every ID; whether the app exists
+ * is checked elsewhere.
+ */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = standingOn(caller, appId);
   if (standing === null || !allows(operation, standing, caller.scopes)) return false;
   return caller.grantor === undefined || (caller.grantor !== null && allows(operation, caller.grantor));
 }
 
-/** True if the caller can do the operation in the organization. An administrator reaches every ID, as above. */
+/** True if the caller can do the operation in the organization. An administrator has access to every ID, as above. */
 export function mayEnterOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
   return standing !== undefined && allows(operation, standing);

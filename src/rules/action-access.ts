@@ -1,4 +1,4 @@
-/** `access` of an action: who may run it on demand with a runtime token. Judges its form and one caller; reads nothing. */
+/** `access` of an action: who may run it on demand with a runtime token. Validates the value and checks a caller; reads nothing. */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { allows, checkTests, type UserData } from "./caller-rules.js";
@@ -27,7 +27,7 @@ export function accessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** The stored form of a value that `accessFault` accepts; null stands for the default. */
+/** The stored form of a value that `accessFault` accepts; null is the default. */
 export const storedAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
 
 /**

@@ -1,4 +1,4 @@
-/** How two states of an action differ: its fields one by one, its code as a unified diff. Knows not where the states come from. */
+/** Computes the difference between two states of an action: its fields one by one, its code as a unified diff. */
 import { FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
 import type { ActionInput } from "./action-input.js";
 
@@ -35,7 +35,7 @@ const FIELDS = [
 
 const CONTEXT_LINES = 3;
 
-/** Looking for the shortest diff of two texts costs the square of their distance: past this many lines it is all of both. */
+/** The shortest diff of two texts takes time by the square of their distance: beyond this many lines the whole texts are the diff. */
 const MAX_DISTANCE_LINES = 500;
 
 const NO_NEWLINE = "\\ No newline at end of file";
@@ -75,7 +75,7 @@ export interface DiffedActions {
   labels: { before: string; after: string };
 }
 
-/** What changed from `before` to `after`. Of one argument, so that a thread can be asked. */
+/** Returns the changes from `before` to `after`. Takes one argument, so that it can run on a thread. */
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
   const changed = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {

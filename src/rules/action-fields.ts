@@ -1,10 +1,10 @@
-/** When each field of an action is at fault, in words: one predicate a status. Knows neither their order nor create. */
+/** Faults of an action's fields: one function per status, which returns the message. Does not depend on their order. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { characters, described, unstorableAt } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
-/** Why a source is refused with those dependencies, or null; dependencies null: not known (rules/code.ts, `codeFault`). */
+/** Returns why a source is rejected with those dependencies, or null; dependencies null: unknown (rules/code.ts, `codeFault`). */
 export type CodeJudge = (code: string, dependencies: readonly string[] | null) => string | null;
 
 export const DEPENDENCIES_MAX = 100;
@@ -25,7 +25,7 @@ export function nameTooLong(name: unknown): string | null {
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** Also a name that is no string: the table has no status of its own for it. */
+/** Also rejects a name that is not a string: the table has no separate status for it. */
 export function nameFault(name: unknown): string | null {
   if (nameMissing(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
@@ -54,7 +54,7 @@ export function codeEmpty(code: unknown): string | null {
   return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
 }
 
-/** Covers code that is not a string, too: the table has no other status for it. Faulty dependencies list no package. */
+/** Also rejects code that is not a string: the table has no other status for it. Faulty dependencies list no package. */
 export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeJudge): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${described(code)})`;
@@ -85,7 +85,7 @@ export function timezoneInvalid(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 
-/** Checks only the shape. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
+/** Checks only the form. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${described(dependencies)})`;

@@ -1,6 +1,7 @@
 /**
- * What create and update accept: each status of the specification's validation table on the field it is about, judged
- * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
+ * Validates the input of create and update: each status of the specification's validation table belongs to a field,
+ * class-validator checks it, and the first one in the table's order is reported. The store checks that names are
+ * unique.
  */
 
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
@@ -34,7 +35,7 @@ import {
 import { flat, type Shape } from "./unknown-fields.js";
 import { validationRow } from "./validation-table.js";
 
-/** The fields of an action that an author gives (specification, Create parameters), checked and in their kept form. */
+/** Fields of an action that an author sets (specification, Create parameters), checked and in their stored form. */
 export interface ActionInput extends RunLimits {
   name: string;
   code: string;
@@ -52,12 +53,12 @@ export interface ActionInput extends RunLimits {
   access: ActionAccess;
 }
 
-/** What an author sets of how an action runs, none of it. */
+/** No limits on how an action runs. */
 export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type Limits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** Those that are set: an action without any is what the specification says an action is. */
+/** The limits that are set: an action without limits has none of these fields, as the specification requires. */
 export function givenLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
@@ -71,7 +72,7 @@ export function givenLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
 /** The source if there is one. */
 export const givenSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
-/** What is wrong with a field, in words that name it, what was expected and what came; null: nothing. */
+/** Returns the fault of a field (its name, the expected and the received value); null if there is none. */
 type Fault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
@@ -79,7 +80,7 @@ interface RuleContext {
   fault: Fault;
 }
 
-/** A status and its condition. The text is asked for afterwards: class-validator would expand a caller's `$value` in it. */
+/** A status and its condition. The message is built afterwards: class-validator would expand a caller's `$value` in it. */
 function Rule(status: Status, fault: Fault): PropertyDecorator {
   const context: RuleContext = { status, fault };
   return ValidateBy(
@@ -94,14 +95,14 @@ function Rule(status: Status, fault: Fault): PropertyDecorator {
   );
 }
 
-/** Facts that the rules depend on: the verdict on code, the operator's time limit, and whether private networks are allowed. */
+/** Facts that the rules depend on: the result of checking the code, the operator's time limit, and whether private networks are allowed. */
 export interface Measure {
   judge?: fields.CodeJudge;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
-/** The whole of an action, as given or as it would be after an update; the initial values are create's defaults. */
+/** The whole action, as passed or after an update; the initial values are create's defaults. */
 class ActionBody {
   readonly #judge: fields.CodeJudge;
   readonly #serverTimeoutMs: number;
@@ -183,7 +184,7 @@ class ActionBody {
   source: unknown = null;
 }
 
-/** The fields that an author gives. */
+/** The fields that an author sets. */
 type ActionKey = Exclude<keyof ActionBody, keyof Measure>;
 
 /** Fields of an action, or of one of its versions, that the service sets. */
@@ -192,7 +193,7 @@ const READ_ONLY = [
   ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
 ];
 
-/** What a body may hold. */
+/** Fields of a body. */
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...flat(Object.keys(new ActionBody({}))).fields,
@@ -201,22 +202,23 @@ export const ACTION_SHAPE: Shape = {
   readOnly: READ_ONLY,
 };
 
-/** Fields that an empty string clears as null does (contract, section 3); a description is cleared once it is judged. */
+/** Fields that an empty string clears like null (contract, section 3); a description is cleared after it was checked. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**
- * A new action from a caller's data; properties that are none of an author's are ignored, so that an action that was
- * read can be sent back whole.
- * @param measure its `judge` says what is wrong with code; a megabyte of it takes long to read, so a service has that done before
- * @throws ActionError a status of the validation table; REQUEST_INVALID when the data is no object, and for what has no status of its own
+ * Parses a new action; read-only properties are ignored, so that an action can be sent back as it was read.
+ * @param measure its `judge` returns the fault of the code; checking a megabyte takes long, so the service does that
+ *   before
+ * @throws ActionError a status of the validation table; REQUEST_INVALID if the data is not an object, and for faults
+ *   without a status
  */
 export function parseCreate(data: unknown, measure: Measure = {}): ActionInput {
   return checked(overlaid(new ActionBody(measure), data));
 }
 
 /**
- * The action as it is after an update: omitted properties as they are, `description` cleared by null or "". The whole is
- * judged, so that a change of environment, code or dependencies answers for what it leaves behind.
+ * Returns the action after an update: omitted properties unchanged, `description` cleared by null or "". The whole
+ * action is validated, so that a change of environment, code or dependencies must fit the rest.
  * @throws ActionError as {@link parseCreate}
  */
 export function parseUpdate(data: unknown, current: ActionInput, measure: Measure = {}): ActionInput {
@@ -224,7 +226,7 @@ export function parseUpdate(data: unknown, current: ActionInput, measure: Measur
 }
 
 function overlaid(body: ActionBody, data: unknown): ActionBody {
-  // A request without a body gives no field, so that what is missing is named.
+  // A request without a body counts as an empty object, so that missing fields are named.
   if (data === undefined) return body;
   if (!isObject(data)) {
     refuse("the action's data", "an object", data);
@@ -261,7 +263,7 @@ function checked(body: ActionBody): ActionInput {
   };
 }
 
-/** Refuses an action. The error is its first fault; `all` has every field that is at fault. */
+/** Error of a rejected action. Its message is the first fault; `all` has the faults of every field. */
 export class ActionInputError extends ActionError {
   constructor(readonly all: readonly { field: string; status: Status; error: string }[]) {
     super(all[0]!.status, all[0]!.error);

@@ -1,11 +1,11 @@
-/** `source` of an action: its files as an author writes them. Judges their form and their paths; builds nothing. */
+/** `source` of an action: its files as an author writes them. Validates form and paths; builds nothing. */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
 import { described, isObject, unstorableAt } from "./described.js";
 import { flat, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
-/** So that an action with its source fits in a request. */
+/** An action with its source must fit into a request. */
 export const SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
@@ -17,7 +17,7 @@ export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
   javascript: ["action.js", "action.jsx"],
 };
 
-/** Names of files are data. `map` is the service's own. */
+/** Names of files are data. `map` is set by the service. */
 export const SOURCE_SHAPE: Shape = flat(["language", "files"], ["map"]);
 
 /** Relative, with forward slashes, and without `.` and `..`. */

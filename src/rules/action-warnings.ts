@@ -1,4 +1,7 @@
-/** What a saved action does not do, though it seems to (contract, section 3). Both sides run this: it imports nothing. */
+/**
+ * Warnings about settings of a saved action without an effect (contract, section 3). Server and browser run this file:
+ * it imports nothing.
+ */
 
 export interface Warning {
   /** The field, by its path. */
@@ -11,7 +14,7 @@ interface Scheduled {
   frequency: string | null;
 }
 
-/** Empty if the action does what it says. */
+/** Returns the warnings; empty if every setting has an effect. */
 export function actionWarnings({ triggers, frequency }: Scheduled): Warning[] {
   if (frequency) return [];
   return triggers.flatMap(({ trigger }, at) => {

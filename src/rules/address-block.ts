@@ -1,13 +1,10 @@
-/** Network addresses that count as one: a client with an IPv6 address has a whole /64 of them. Contains no limit. */
+/** Network addresses that count as one: a client with an IPv6 address has a whole /64 block. */
 import { isIPv6 } from "node:net";
 
 const HEXTETS = 8;
 const OF_A_BLOCK = 4;
 
-/**
- * Key of one holder of a credential. A live token may be given to every visitor of a page, so a bound on its requests counts each network
- * address by itself.
- */
+/** Key of one holder of a credential. All visitors of a page may share a live token, so its requests are counted per network address. */
 export const holderOf = ({ credentialId, address }: { credentialId: number; address?: string | undefined }): string =>
   `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;
 
@@ -18,7 +15,7 @@ export function addressBlock(address: string): string {
   const [head = "", tail] = address.split("%")[0]!.split("::");
   const groups = (text: string | undefined) => (text ? text.split(":") : []);
   const before = groups(head);
-  // A dotted end stands for two.
+  // A dotted IPv4 part at the end stands for two groups.
   const after = groups(tail).flatMap((group) => (group.includes(".") ? [group, group] : [group]));
   const zeros = tail === undefined ? 0 : Math.max(0, HEXTETS - before.length - after.length);
   const whole = [...before, ...Array<string>(zeros).fill("0"), ...after];

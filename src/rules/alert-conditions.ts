@@ -1,18 +1,18 @@
-/** Whether a rule fires, folded from what happened one thing after the other. Pure: knows no table, no clock and no message. */
+/** Decides when an alert rule fires: folds events, one after the other, into a state. Pure functions. */
 import type { AlertInput } from "./alert-input.js";
 
-/** A run of a production copy that has ended, or a tick that became none. */
+/** A run of a live version that has ended, or a skipped tick. */
 export interface EndedRun {
   id: number;
   actionId: number;
   state: "completed" | "failed" | "skipped";
   scheduled: boolean;
-  /** Why it was skipped. */
+  /** Reason for which it was skipped. */
   reason: string | null;
   finishedAt: Date;
 }
 
-/** Where a rule stands with one action, or with the app as a whole. */
+/** State of a rule for one action, or for the app as a whole. */
 export interface Standing {
   outcomes: string;
   lastSuccess: Date | null;
@@ -21,14 +21,14 @@ export interface Standing {
   runId: number | null;
 }
 
-/** What is so at the moment of a look. */
+/** Figures at the time of a check. */
 export interface Present {
   now: Date;
-  /** Nothing before it counts. */
+  /** Earlier events do not count. */
   since: Date;
   /** A due tick has waited to be claimed for longer than a minute. */
   overdue: boolean;
-  /** Age of the oldest run that waits. */
+  /** Age of the oldest queued run. */
   oldestMs: number;
 }
 
@@ -53,7 +53,7 @@ function afterFailable(rule: Rule, standing: Standing, run: EndedRun): Standing 
   return fire(next, reason, run.id);
 }
 
-/** The standing after one more run. */
+/** Returns the state after one more run. */
 export function afterRun(rule: Rule, standing: Standing, run: EndedRun): Standing {
   switch (rule.condition) {
     case "failed":
@@ -68,7 +68,7 @@ export function afterRun(rule: Rule, standing: Standing, run: EndedRun): Standin
   }
 }
 
-/** The standing after time has passed without an event. */
+/** Returns the state after time has passed without an event. */
 export function afterTime(rule: Rule, standing: Standing, present: Present): Standing {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;

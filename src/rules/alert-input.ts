@@ -1,4 +1,4 @@
-/** What a rule of alerts may say, each fault by the field's name. Knows no table, and sends nothing. */
+/** Validates alert rules; each fault names its field. */
 
 import { ActionError } from "../errors.js";
 import { isObject, unstorableAt } from "./described.js";
@@ -20,21 +20,21 @@ const RECIPIENTS_MAX = 10;
 const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
-/** A rule as it is stored; what its condition and channel do not use has its default. */
+/** A stored rule; fields that its condition and channel do not use have their defaults. */
 export interface AlertInput {
   name: string;
   condition: AlertCondition;
-  /** A master's id; null: the whole app. */
+  /** A draft's id; null: the whole app. */
   actionId: number | null;
-  /** `failed`: fires when so many of the last `of` runs failed. */
+  /** `failed`: fires when this many of the last `of` runs failed. */
   failures: number;
   of: number;
-  /** `silent`: without a success for so long. `queued`: the oldest run that waits is so old. */
+  /** `silent`: minutes without a success. `queued`: age of the oldest queued run. */
   minutes: number;
   channel: AlertChannel;
   /** E-mail addresses. */
   to: string[];
-  /** The protected setting that says where a webhook or Slack is. */
+  /** The protected setting with the URL of a webhook or of Slack. */
   setting: string | null;
   enabled: boolean;
 }
@@ -67,7 +67,7 @@ function settingIn(value: unknown): string {
   return fits ? value : refuse("setting", "the key of a protected setting, such as __alerts", value);
 }
 
-/** Fields that are absent or null keep what `before` says, else their default. @throws REQUEST_INVALID */
+/** Absent and null fields keep the value of `before`, else they get the default. @throws REQUEST_INVALID */
 export function alertInput(body: unknown, before: Partial<AlertInput> = {}): AlertInput {
   if (!isObject(body)) return refuse("the rule", "an object", body);
   const given = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
@@ -78,7 +78,8 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
   const failures = whole(given("failures", 1), "failures", 1, RUNS_MAX);
   const enabled = given("enabled", true);
   if (typeof enabled !== "boolean") return refuse("enabled", "true or false", enabled);
-  if (condition === "queued" && actionId !== null) return refuse("actionId", "absent: a queue is the app's", actionId);
+  if (condition === "queued" && actionId !== null)
+    return refuse("actionId", "absent when the condition is queued, which applies to the whole app", actionId);
   const input: AlertInput = {
     name: nameIn(given("name")),
     condition,
@@ -95,14 +96,14 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
   return input;
 }
 
-/** Where a rule's webhook is. */
+/** Destination of a rule's webhook. */
 export interface AlertDestination {
   url: URL;
-  /** null of Slack, whose address is the secret. */
+  /** null for Slack, whose URL is the secret. */
   secret: string | null;
 }
 
-/** @throws ActionError REQUEST_INVALID, which says what the setting lacks and never what it holds */
+/** @throws ActionError REQUEST_INVALID that names what the setting lacks, never its value */
 export function alertDestination(
   key: string,
   value: unknown,

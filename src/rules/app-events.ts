@@ -1,13 +1,13 @@
-/** What the service says of a change to an app: the names of what changed, never a value. Stores nothing. */
+/** Log events about changes of an app: the names of what changed, never a value. Stores nothing. */
 import { UPDATE_NAMES_MAX_BYTES } from "../limits.js";
 
-/** What changed: fields of the app, `settings` among them, and keys of settings. */
+/** A change: names of the app's fields, including `settings`, and keys of settings. */
 export interface AppChange {
   fields: readonly string[];
   keys?: readonly string[];
 }
 
-/** The first names that fit into an event, and how many did not. */
+/** Returns the first names that fit into an event, and the number of omitted ones. */
 function fitting(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {

@@ -8,20 +8,20 @@ import { isObject, unstorableAt } from "./described.js";
 import { refuse } from "./fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
-/** What a value may be compared with: no operators hide in texts, numbers and booleans. */
+/** Values that can be compared: texts, numbers and booleans cannot contain operators. */
 export type Scalar = string | number | boolean;
 
-/** All that are given must hold. A text may hold `{{user.Column}}`. */
+/** All tests that are set must pass. A text can contain `{{user.Column}}`. */
 export interface ValueTest {
-  /** The whole value: a list never equals one of its elements. */
+  /** Equals the whole value: a list never equals one of its elements. */
   equals?: Scalar;
-  /** Neither the value nor an element of a list. */
+  /** Differs from the value and from every element of a list. */
   notequals?: Scalar;
-  /** A part of a text, case aside, or of one of the texts of a list. */
+  /** Part of a text in any case, or of one of the texts in a list. */
   contains?: string;
 }
 
-/** Tests by column, all of which must hold. */
+/** Tests by column; all must pass. */
 export type ColumnTests = Readonly<Record<string, ValueTest>>;
 
 /** Every caller. */
@@ -29,7 +29,7 @@ export const EVERYBODY = "all";
 
 export type Allow = "all" | "loggedIn" | { user: ColumnTests };
 
-/** What is known of the user of a page: the data of the entry that it signed in by. */
+/** Data of the page's user: the entry of the sign-in. */
 export type UserData = Readonly<Record<string, unknown>>;
 
 const TEST_SHAPE = flat(["equals", "notequals", "contains"]);
@@ -80,13 +80,13 @@ export function checkAllow(value: unknown, field: string): asserts value is Allo
   refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
-/** No name of a column in it holds braces, so that no character is read for more than one start. */
+/** Names of columns contain no braces, so that the expression reads each character once. */
 const PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
-/** Templates that are kept parsed, the most recent last. A visitor's request may meet hundreds of them. */
+/** Cache of parsed templates, most recently used last. A visitor's request may use hundreds of them. */
 const PARSED_MAX = 2_000;
 
-/** A text of a rule in parts: as it is written, and columns of the user. Null if a placeholder in it cannot be read. */
+/** Splits a text of a rule into literal parts and user columns. Null if a placeholder is invalid. */
 type Template = readonly (string | { column: string })[] | null;
 
 function parseTemplate(text: string): Template {
@@ -124,7 +124,7 @@ function ofUser(user: UserData | null, column: string): Scalar | undefined {
   return isScalar(value) ? value : undefined;
 }
 
-/** The value with the user's columns in it: alone as they are, within a text as text. */
+/** Replaces user columns in the value: a placeholder without other text keeps its type. */
 function filled(value: Scalar, user: UserData | null): Scalar | undefined {
   if (typeof value !== "string") return value;
   const template = templateOf(value);
@@ -140,13 +140,13 @@ function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
 
-/** The tests with the user's columns in them; null where the user has not what a value asks for. */
+/** The tests with user columns replaced; null if the user lacks a required value. */
 export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
   const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
 }
 
-/** True if the value is this one, or a list that holds it. */
+/** True if the value equals `expected`, or is a list that contains it. */
 const holdsValue = (value: unknown, expected: Scalar): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
@@ -157,11 +157,11 @@ function holdsPart(value: unknown, part: string): boolean {
 
 const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data, column) ? data[column] : undefined);
 
-/** Whether the data meet every test, as a where would find them: a column that is not there is unequal to anything. */
+/** True if the data pass every test, as in a where: a missing column differs from every value. */
 export function meets(data: UserData, tests: ColumnTests): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
     const value = valueIn(data, column);
-    // A list that holds the owner among others is not the owner's: equality is of the whole value.
+    // A list that contains the owner among others is not equal to the owner.
     if (equals !== undefined && value !== equals) return false;
     if (notequals !== undefined && holdsValue(value, notequals)) return false;
     return contains === undefined || holdsPart(value, contains);

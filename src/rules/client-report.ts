@@ -1,18 +1,18 @@
 /**
- * Reads the text of a large client run report. Its result stays text, so that it is never parsed into two million objects. Runs on a
- * thread.
+ * Parses the text of a large client run report. Its result stays text, so that it is never parsed into two million
+ * objects. Runs on a thread.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { holdsInfinity, isObject } from "./described.js";
 import { jsonFault, memberTexts } from "./json-scan.js";
 
-/** Lengths of an error's texts; longer ones are cut. */
+/** Maximum lengths of an error's texts; longer ones are truncated. */
 export const ERROR_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
-/** Members of a report that are passed on as texts: the run's own data. */
+/** Members of a report that stay JSON text: the run's own data. */
 const DATA_MEMBERS = ["payload", "result"];
 
-/** Fields of an error that are passed on: its own and, to be refused, unknown ones. */
+/** Maximum fields of an error that are read: known ones, and unknown ones that are rejected. */
 const ERROR_FIELDS_MAX = 20;
 
 /** Only such a text can have a number beyond a double. */
@@ -22,7 +22,7 @@ export type LargeReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
-/** An error with texts that are no longer than they are stored. */
+/** An error with its texts truncated to the stored length. */
 function cut(error: unknown): unknown {
   if (!isObject(error)) return error;
   const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);

@@ -1,19 +1,19 @@
-/** Finds which properties of the global `Svc` a syntax tree names. Knows neither packages nor which namespaces exist. */
+/** Finds the properties of the global `Svc` that a syntax tree uses. */
 import type { AnyNode, Pattern, Program } from "acorn";
 import { literalKey, lookUp, nodesWithScopes, type Scope } from "./code-scopes.js";
 
-/** `Svc.<namespace>`, named at a character of the source. */
+/** A use of `Svc.<namespace>`, with its position in the source. */
 export interface NamespaceUse {
   namespace: string;
   offset: number;
 }
 
-/** What an expression stands for: the library, the global object, or anything else. */
+/** Meaning of an expression: the library, the global object, or anything else. */
 type Meaning = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
 
-/** The nodes that can name a property of `Svc`: see {@link usesAt}. */
+/** Nodes that can name a property of `Svc`: see {@link usesAt}. */
 const TELLING: ReadonlySet<string> = new Set([
   "MemberExpression",
   "VariableDeclarator",
@@ -21,12 +21,12 @@ const TELLING: ReadonlySet<string> = new Set([
   "AssignmentPattern",
 ]);
 
-/** `window.window.Svc` is already far-fetched; code generators write member chains of a hundred thousand links. */
+/** `window.window.Svc` is unusual enough; generated code may have member chains of a hundred thousand links. */
 const STEPS_MAX = 8;
 
 /**
  * Uses in the order of the source: member access, computed access with a literal, optional chaining, destructuring, and
- * through names that stand for `Svc`. A `Svc` that the code declares itself is not the library.
+ * variables that hold `Svc`. A `Svc` that the code declares itself is not the library.
  */
 export function namespaceUses(program: Program): NamespaceUse[] {
   const uses: NamespaceUse[] = [];

@@ -1,15 +1,15 @@
-/** Who declares a name: the lexical scopes of a syntax tree. Knows no name in particular. */
+/** Lexical scopes of a syntax tree: finds the declaration of a name. */
 import type { AnyNode, Expression, Pattern } from "acorn";
 
-/** What a name stands for where it is declared: the value it takes, or that value's property `key`; null: unknown. */
+/** The value of a name at its declaration: an expression, or its property `key`; null: unknown. */
 export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
 
 export interface Scope {
   parent: Scope | null;
-  /** `var` lands in the nearest of these. */
+  /** True if `var` declarations belong to this scope. */
   ofFunction: boolean;
   names: Map<string, Binding>;
-  /** Answers already found from here: deep nesting would otherwise cost its depth at every look. */
+  /** Cached results of lookups from here: otherwise deep nesting would cost its depth at every lookup. */
   found: Map<string, Binding | undefined>;
 }
 
@@ -30,7 +30,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set([
   "ArrowFunctionExpression",
 ]);
 
-/** The nodes of these types, each with the scope it stands in. Without recursion: trees of a million characters are deep. */
+/** Nodes of these types, each with its scope. Not recursive, because trees of a million characters are deep. */
 export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
   const all: { node: AnyNode; scope: Scope }[] = [];
   const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: newScope(null, true) }];
@@ -44,7 +44,7 @@ export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { no
   return all;
 }
 
-/** The binding that a name means in a scope; undefined: no declaration, so the global one. */
+/** Returns the binding of a name in a scope; undefined: it is not declared, so it is global. */
 export function lookUp(scope: Scope, name: string): Binding | undefined {
   if (scope.found.has(name)) return scope.found.get(name);
   let binding: Binding | undefined;
@@ -53,7 +53,7 @@ export function lookUp(scope: Scope, name: string): Binding | undefined {
   return binding;
 }
 
-/** The name of a member or of a destructured property, where it is written out. */
+/** Returns the literal name of a member or a destructured property. */
 export function literalKey(key: AnyNode, computed: boolean): string | null {
   if (!computed && key.type === "Identifier") return key.name;
   if (key.type === "Literal") return String(key.value);
@@ -96,7 +96,7 @@ function declare(node: AnyNode, outer: Scope, inner: Scope): void {
     for (const param of (node as { params: Pattern[] }).params ?? []) bind(param, null, inner);
 }
 
-/** Binds the names of a pattern: aliases are followed for a plain name and for one level of destructuring. */
+/** Binds the names of a pattern: tracks aliases for plain names and one level of destructuring. */
 function bind(pattern: Pattern, binding: Binding, scope: Scope): void {
   switch (pattern.type) {
     case "Identifier":

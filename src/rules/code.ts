@@ -1,4 +1,4 @@
-/** The code rules: how `execute` may be defined, and which packages the code needs. Parses, and never runs a character. */
+/** The code rules: which forms of `execute` are allowed, and which packages the code needs. Parses the code and never runs it. */
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
 import { namespaceUses } from "./code-namespaces.js";
@@ -10,13 +10,13 @@ const ACCEPTED =
   "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
   "or an async function expression bound by const";
 
-/** A refusal and the character it points at. */
+/** A fault and its position. */
 interface CodeFault {
   reason: string;
   offset: number;
 }
 
-/** One definition of `execute` at the top level: where it is, and why it is none of the accepted forms, if so. */
+/** One definition of `execute` at the top level: its position, and why its form is not accepted, if so. */
 interface Definition {
   offset: number;
   refusal: string | null;
@@ -32,15 +32,15 @@ export function checkCode(source: string, dependencies: readonly string[]): void
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
-/** What the rules need to know of a source, whatever else is said of its action. A plain value: reading takes long, and is done apart. */
+/** Facts about a source that the rules need. A plain value, because parsing takes long and runs on a thread. */
 export interface CodeReading {
-  /** Why it is refused whatever the dependencies are (Code rules 1 and 2), or null. */
+  /** Fault that does not depend on the dependencies (Code rules 1 and 2), or null. */
   fault: string | null;
-  /** The packages that it uses, each with why it is refused without it, in the order of the source. */
+  /** Packages that it uses, each with the fault if it is missing, in the order of the source. */
   uses: { name: string; fault: string }[];
 }
 
-/** Reads a source: for a megabyte, the better part of a second and some hundred megabytes. */
+/** Parses a source: for a megabyte, nearly a second and some hundred megabytes of memory. */
 export function readCode(source: string): CodeReading {
   const at = ({ offset, reason }: CodeFault) => {
     const { line, column } = getLineInfo(source, offset);
@@ -57,25 +57,22 @@ export function readCode(source: string): CodeReading {
   return { fault: null, uses: packageFaults(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })) };
 }
 
-/**
- * Why code that was read is refused with those dependencies, or null.
- * @param dependencies null: not known, and the packages are not looked for
- */
+/** Returns why the code is rejected with those dependencies, or null. @param dependencies null: unknown, packages are not checked */
 export function faultOfReading({ fault, uses }: CodeReading, dependencies: readonly string[] | null): string | null {
   if (fault !== null || dependencies === null) return fault;
   return uses.find(({ name }) => !dependencies.includes(name))?.fault ?? null;
 }
 
 /**
- * Why code is refused (specification, Code rules 1 to 3), or null. `execute` may take no parameter at all: a function
- * that ignores its context still takes it.
- * @param dependencies null: not known, and the packages are not looked for
+ * Returns why code is rejected (specification, Code rules 1 to 3), or null. `execute` may have no parameter: a function
+ * can ignore its context.
+ * @param dependencies null: unknown, packages are not checked
  */
 export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
   return faultOfReading(readCode(source), dependencies);
 }
 
-/** Of a statement that only modules have. */
+/** acorn's message for a statement that only modules have. */
 const MODULE =
   "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 
@@ -150,7 +147,7 @@ function functionRefusal(node: FunctionNode, form: string): string | null {
   return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot take context, an object` : null;
 }
 
-/** Every name that a declaration's left side binds. */
+/** Returns every name that a declaration's left side binds. */
 function boundNames(pattern: Pattern): string[] {
   switch (pattern.type) {
     case "Identifier":
@@ -178,7 +175,7 @@ function functionNames(statement: AnyNode): string[] {
     .flatMap(({ id }) => boundNames(id));
 }
 
-/** The first use of each package. */
+/** Returns the first use of each package. */
 function packageFaults(program: Program): (CodeFault & { name: string })[] {
   const first = new Map<string, CodeFault & { name: string }>();
   for (const { namespace, offset } of namespaceUses(program)) {

@@ -1,18 +1,18 @@
-/** Turns an action's code into the script that a browser loads. Pure, without imports, so that both sides agree. */
+/** Turns an action's code into the script that a browser loads. Has no imports, because server and browser run it. */
 
-/** Where such scripts leave their definitions: `globalThis[Symbol.for(REGISTRY)]`, a Map by action id. */
+/** Where these scripts store their definitions: `globalThis[Symbol.for(REGISTRY)]`, a Map by action id. */
 export const REGISTRY = "svc.actions";
 
-/** What a script registers under its action's id. */
+/** The value that a script registers under its action's id. */
 export interface CompiledAction {
   name: string;
-  /** Evaluates the author's code in a scope of its own and gives its `execute`. */
+  /** Evaluates the author's code in its own scope and returns its `execute`. */
   define(): (context: { payload: object; settings: object }) => Promise<unknown>;
 }
 
 /**
- * Line numbers of an error are those of the author's code: the code starts in the script's first line. Code that does
- * not parse as a script of its own must not come here (specification, Code rules): it could close the wrapper.
+ * Line numbers of errors are those of the author's code: the code starts in the script's first line. Only pass code
+ * that parses as a script (specification, Code rules): other code could close the wrapper.
  */
 export function compileScript({ id, name, code }: { id: number; name: string; code: string }): string {
   const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY)})]??=new Map)`;

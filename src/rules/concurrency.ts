@@ -1,19 +1,19 @@
-/** Which runs of one key start, go or make way, by the limit of their action. Knows neither rows nor payloads. */
+/** Decides which runs of one key start, wait or are cancelled, by the concurrency limit of their action. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
 /** A run of the key that has not ended. */
 export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;
-  /** It has one of the places, and keeps it until it ends. */
+  /** True if it has a slot, which it keeps until it ends. */
   admitted: boolean;
 }
 
-/** What becomes of them; of all others nothing yet. */
+/** Decisions about runs; all others continue to wait. */
 export interface Verdict {
   admit: number[];
   skip: number[];
-  /** Each with the one that it makes way for. */
+  /** Cancelled runs, each with the run that replaces it. */
   cancel: { runId: number; for: number }[];
 }
 
@@ -22,7 +22,7 @@ export function judgeRuns(limit: number, runs: readonly ContendingRun[]): Verdic
   const verdict: Verdict = { admit: [], skip: [], cancel: [] };
   const displacing = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newest = displacing.at(-1);
-  /** A run with as many displacing runs after it as the limit has lost its slot. */
+  /** A run with as many later replacing runs as the limit has lost its slot. */
   const lastDisplaced = displacing.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let underWay = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

@@ -1,9 +1,9 @@
-/** The plain cron grammar of five fields, as sets of numbers. Knows neither croner nor time zones. */
+/** The standard cron grammar of five fields, as sets of numbers. */
 import { described } from "./described.js";
 
 type NumberSet = ReadonlySet<number>;
 
-/** What each field allows, and whether the day fields were written as a bare `*`. */
+/** Allowed values of each field, and whether the day fields are a bare `*`. */
 export interface CronFields {
   minutes: NumberSet;
   hours: NumberSet;
@@ -32,12 +32,12 @@ const FIELDS: readonly FieldRange[] = [
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/** `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step wants a range: `5/15` means different things to different crons. */
+/** `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range: `5/15` has different meanings in different crons. */
 const ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The fields of an expression, or why it is none (specification, Create parameters; contract, section 4). */
+/** Parses an expression; returns its fields, or why it is invalid (specification, Create parameters; contract, section 4). */
 export function parseCron(text: string): CronFields | { fault: string } {
   if (text.length > TEXT_MAX_CHARACTERS) return { fault: `is longer than ${TEXT_MAX_CHARACTERS} characters` };
   const parts = text.split(" ");
@@ -76,19 +76,22 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
   return null;
 }
 
-/** True if no day is left out. If both day fields are restricted, either is enough; a bare `*` leaves the choice to the other. */
+/**
+ * True if the schedule includes every day. If both day fields are restricted, either is enough; a bare `*` leaves the
+ * decision to the other.
+ */
 export function firesEveryDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;
   const allWeekdays = weekdays.size === 7;
   return anyDay || anyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
 }
 
-/** However it is written: all minutes of all hours of all days. */
+/** True if it includes all minutes of all hours of all days, in any notation. */
 export function firesEveryMinute(fields: CronFields): boolean {
   return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && firesEveryDay(fields);
 }
 
-/** Whether any year has one of its days: `0 0 31 2 *` has none, `0 0 29 2 *` one in four years. */
+/** True if one of its days exists in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one in four years. */
 export function everFires({ days, months, anyWeekday }: CronFields): boolean {
   if (!anyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));

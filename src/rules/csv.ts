@@ -3,17 +3,17 @@
  * The service's imports and Studio's preview both run it, so it imports nothing.
  */
 
-/** Characters from which the delimiter is detected: more than any header has, and little to hold. */
+/** Number of characters from which the delimiter is detected: more than any header has. */
 export const SAMPLE_CHARACTERS = 64 * 1024;
 
-/** Most cells of a row: an entry has no more columns. */
+/** Maximum cells of a row: an entry has no more columns. */
 export const CSV_CELLS_MAX = 1_000;
 
-/** In the order of preference. A bar counts only where the header has none of the others. */
+/** In order of preference. A vertical bar is used only if the header has none of the others. */
 const DETECTED = [",", ";", "\t"] as const;
 const LAST_RESORT = "|";
 const SAMPLE_ROWS = 50;
-/** A sample is read only as far as its rows are needed. */
+/** A sample is parsed only until enough rows are read. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE = 34;
@@ -34,17 +34,17 @@ export class CsvError extends Error {
 /** True for one character that can separate cells. */
 export const isDelimiter = (text: string): boolean => text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
-/** "bare": no quote opened the cell. "closing": the character before was a quote inside a quoted cell. */
+/** "bare": the cell is not quoted. "closing": the previous character was a quote inside a quoted cell. */
 type State = "start" | "bare" | "quoted" | "closing" | "closed";
 
-/** Rows of a text that arrives in parts. Every part may end anywhere, between `\r` and `\n` or inside a quote too. */
+/** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quote. */
 export class CsvParser {
   private readonly delimiter: number;
   private state: State = "start";
   private cells: string[] = [];
   private cell = "";
   private rows = 0;
-  /** Characters since the last row ended. */
+  /** Characters since the end of the last row. */
   held = 0;
 
   /** @param delimiter one character, see `isDelimiter` */
@@ -53,7 +53,8 @@ export class CsvParser {
   }
 
   /**
-   * The rows that end in this part. A line without a character is no row, so CRLF needs no care; `""` is a row of one empty cell.
+   * Returns the rows that end in this part. An empty line is no row, so CRLF needs no special case; `""` is a row of
+   * one empty cell.
    * @throws CsvError
    */
   write(text: string): string[][] {
@@ -92,7 +93,7 @@ export class CsvParser {
     return found;
   }
 
-  /** The last row, where the text does not end with a line break. @throws CsvError */
+  /** Returns the last row if the text does not end with a line break. @throws CsvError */
   end(): string[][] {
     const found: string[][] = [];
     if (this.state === "quoted") throw this.quoteFault();
@@ -101,7 +102,7 @@ export class CsvParser {
     return found;
   }
 
-  /** The number of the row that is being read. */
+  /** Number of the current row. */
   get row(): number {
     return this.rows + 1;
   }
@@ -110,7 +111,7 @@ export class CsvParser {
     return new CsvError(this.row, "has a quote that does not end, or ends too early");
   }
 
-  /** A second quote stands for one; spaces may follow the last. */
+  /** A doubled quote is one quote; spaces may follow the closing one. */
   private afterQuote(code: number): void {
     if (this.state === "closing" && code === QUOTE) {
       this.cell += '"';
@@ -138,7 +139,7 @@ export class CsvParser {
   }
 }
 
-/** The first row, complete or not, and the rows after it that are complete; null where the text is not CSV with that delimiter. */
+/** Returns the first row, complete or not, and the complete rows after it; null if the text is not CSV with that delimiter. */
 function sampleRows(text: string, delimiter: string, isWhole: boolean): string[][] | null {
   const parser = new CsvParser(delimiter);
   try {
@@ -154,7 +155,7 @@ function sampleRows(text: string, delimiter: string, isWhole: boolean): string[]
   }
 }
 
-/** How well a delimiter fits: 0 not at all, 1 where no row is longer than the header, 2 where all rows have the same length. */
+/** Score of a delimiter: 0 does not fit, 1 if no row is longer than the header, 2 if all rows have the same length. */
 function fitOf(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;
@@ -165,14 +166,14 @@ function fitOf(rows: string[][] | null): { fit: number; columns: number } {
 
 export interface CsvStart {
   delimiter: string;
-  /** Characters of a first line `sep=;`, which is not data. */
+  /** Length of a first line `sep=;`, which is not data. */
   skip: number;
 }
 
 /**
- * The delimiter of a text, from its first characters: `sep=` on the first line says it; else the one by which the rows have the same
- * number of fields, and more of them than by others; else a comma.
- * @param isWhole the sample is the whole text
+ * Detects the delimiter from the first characters: `sep=` on the first line; else the one with which the rows have the
+ * same number of fields, and most of them; else a comma.
+ * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
   const named = /^"?sep=([^"\r\n])"?(?:\r\n?|\n|$)/i.exec(sample);

@@ -1,8 +1,8 @@
-/** Says in a few words what came where something else was expected, and what a stored value may hold. Knows no field. */
+/** Describes received values in error messages, and checks whether a value can be stored. */
 
 const SHOWN_CHARACTERS = 60;
 
-/** "nothing", "an array of 3", "\"the first of it…\"": never more than about 60 characters of a caller's value. */
+/** Returns "nothing", "an array of 3", "\"the first of it…\"": at most about 60 characters of a caller's value. */
 export function described(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return `an array of ${value.length}`;
@@ -13,7 +13,7 @@ export function described(value: unknown): string {
   return `${quoted.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
 }
 
-/** The same without a word of a text that may be a secret. */
+/** The same without any part of the text, which may be a secret. */
 export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : described(value));
 
 /** A JSON object: neither null nor an array. */
@@ -21,7 +21,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Characters as a text column counts them: an emoji is one. */
+/** Number of characters as a text column counts them: an emoji is one. */
 export function characters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
@@ -35,14 +35,14 @@ export function unstorableAt(text: string): number {
   return nul < 0 || surrogate < 0 ? Math.max(nul, surrogate) : Math.min(nul, surrogate);
 }
 
-/** Whether objects and arrays nest deeper than `levels`: JSON.parse takes any depth, JSON.stringify overflows the stack. */
+/** True if objects and arrays nest deeper than `levels`: JSON.parse accepts any depth, JSON.stringify overflows the stack. */
 export function nestsDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
   return Object.values(value).some((inner) => nestsDeeperThan(inner, levels - 1));
 }
 
-/** Whether a number in it is beyond what a double holds: `1e999` parses to Infinity, which JSON would then write as null. Of any depth. */
+/** True if it contains a number too large for a double: `1e999` parses to Infinity, which JSON would write as null. Works at any depth. */
 export function holdsInfinity(value: unknown): boolean {
   const left = [value];
   while (left.length > 0) {

@@ -1,7 +1,7 @@
-/** Forms in which a server may echo a value, beyond those that the secret scan decodes by itself. Knows no response. */
+/** Encodings in which a server may echo a value, other than those that the secret scan decodes. */
 
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** A shorter value would be found in honest text. */
+/** A shorter value would be found in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 
@@ -24,7 +24,7 @@ const rot13 = (text: string): string =>
     return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
   });
 
-/** Texts that stand for the value. */
+/** Returns encoded forms of the value. */
 export function echoForms(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];

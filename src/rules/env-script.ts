@@ -7,23 +7,26 @@ export interface SignedInEntry {
   id: number;
   dataSourceId: number;
   data: Record<string, unknown>;
-  /** Addresses that a code has proven since the sign-in, each with the moment in ISO 8601; absent where none was. */
+  /** Addresses proven by a code since the sign-in, each with the time in ISO 8601; absent if there are none. */
   verified?: { email?: string; sms?: string };
 }
 
-/** Who a page, or a server run, works for (specification, Authentication 3): what `Svc.Session.get()` gives. A description, no credential. */
+/**
+ * The person of a page or a server run (specification, Authentication 3): the result of `Svc.Session.get()`. A
+ * description, not a credential.
+ */
 export interface AppSession {
   appId: number;
-  /** null: a visitor without a name, or a run without a user, such as a scheduled one. */
+  /** null: an anonymous visitor, or a run without a user, such as a scheduled one. */
   user: Person | null;
-  /** The entry as which the page's user signed in, without its hashed columns; absent if no user is signed in. */
+  /** The entry of the page's signed-in user, without its hashed columns; absent if no user is signed in. */
   entries?: { dataSource: SignedInEntry };
-  /** A user has entered a correct password, and is signed in after a code has proven the second factor. */
+  /** A user has entered the right password, and is signed in once a code proves the second factor. */
   awaits?: "secondFactor";
   environment: Copy;
 }
 
-/** Finds whom a page, or a run, of that copy works for; by the credential, the user who is signed in to the page. */
+/** Returns the person of a page or a run in that environment; the credential decides which user is signed in to the page. */
 export type SessionOf = (whom: {
   appId: number;
   personId: number | null;
@@ -34,13 +37,13 @@ export type SessionOf = (whom: {
 /** `window.ENV` of a page that has no credential. */
 export interface PublicEnv {
   appId: number;
-  /** Address of the API, without a closing slash. */
+  /** URL of the API, without a trailing slash. */
   apiUrl: string;
   /** `viewer`: the app viewer, drafts; `live`: the live app, live versions. */
   environment: "viewer" | "live";
-  /** Public keys only. */
+  /** Public settings only. */
   appSettings: SettingsView;
-  /** Milliseconds that a client action may take. */
+  /** Maximum milliseconds of a client action. */
   clientTimeoutMs: number;
 }
 
@@ -51,10 +54,10 @@ export interface RuntimeEnv extends PublicEnv {
   token?: string;
 }
 
-/** What ends a script element, opens a comment in one, or once ended a line inside a string. */
+/** Characters that could end a script element, open a comment in it, or (in older JavaScript) end a line inside a string. */
 const UNSAFE = /[<>\u2028\u2029]/g;
 
-/** JSON that is a literal of JavaScript too, and may stand in a script element. */
+/** JSON that is also a JavaScript literal, safe inside a script element. */
 export function scriptLiteral(value: unknown): string {
   return JSON.stringify(value).replace(
     UNSAFE,
@@ -63,8 +66,8 @@ export function scriptLiteral(value: unknown): string {
 }
 
 /**
- * The values stand in a string literal that JSON.parse reads: in an object literal `"__proto__"` would set a prototype, here it is
- * a property like any other.
+ * The values are a string literal for JSON.parse: in an object literal `"__proto__"` would set a prototype, here it is
+ * a normal property.
  */
 export function envScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${scriptLiteral(JSON.stringify(env))});\n`;

@@ -1,4 +1,4 @@
-/** Fields of requests: how a faulty one is refused, and checks of the common kinds, texts and ids. */
+/** Checks of common request fields, such as texts and ids, and their errors. */
 import { ActionError } from "../errors.js";
 import { described } from "./described.js";
 
@@ -9,21 +9,21 @@ export function refuse(field: string, expected: string, received: unknown): neve
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${described(received)})`);
 }
 
-/** A name of 1 to 255 storable characters. @throws REQUEST_INVALID */
+/** Parses a name of 1 to 255 storable characters. @throws REQUEST_INVALID */
 export function requiredText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";
   if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
   return refuse(field, `a text of 1 to ${TEXT_MAX_CHARACTERS} characters`, value);
 }
 
-/** An e-mail address. @throws REQUEST_INVALID */
+/** Parses an e-mail address. @throws REQUEST_INVALID */
 export function requiredEmail(value: unknown, field: string): string {
   const email = requiredText(value, field);
   if (/^[^\s@]+@[^\s@]+$/.test(email)) return email;
   throw new ActionError("REQUEST_INVALID", `${field} must be an e-mail address`);
 }
 
-/** A positive integer, or null where none was given. @throws REQUEST_INVALID */
+/** Parses a positive integer; null if absent. @throws REQUEST_INVALID */
 export function optionalId(value: unknown, field: string): number | null {
   if (value === undefined || value === null) return null;
   if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;

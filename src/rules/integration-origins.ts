@@ -9,7 +9,7 @@ import { described } from "./described.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
-/** Labels of a host name after IDNA; the URL parser also lets `*` and other marks pass. */
+/** Label of a host name after IDNA; the URL parser also accepts `*` and other marks. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
@@ -26,7 +26,7 @@ function isPrivateHost(host: string): boolean {
   return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
 }
 
-/** Host in its normal form: lower case, IDNA, without the root's trailing dot; null for a name that no host can have. */
+/** Normal form of a host: lower case, IDNA, without a trailing dot; null for an invalid name. */
 export function normalHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;
@@ -41,12 +41,12 @@ export function normalOrigin({ protocol, hostname, port }: URL): string | null {
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** The normal form of one origin, or the condition that it fails. */
+/** Returns the normal form of one origin, or the condition that it fails. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemes = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemes} such as "https://api.example.com"`;
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !SCHEME.test(value)) return { expected };
-  // The URL parser would drop these, or read them as slashes.
+  // The URL parser would drop these characters, or treat them as slashes.
   if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
   const url = URL.parse(value);
   const origin = url && normalOrigin(url);

@@ -1,4 +1,7 @@
-/** Reads JSON text where it lies: whether it is JSON, how deep it nests, where a member's value stands. Makes no object of it: two million `{}` are 6 MB as text and hundreds as objects. */
+/**
+ * Scans JSON text without building objects: its validity, its depth, and the position of a member's value. Two million
+ * `{}` are 6 MB as text and hundreds as objects.
+ */
 import { JSON_MAX_DEPTH } from "../limits.js";
 
 const [TAB, LINE_FEED, RETURN, BLANK, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 32, 34, 44, 45, 58] as const;
@@ -10,7 +13,7 @@ const HEX = /^[0-9a-fA-F]{4}$/;
 const ESCAPES = '"\\/bfnrt';
 const WORDS = ["true", "false", "null"] as const;
 
-/** No position: what stands there is no JSON. */
+/** No position: the text there is not valid JSON. */
 const NOWHERE = -1;
 
 function skipBlank(text: string, from: number): number {
@@ -22,7 +25,7 @@ function skipBlank(text: string, from: number): number {
   }
 }
 
-/** From an opening quote to behind the closing one. */
+/** Returns the position after the closing quote of a string. */
 function skipString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -51,7 +54,7 @@ function skipScalar(text: string, at: number): number {
   return word ? at + word.length : NOWHERE;
 }
 
-/** From a key's quote to where its value begins. */
+/** Returns the start of the value of a key. */
 function skipKey(text: string, at: number): number {
   if (text.charCodeAt(at) !== QUOTE) return NOWHERE;
   const end = skipString(text, at);
@@ -60,7 +63,7 @@ function skipKey(text: string, at: number): number {
   return text.charCodeAt(colon) === COLON ? skipBlank(text, colon + 1) : NOWHERE;
 }
 
-/** The containers that are open at one place, the innermost last. */
+/** Open containers at one position, innermost last. */
 class Nesting {
   private readonly objects: boolean[] = [];
   deepest = 0;
@@ -83,7 +86,7 @@ class Nesting {
   }
 }
 
-/** Behind an opening bracket: where the first value begins, or behind the bracket that closes at once. */
+/** After an opening bracket: returns the start of the first value, or the position after the bracket that closes at once. */
 function enter(text: string, from: number, nesting: Nesting): { at: number; empty: boolean } {
   const isObject = text.charCodeAt(from) === OPEN_OBJECT;
   nesting.open(isObject);
@@ -95,7 +98,7 @@ function enter(text: string, from: number, nesting: Nesting): { at: number; empt
   return { at: at + 1, empty: true };
 }
 
-/** Behind a value: where the next one begins, or the end when nothing is open any more. */
+/** After a value: returns the start of the next one, or the end if nothing is open any more. */
 function leave(text: string, from: number, nesting: Nesting): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
@@ -113,7 +116,7 @@ function leave(text: string, from: number, nesting: Nesting): { at: number; ende
   return { at, ended: true };
 }
 
-/** Where the value that begins at `from` ends; NOWHERE when it is no JSON or nests deeper than `levels`. */
+/** Returns the end of the value that starts at `from`; NOWHERE if it is not JSON or nests deeper than `levels`. */
 function skipValue(text: string, from: number, nesting: Nesting, levels: number): number {
   let at = from;
   while (at !== NOWHERE && nesting.deepest <= levels) {
@@ -139,10 +142,10 @@ export function jsonFault(text: string, levels: number): "invalid" | "deep" | nu
   return end !== NOWHERE && skipBlank(text, end) === text.length ? null : "invalid";
 }
 
-/** `jsonFault` of a run's result, by one argument: what a thread can be asked. */
+/** `jsonFault` of a run's result, with one argument, so that it can run on a thread. */
 export const resultFault = (text: string): ReturnType<typeof jsonFault> => jsonFault(text, JSON_MAX_DEPTH);
 
-/** The texts of an object's members, of two with one name the last, as JSON.parse has it. `text` is JSON. */
+/** Texts of an object's members; for duplicate names the last, as in JSON.parse. `text` is JSON. */
 export function memberTexts(text: string): Map<string, string> {
   const found = new Map<string, string>();
   let at = skipBlank(text, 0);
@@ -160,5 +163,5 @@ export function memberTexts(text: string): Map<string, string> {
   return found;
 }
 
-/** The text of one member; undefined where there is none. */
+/** Text of one member; undefined if there is none. */
 export const memberText = (text: string, name: string): string | undefined => memberTexts(text).get(name);

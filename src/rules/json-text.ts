@@ -1,23 +1,23 @@
 /**
- * JSON that is passed on as stored text, never parsed and printed again: a result of 6 MB may be two million objects. Knows no transport;
- * answers are written with `writeJson`.
+ * JSON that is passed on as stored text, never parsed and printed again: a result of 6 MB may be two million objects.
+ * Responses are written with `writeJson`.
  */
 import { randomUUID } from "node:crypto";
 
-/** The texts of one answer so far, and the mark that stands in their places. No author of a text can know the mark. */
+/** Texts of the current response, and the random mark in their places, which no text can contain by intent. */
 class Places {
   readonly mark = randomUUID();
   readonly texts: string[] = [];
 }
 
-/** Set for as long as one answer is written, which nothing interrupts. */
+/** Set while one response is written, synchronously. */
 let writing: { places: Places | null } | null = null;
 
-/** A value that is there as JSON text; the text must be valid JSON. */
+/** A value as JSON text, which must be valid. */
 export class JsonText {
   constructor(readonly text: string) {}
 
-  /** Its place in an answer that `writeJson` writes; the value itself for other callers. */
+  /** Returns its mark during `writeJson`; otherwise the value itself. */
   toJSON(): unknown {
     if (!writing) return JSON.parse(this.text);
     writing.places ??= new Places();
@@ -26,10 +26,7 @@ export class JsonText {
   }
 }
 
-/**
- * JSON text of a value that may hold `JsonText` anywhere, in the parts that it consists of: put together they are copied, which for
- * megabytes takes a while.
- */
+/** JSON text of a value that may contain `JsonText` anywhere, in parts: joining megabytes takes a while. */
 export function jsonParts(value: unknown): string[] {
   const outer = writing;
   const own: { places: Places | null } = { places: null };
@@ -45,5 +42,5 @@ export function jsonParts(value: unknown): string[] {
   return shell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
 }
 
-/** The same as one text. */
+/** The same as one string. */
 export const writeJson = (value: unknown): string => jsonParts(value).join("");

@@ -1,4 +1,4 @@
-/** What a caller may say of a log event (contract, section 3, log event). Knows no table. */
+/** Validates log events of callers (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
@@ -8,12 +8,12 @@ import { flat, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/** The service's own entries: a caller's would pass for runs that never were. */
+/** Types of the service's own entries: a caller's event would look like a run. */
 const OWN_TYPES = "app.task.";
 
 const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
-/** As a log entry is read. */
+/** A log entry in responses. */
 const EVENT_SHAPE = flat(
   ["type", "data", ...IDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
@@ -40,11 +40,11 @@ function eventData(value: unknown): Record<string, unknown> {
   if (nestsDeeperThan(value, DATA_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
   }
-  if (holdsInfinity(value)) throw new ActionError("REQUEST_INVALID", "data must not hold a number beyond 1.8e308");
+  if (holdsInfinity(value)) throw new ActionError("REQUEST_INVALID", "data must not contain a number above 1.8e308");
   return value;
 }
 
-/** How many bytes of JSON the event has. @throws PAYLOAD_TOO_LARGE for more than an event may have (contract, section 3) */
+/** Returns the event's bytes of JSON. @throws PAYLOAD_TOO_LARGE if it is too large (contract, section 3) */
 export function eventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;

@@ -16,14 +16,14 @@ import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
 import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
 import { flat, nearestName, type Shape } from "./unknown-fields.js";
 
-/** Version of the document; a document with another meaning gets another number. */
+/** Version of the document; an incompatible format gets another number. */
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
-/** Faults that one answer reports. */
+/** Maximum faults in one response. */
 export const FAULTS_MAX = 1_000;
 
-/** Kinds of parts that a plan names. */
+/** Kinds of parts in a plan. */
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
@@ -49,7 +49,7 @@ const trigger = z
   })
   .partial({ where: true });
 
-/** One entry per field of an action: a new field of `ActionInput` must be described here to compile. */
+/** One entry per field of an action: the compiler requires a description of each new field of `ActionInput`. */
 const actionFields = {
   name: z.string().describe("Name, unique in the app: letters, numbers, dashes and underscores."),
   code: z.string().describe("JavaScript that defines the async function execute."),
@@ -186,7 +186,7 @@ export function manifestJsonSchema(id: string): object {
 
 const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/** Fields of each kind of item. `actions` leaves triggers to the rules of actions, which also accept other spellings. */
+/** Fields of each kind of item. `actions` leaves triggers to the rules of actions, which also accept other forms. */
 export const SETTING_SHAPE: Shape = flat(fieldsOf(setting));
 export const ALERT_FIELDS: readonly string[] = fieldsOf(alert);
 export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
@@ -204,7 +204,7 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if the rest of the document cannot be read while this fault is in it. */
+/** True if the rest of the document cannot be read because of this fault. */
 export const isStructural = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
@@ -214,7 +214,7 @@ function unknownField(path: readonly PropertyKey[], name: string): string {
   return `not a known field${advice}`;
 }
 
-/** Faults of the shape, in the document's order. Their texts name types and never a value. */
+/** Faults of the shape, in the document's order. Their messages name types and never a value. */
 export function shapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
   const { error } = MANIFEST.safeParse(document);
   const issues = error?.issues ?? [];
@@ -237,7 +237,7 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
   };
 }
 
-/** Faults of an item, and those of its shape that these do not already report. */
+/** Faults of an item, plus faults of its shape that are not reported already. */
 export function mergedFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const within = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);

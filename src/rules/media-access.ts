@@ -1,4 +1,4 @@
-/** Access rules of folders and files: their form, and what they grant to a page and its user. Pure; knows no table. */
+/** Access rules of folders and files: their form, and the rights of a page and its user. */
 
 import { ActionError } from "../errors.js";
 import { type Allow, allows, checkAllow, type UserData } from "./caller-rules.js";
@@ -12,7 +12,7 @@ export type MediaRight = (typeof MEDIA_RIGHTS)[number];
 export interface MediaRule {
   type: readonly MediaRight[];
   allow: Allow;
-  /** false: the rule is as if it were not there. */
+  /** false: the rule is ignored. */
   enabled?: boolean;
 }
 
@@ -32,7 +32,7 @@ function checkRule(rule: unknown, field: string): void {
   if (enabled !== undefined && typeof enabled !== "boolean") refuse(`${field}.enabled`, "true or false", enabled);
 }
 
-/** Checks the received rules. Returns null if the file or folder has no rules of its own. @throws REQUEST_INVALID naming the field */
+/** Validates rules. Returns null if the file or folder has no rules of its own. @throws REQUEST_INVALID that names the field */
 export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (value === null) return null;
   if (!Array.isArray(value) || value.length > RULES_MAX) {
@@ -46,7 +46,10 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
   return value as MediaRule[];
 }
 
-/** Whether the rules, of the file itself or else of its nearest folder that has any, grant the right. No rule, no access. */
+/**
+ * True if the effective rules grant the right: those of the file itself, or of its nearest folder with rules. Without
+ * rules there is no access.
+ */
 export function grants(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
   return (rules ?? []).some(
     ({ type, allow, enabled }) => enabled !== false && type.includes(right) && allows(allow, user),

@@ -1,4 +1,4 @@
-/** What folders and files may be called, and how contents may be asked for. Knows no table and no transport. */
+/** Validates names of folders and files, and the options of contents. */
 import { isObject, unstorableAt } from "./described.js";
 import { optionalId, refuse } from "./fields.js";
 import { flat, refuseUnknownFields } from "./unknown-fields.js";
@@ -8,7 +8,7 @@ export const PICTURE_MAX_WIDTH = 8_192;
 const LINK_DEFAULT_SECONDS = 3_600;
 export const LINK_MAX_SECONDS = 7 * 86_400;
 
-/** Separators of paths, what no screen shows, and what turns the direction of writing around: `photo‮gpj.exe`. */
+/** Path separators, invisible characters, and characters that change the direction of writing: `photo‮gpj.exe`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const UNFIT = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
@@ -21,20 +21,20 @@ export function mediaName(value: unknown, field = "name"): string {
   refuse(field, expected, value);
 }
 
-/** Longer ones are part of the name. */
+/** A longer extension counts as part of the name. */
 const EXTENSION_MAX_CHARACTERS = 32;
 
-/** At most as long as a name may be: the end of the stem goes, the extension stays. */
+/** Shortens a name to the maximum: the end of the stem is removed, the extension stays. */
 function shortened(name: string): string {
   if (name.length <= MEDIA_NAME_MAX_CHARACTERS) return name;
   const dot = name.lastIndexOf(".");
   const extension = dot > 0 && name.length - dot <= EXTENSION_MAX_CHARACTERS ? name.slice(dot) : "";
   const stem = name.slice(0, MEDIA_NAME_MAX_CHARACTERS - extension.length);
-  // The cut may have left half of a character.
+  // The cut may leave half of a surrogate pair.
   return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension;
 }
 
-/** What a browser says that a file is called, as a name: the end of a path, without what a name may not have. */
+/** Turns a browser's file name into a valid name: the last part of a path, without invalid characters. */
 export function uploadName(given: string | undefined): string {
   const last = (given ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
   const fit = Array.from(last, (character) => (UNFIT.test(character) ? "" : character))
@@ -45,7 +45,7 @@ export function uploadName(given: string | undefined): string {
   return short === "" || short === "." || short === ".." ? "file" : short;
 }
 
-/** A folder's id; null for the top. A form has texts, JSON has numbers. @throws REQUEST_INVALID */
+/** A folder's id; null for the top level. Forms send texts, JSON sends numbers. @throws REQUEST_INVALID */
 export function folderIdIn(value: unknown, field = "folderId"): number | null {
   if (value === "" || value === "null") return null;
   return optionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
@@ -57,7 +57,7 @@ const FILE_SHAPE = flat(
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );
 
-/** The fields of a change that are there. @throws REQUEST_INVALID */
+/** Fields of a change that are present. @throws REQUEST_INVALID */
 export function mediaChange(
   body: unknown,
   parent: "folderId" | "parentId",
@@ -78,7 +78,7 @@ function wholeNumber(value: unknown, field: string, min: number, max: number): n
   refuse(field, `a whole number from ${min} to ${max}`, value);
 }
 
-/** How long a link holds, in seconds. @throws REQUEST_INVALID */
+/** Validity of a link in seconds. @throws REQUEST_INVALID */
 export const linkSeconds = (value: unknown): number =>
   value === undefined || value === null ? LINK_DEFAULT_SECONDS : wholeNumber(value, "expiresIn", 1, LINK_MAX_SECONDS);
 

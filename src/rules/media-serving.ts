@@ -1,13 +1,13 @@
-/** How contents are sent: under which type, shown or saved, which part of them. Pure; knows no transport. */
+/** Headers for contents: the type, inline or download, and the range. */
 
-/** What a browser shows without running anything of it. All else is saved. */
+/** Types that a browser can show without running code. All others are downloaded. */
 const SHOWN = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/** Types that a browser would make a page or a script of; sent as bytes. */
+/** Types that a browser would run as a page or a script; sent as bytes. */
 const ACTIVE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const ACTIVE_ENDS = ["xml", "json", "javascript"];
@@ -16,7 +16,7 @@ const isActive = (contentType: string): boolean =>
   ACTIVE.test(contentType) ||
   (contentType.startsWith("application/") && ACTIVE_ENDS.some((end) => contentType.endsWith(end)));
 
-/** An SVG keeps its type, for `<img>` takes no other; as a document it is saved, and has no scripts. */
+/** An SVG keeps its type, because `<img>` accepts no other; opened directly it is downloaded, and runs no scripts. */
 const SVG = "image/svg+xml";
 
 export interface Serving {
@@ -25,7 +25,7 @@ export interface Serving {
   disposition: "inline" | "attachment";
 }
 
-/** @param isReadable false for a picture that could not be decoded: a browser may treat it in any way */
+/** @param isReadable false for a picture that could not be decoded: browsers may interpret it in any way */
 export function servingOf(contentType: string, isReadable: boolean): Serving {
   const isShown = SHOWN.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
@@ -33,7 +33,7 @@ export function servingOf(contentType: string, isReadable: boolean): Serving {
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
-/** RFC 6266: the name in ASCII for old readers, and whole. */
+/** RFC 6266: the name in ASCII for old clients, and the full name. */
 export function contentDisposition(disposition: Serving["disposition"], name: string): string {
   const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const whole = encodeURIComponent(name.toWellFormed()).replaceAll(
@@ -43,13 +43,16 @@ export function contentDisposition(disposition: Serving["disposition"], name: st
   return `${disposition}; filename="${plain}"; filename*=UTF-8''${whole}`;
 }
 
-/** Whether a list of tags in If-None-Match or If-Range names this one (RFC 9110: weakly for the former). */
+/** True if the tags of If-None-Match or If-Range contain this one (RFC 9110; the former compares weakly). */
 export function namesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === tag);
 }
 
-/** One part of so many bytes; null for all of them; "none" where it lies behind the end (RFC 9110, section 14). Several parts are not served: all comes. */
+/**
+ * The requested range; null for the whole content; "none" if it starts behind the end (RFC 9110, section 14). Several
+ * ranges return the whole content.
+ */
 export function rangeIn(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");
   if (!match) return null;

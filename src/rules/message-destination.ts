@@ -1,4 +1,4 @@
-/** Where an app's messages go, as its protected settings `__smtp` and `__sms` say. Names faults by the field, never by its value. */
+/** Destination of an app's messages, from its protected settings `__smtp` and `__sms`. Faults name the field, never its value. */
 import addressparser from "nodemailer/lib/addressparser";
 import { isObject, kindOf } from "./described.js";
 import { isEmailAddress } from "./message-fields.js";
@@ -12,7 +12,7 @@ export interface SmtpDestination {
   password: string | null;
   /** The sender's address. */
   from: string;
-  /** The name that goes with it. */
+  /** The sender's name. */
   fromName: string | null;
 }
 
@@ -37,7 +37,7 @@ export function parseSender(text: string): { from: string; fromName: string | nu
   return isWhole ? { from, fromName: name || null } : null;
 }
 
-/** A setting that cannot be used, named by its field and never by its value. */
+/** A setting that cannot be used; the message names the field and never its value. */
 export class DestinationFault extends Error {}
 
 class Fields {
@@ -73,7 +73,7 @@ class Fields {
   }
 }
 
-/** @throws DestinationFault naming the field; null where the setting names no server of the app's own */
+/** @throws DestinationFault that names the field; null if the setting names no mail server */
 export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${kindOf(value)})`);
@@ -95,7 +95,7 @@ export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDe
   return { host, port, secure, user, password: fields.optional("password") ?? fields.optional("pass"), ...sender };
 }
 
-/** @throws DestinationFault naming the field; null where nothing is set */
+/** @throws DestinationFault that names the field; null if nothing is set */
 export function smsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${kindOf(value)})`);

@@ -1,4 +1,4 @@
-/** Fields that messages are made of, each refused by its name: addresses, headers, attachments. Knows no transport. */
+/** Validates fields of messages, each fault with its name: addresses, headers, attachments. */
 
 import { isObject, unstorableAt } from "./described.js";
 import { refuse } from "./fields.js";
@@ -32,12 +32,12 @@ const LOCAL_PART_MAX = 64;
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** The message's own, which say who sent what to whom in which form. */
+/** Headers that the service sets itself, such as sender and recipients. */
 const OWN_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
-/** A line break in a header begins another header; other control characters have no business in one line either. */
+/** A line break in a header would start another header; other control characters are invalid in one line too. */
 const CONTROL = /\p{Cc}|[\u2028\u2029]/u;
 
 /** One line without control characters. @throws REQUEST_INVALID */
@@ -46,12 +46,12 @@ export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
   return fits ? value : refuse(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
-/** The same, null where nothing came. @throws REQUEST_INVALID */
+/** The same; null if absent. @throws REQUEST_INVALID */
 export function optionalLine(value: unknown, field: string, max = NAME_MAX): string | null {
   return value === undefined || value === null ? null : oneLine(value, field, max);
 }
 
-/** A text of any length, null where nothing came. @throws REQUEST_INVALID */
+/** A text of any length; null if absent. @throws REQUEST_INVALID */
 export function optionalBody(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && unstorableAt(value) < 0) return value;
@@ -60,7 +60,7 @@ export function optionalBody(value: unknown, field: string): string | null {
 
 const isLabel = (text: string): boolean => LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
-/** The domain has at least two labels: `ann@example` is nearly always a typing error. */
+/** True for an address whose domain has at least two labels: `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
@@ -97,7 +97,7 @@ function headerEntries(value: unknown): [string, unknown][] {
   });
 }
 
-/** Headers beside the message's own, `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
+/** Headers besides the message's own, `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
 export function emailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const given = headerEntries(value);
@@ -137,7 +137,7 @@ export function attachments(value: unknown): Attachment[] {
   return value.map((one, index) => attachment(one, `attachments[${index}]`));
 }
 
-/** Digits, perhaps after a plus; spaces, dashes, dots and brackets between them are left out. @throws REQUEST_INVALID */
+/** Digits with an optional plus; spaces, dashes, dots and brackets between them are removed. @throws REQUEST_INVALID */
 export function phoneNumber(value: unknown, field: string): string {
   const bare = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
   if (/^\+?[0-9]{3,15}$/.test(bare)) return bare;

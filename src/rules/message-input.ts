@@ -1,4 +1,4 @@
-/** What a caller may say of an e-mail or a text message (packages, Communicate), judged and filled from its data. Pure. */
+/** Validates an e-mail or a text message (packages, Communicate) and fills in its data. */
 
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
@@ -36,7 +36,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** The one that it must go by; null: whichever the app has. */
+  /** The provider that must be used; null: the app's. */
   provider: SmsProvider | null;
 }
 
@@ -50,7 +50,7 @@ const EMAIL_SHAPE: Shape = {
 const SMS_TEXT = flat(["to", "body", "from"]);
 const SMS_SHAPE = flat([...Object.keys(SMS_TEXT.fields), "provider"]);
 
-/** Messages of one request. */
+/** Maximum messages of one request. */
 export const BATCH_MAX = 1_000;
 const SMS_MAX_CHARACTERS = 1_600;
 
@@ -62,7 +62,7 @@ function record(value: unknown, name: string): Record<string, unknown> {
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : record(value, "data");
 
-/** Names each fault by its place in a batch; one that names it already stays as it is. */
+/** Adds the position in a batch to each fault, unless the fault has it already. */
 function placed<T>(where: string, judge: () => T): T {
   try {
     return judge();
@@ -72,7 +72,7 @@ function placed<T>(where: string, judge: () => T): T {
   }
 }
 
-/** `{options, data}`, or the options with `data` among them. @param path of the message in a larger body @throws REQUEST_INVALID */
+/** Parses `{options, data}`, or options that contain `data`. @param path of the message in a larger body @throws REQUEST_INVALID */
 export function parseEmail(body: unknown, path = ""): Email {
   const given = record(body, "the message");
   const options = isObject(given["options"]) ? given["options"] : given;
@@ -99,7 +99,11 @@ export function parseEmail(body: unknown, path = ""): Email {
   return email;
 }
 
-/** `{data: {to, body, from}, provider}`, or `{to, body, from}`. @param path of the message in a larger body @throws REQUEST_INVALID */
+/**
+ * Parses `{data: {to, body, from}, provider}`, or `{to, body, from}`.
+ * @param path of the message in a larger body
+ * @throws REQUEST_INVALID
+ */
 export function parseSms(given: unknown, path = ""): Sms {
   const outer = record(given, "the message");
   const data = isObject(outer["data"]) ? outer["data"] : outer;
@@ -118,7 +122,7 @@ export function parseSms(given: unknown, path = ""): Sms {
   return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };
 }
 
-/** All of a batch, or the fault of the first that is none. @throws REQUEST_INVALID */
+/** Parses a batch; reports the fault of the first faulty message. @throws REQUEST_INVALID */
 export function parseBatch<T>(body: unknown, parse: (one: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {

@@ -1,10 +1,10 @@
-/** Placeholders `{{name}}` in a message, filled from its data. A name is any text without braces. Knows no message. */
+/** Placeholders `{{name}}` in a message, filled from its data. A name is any text without braces. */
 import { ActionError } from "../errors.js";
 
 const PLACE = /\{\{([^{}]+)\}\}/g;
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** What a text may become: a name that stands a thousand times could make gigabytes of a megabyte. */
+/** Maximum length of a filled text: a placeholder that occurs a thousand times could turn a megabyte into gigabytes. */
 const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
@@ -26,12 +26,12 @@ function valueAt(data: object, path: string): string {
 const textOf = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
-/** The names of a text's placeholders, blanks around them left out. */
+/** Names of a text's placeholders, trimmed. */
 export const placeholdersOf = (text: string): string[] => Array.from(text.matchAll(PLACE), ([, name]) => name!.trim());
 
 /**
- * `text` with its places filled; as it is without data. `html`: values are escaped.
- * @throws REQUEST_INVALID naming the field where it grows beyond 2 MB
+ * `text` with placeholders replaced; unchanged without data. `html`: values are escaped.
+ * @throws REQUEST_INVALID that names the field if it exceeds 2 MB
  */
 export function fill(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
   if (data === null) return text;
@@ -43,7 +43,7 @@ export function fill(text: string, data: object | null, field: string, { html }:
     if (length > FILLED_MAX_CHARACTERS) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${field} grows beyond ${FILLED_MAX_CHARACTERS} characters with its data`,
+        `${field} is longer than ${FILLED_MAX_CHARACTERS} characters after its placeholders are filled`,
       );
     }
     parts.push(part);

@@ -1,9 +1,9 @@
-/** Path to which a browser returns after a sign-in elsewhere. A path of another site would make this service a redirector. */
+/** Path to which a browser returns after a sign-in elsewhere. Paths that lead to other sites are rejected (open redirects). */
 
 const BASE = "http://service.invalid";
 const PATH_MAX_CHARACTERS = 2_000;
 
-/** Returns a path of this service with its query and fragment; `otherwise` for everything that is not one. */
+/** Returns a path of this service with its query and fragment; `otherwise` for any other text. */
 export function safeNext(value: unknown, otherwise: string): string {
   if (typeof value !== "string" || value.length > PATH_MAX_CHARACTERS) return otherwise;
   // Browsers read a backslash as a slash, and skip tabs and line breaks: `/\evil.example` and `/<tab>/evil.example` name a host.

@@ -1,4 +1,4 @@
-/** What a caller may say of a notification (packages, Notifications). Pure. */
+/** Validates notifications (packages, Notifications). */
 
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { isObject, nestsDeeperThan, unstorableAt } from "./described.js";
@@ -11,11 +11,11 @@ export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 export interface PushWish {
   payload: Record<string, unknown>;
-  /** Unix milliseconds; null: at once. */
+  /** Unix milliseconds; null: send at once. */
   delayUntilTimestamp: number | null;
 }
 
-/** What was given; what was not is absent. */
+/** Fields that are set; others are absent. */
 export interface NotificationFields {
   status?: NotificationStatus;
   data?: Record<string, unknown>;
@@ -35,7 +35,7 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
-/** What is left of a push service's 4,096 bytes once it is encrypted. */
+/** Limit of a push service (4,096 bytes) minus encryption. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const LATEST_MS = 8_640_000_000_000_000;
@@ -54,7 +54,7 @@ function storable(value: unknown, field: string, maxBytes: number): Record<strin
 function moment(value: unknown, field: string): Date {
   const time = typeof value === "string" ? Date.parse(value) : value;
   if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= LATEST_MS) return new Date(time);
-  return refuse(field, "a moment: ISO 8601, or Unix milliseconds", value);
+  return refuse(field, "a time: ISO 8601, or Unix milliseconds", value);
 }
 
 function pushWish(value: unknown): PushWish | null {
@@ -94,7 +94,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   return fields;
 }
 
-/** In the place of ids: whatever is published by now. */
+/** Instead of ids: all published notifications. */
 export const EVERY_ONE = "all";
 
 const MARKED_SHAPE = flat(["ids"]);
@@ -121,7 +121,7 @@ export interface PushTarget {
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...flat(["endpoint", "expirationTime"]).fields, keys: flat(["p256dh", "auth"]) },
 };
-/** A device to remove: as it is listed, or the browser's own subscription. */
+/** A device to remove: as listed, or the browser's own subscription. */
 export const PUSH_DEVICE_SHAPE = flat(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX = 2_000;
@@ -134,7 +134,7 @@ function keyOf(value: unknown, field: string, bytes: number): string {
   return refuse(field, `${bytes} bytes in base64url`, typeof value);
 }
 
-/** `PushSubscription.toJSON()`. @param allowHttp whether plain http will do @throws REQUEST_INVALID */
+/** `PushSubscription.toJSON()`. @param allowHttp true if plain http is allowed @throws REQUEST_INVALID */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuse("the subscription", "an object {endpoint, keys}", body);
   const { endpoint, keys, expirationTime = null } = body;

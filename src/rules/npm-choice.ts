@@ -1,24 +1,24 @@
 /**
- * Chooses the version of a package that a registry's document offers for a range, and lists what that version needs. Pure: such documents
- * are untrusted and may be large, so they are read in a thread.
+ * Chooses a package's version for a range from its registry document, and lists the dependencies of that version. Such
+ * documents are untrusted and may be large, so they are read on a thread.
  */
 import pickManifest from "npm-pick-manifest";
 import { valid } from "semver";
 import { isObject } from "./described.js";
 
-/** A version of a package. `integrity` in the form of Subresource Integrity, of the archive at `tarball`. */
+/** A version of a package. `integrity` is the Subresource Integrity of the archive at `tarball`. */
 export interface Choice {
   version: string;
   tarball: string;
   integrity: string;
-  /** Names and ranges of what it needs, its peers among it. */
+  /** Names and ranges of its dependencies, including peers. */
   needs: [name: string, range: string][];
 }
 
-/** Why there is none, in words that follow the package's name. */
+/** Reason why no version fits; it follows the package's name in a message. */
 export type Chosen = Choice | { fault: string };
 
-/** More than any package of sense lists. */
+/** More than any reasonable package lists. */
 const NEEDS_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
@@ -36,7 +36,7 @@ function integrityOf({ integrity, shasum }: { integrity?: unknown; shasum?: unkn
   return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
 }
 
-/** What must be there: optional ones are for machines, and a package does without them. */
+/** Required dependencies: optional ones are for native code, and a package works without them. */
 function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
   const optional = new Set(entriesOf(optionalDependencies).map(([name]) => name));
@@ -48,15 +48,15 @@ function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [strin
 }
 
 export interface VersionQuery {
-  /** The registry's document on a package, JSON. */
+  /** The registry document, JSON. */
   document: Uint8Array;
   /** A version, a range or a tag; "" is the newest. */
   wanted: string;
-  /** Versions published later are not chosen for a range or a tag; null: any age. ISO 8601. */
+  /** Versions published later are not chosen for a range or a tag; null: no minimum age. ISO 8601. */
   publishedBefore: string | null;
 }
 
-/** A registry that does not state times of publication cannot be asked for them: any version is chosen then. */
+/** If a registry does not state publication times, any version is chosen. */
 export function chooseVersion({ document, wanted, publishedBefore }: VersionQuery): Chosen {
   let packument: unknown;
   try {

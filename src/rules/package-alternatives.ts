@@ -1,4 +1,4 @@
-/** Packages that need Node, and what does the same in an action. Named in the refusal of such a package. */
+/** Packages that need Node, and alternatives for actions, which the error for such a package names. */
 
 const ALTERNATIVES: Readonly<Record<string, string>> = {
   "aws-sdk": "aws4fetch",
@@ -40,7 +40,7 @@ const ALTERNATIVES: Readonly<Record<string, string>> = {
   xml2js: "fast-xml-parser",
 };
 
-/** @param dependency as it was listed, with its version @returns "" where none is known */
+/** @param dependency as listed, with its version @returns "" if there is none */
 export function alternativeTo(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(ALTERNATIVES, name) ? ALTERNATIVES[name]! : "";

@@ -1,34 +1,34 @@
-/** The catalogue of dependency packages, and what a dependency resolves to. Serves and fetches nothing. */
+/** The catalogue of packages, and the resolution of dependencies. Serves and fetches nothing. */
 import npa from "npm-package-arg";
 import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** Modes in which a package may run on the server, the cheapest first (engine/browser/globals.ts). */
+/** Modes in which a package can run on the server, cheapest first (engine/browser/globals.ts). */
 const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * One package. `namespace`: the property of `Svc` it defines, or null. Either `path` (served by this service, from its
- * base URL) or `url` (an https address elsewhere); neither: named by the specification and not built yet.
+ * One package. `namespace`: its property of `Svc`, or null. Either `path` (served by this service, from its base URL)
+ * or `url` (an external https URL); neither: in the specification but not built yet.
  */
 export interface PackageEntry {
   name: string;
   namespace: string | null;
   path?: string;
   url?: string;
-  /** It asks nothing of the client library, or these functions of it do not. */
+  /** True if it, or these of its functions, work without the client library. */
   standalone?: boolean | readonly string[];
-  /** The cheapest mode that has all that it names; default `document`. A package with a `url` always runs in a document. */
+  /** Cheapest mode that provides all of its globals; default `document`. A package with a `url` always runs in a document. */
   mode?: PackageMode;
-  /** false: it makes no requests. Default true, but for `isolate`. */
+  /** false: it makes no requests. Default true, except for `isolate`. */
   network?: boolean;
   /** Many uses need only the language, so a run with it is tried in `isolate` first. */
   mayDoWithLess?: boolean;
   /** Code that contains one of these words runs in a document. */
   inDocument?: readonly string[];
-  /** Only these functions of it need no document: code that uses its namespace in any other way runs in a document. */
+  /** Only these functions work without a document: code that uses its namespace in any other way runs in a document. */
   withoutDocument?: readonly string[];
 }
 
@@ -43,9 +43,9 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * The built-in packages and an operator's own, where a later entry replaces an earlier one of the same name.
+ * The built-in packages and an operator's own; a later entry replaces an earlier one with the same name.
  * @param extra the parsed content of the operator's file: an array of {@link PackageEntry}
- * @throws Error one that names the faulty entry
+ * @throws Error that names the faulty entry
  */
 export function createCatalogue(extra: unknown = []): Catalogue {
   if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${described(extra)})`);
@@ -81,24 +81,24 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   return value as unknown as PackageEntry;
 }
 
-/** What a dependency names: a file of the service, a package of the registry, or an address elsewhere. */
+/** Kind of a dependency: a file of the service, a package of the registry, or an external URL. */
 export type Dependency =
   | { kind: "served"; asset: StoredAsset }
-  /** `subpath` is "" or begins with a slash: the module of the package that is loaded. */
+  /** `subpath` is "" or starts with a slash: the module of the package that is loaded. */
   | { kind: "npm"; name: string; wanted: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Names that are the service's own: no registry is asked for one. */
+/** Names reserved for the service: they are never requested from a registry. */
 const OWN_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
-/** The refusal of a dependency; with `retryAfter`, in seconds, where trying again helps (contract, section 4). */
+/** The error for a dependency; `retryAfter`, in seconds, if a retry may help (contract, section 4). */
 export function unresolved(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${described(dependency)} ${reason}`, details);
 }
 
-/** @throws ActionError DEPENDENCY_UNRESOLVED for what names nothing that there could be */
+/** @throws ActionError DEPENDENCY_UNRESOLVED for an invalid dependency */
 export function readDependency(dependency: string, catalogue: Catalogue): Dependency {
   const entry = catalogue.get(dependency);
   if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
@@ -113,10 +113,13 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
   return { kind: "npm", ...npmSpecOf(dependency) };
 }
 
-/** A name and a version, with the path of a module behind them: `@noble/hashes@1/sha256`. */
+/** A name and a version, followed by the path of a module: `@noble/hashes@1/sha256`. */
 const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
-/** A name, perhaps with a version, a range or a tag and a subpath: nothing that leads a registry's client to a folder or another host. */
+/**
+ * A name with an optional version, range or tag and subpath. Excludes forms that a registry client would resolve to a
+ * folder or another host.
+ */
 function npmSpecOf(dependency: string): { name: string; wanted: string; subpath: string } {
   const refusal =
     "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
@@ -130,14 +133,14 @@ function npmSpecOf(dependency: string): { name: string; wanted: string; subpath:
     if (isOfRegistry && name && !climbs)
       return { name, wanted: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
-    // What no registry may name.
+    // Invalid for any registry.
   }
   throw unresolved(dependency, refusal);
 }
 
 /**
- * True if a registry can have a package of that name. Names that packages list as their dependencies are untrusted, and become part of a
- * URL.
+ * True if a registry can have a package with that name. Dependencies' names come from packages, are untrusted, and
+ * become part of a URL.
  */
 export function isPackageName(name: string): boolean {
   try {
@@ -150,30 +153,30 @@ export function isPackageName(name: string): boolean {
   }
 }
 
-/** The refusal of a package that has a name and nothing behind it. */
+/** The error for a package of the specification that is not built yet. */
 export function notBuilt(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
 
-/** What a script that is kept by its content adds to its asset. `sha256`: the content's, in hexadecimal. */
+/** Fields of an asset with a stored script. `sha256`: hash of the content, in hexadecimal. */
 export type KeptAsset = StoredAsset & { sha256: string };
 
 export const isKept = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !== undefined;
 
-/** Where the service serves a script that it keeps. */
+/** Path under which the service serves a stored script. */
 export const keptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
-/** Gives stored assets the addresses that they have now. */
+/** Adds current URLs to stored assets. */
 export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Stored assets with the addresses that they have now (specification, Action object, `assets`).
- * @param baseUrl of the service, without a closing slash
+ * Stored assets with their current URLs (specification, Action object, `assets`).
+ * @param baseUrl of the service, without a trailing slash
  */
 export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // An older row has the address that the service had then, or one elsewhere.
+    // An older row has the service's URL of that time, or an external one.
     const served = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return served === undefined
       ? { name, url: url!, path, ...kept }
@@ -181,18 +184,19 @@ export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catal
   });
 }
 
-/** Why a dependency is no external https URL, or null. */
+/** Returns why a dependency is not an external https URL, or null. */
 function externalFault(text: unknown): string | null {
   if (typeof text !== "string") return "is no URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
-  // URL drops tabs and line breaks and turns backslashes around: what was checked would not be what was given.
+  // The URL parser drops tabs and line breaks and converts backslashes: the checked URL would differ from the given
+  // text.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) return "is not a valid URL";
   const url = new URL(text);
   if (url.protocol !== "https:") return "must be an https URL";
   return url.username !== "" || url.password !== "" ? "must not hold a user name or password" : null;
 }
 
-/** Whether code says `Svc` in any other way than before one of the members, which are regular expressions. */
+/** True if code contains `Svc` other than before one of the members, which are regular expressions. */
 function saysMore(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
@@ -231,7 +235,7 @@ export function modeOfLibrary(code: string, dependencies: readonly string[], cat
 /** Needs of a package for one piece of code. */
 export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "mayDoWithLess">>;
 
-/** Whether code says a package's namespace, or `Svc` itself, but before one of these functions of it. */
+/** True if code contains a package's namespace, or `Svc` itself, other than before one of these functions. */
 function saysOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
   return saysMore(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }

@@ -1,4 +1,4 @@
-/** Origins of an app's own pages elsewhere: validation, and the one form in which they are stored and compared. Opens no connection. */
+/** Origins of an app's own pages: validation, and the form in which they are stored and compared. Opens no connection. */
 
 import { PAGE_ORIGINS_MAX } from "../limits.js";
 import { refuse } from "./fields.js";
@@ -13,7 +13,7 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
   const origin = url && normalOrigin(url);
   if (!url || !origin) return null;
-  // Others on the network can change a page that comes by http; a page of the developer's own machine comes by no network.
+  // Others on the network can change a page that was loaded over http, except on the developer's own machine.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
 }
 

@@ -1,4 +1,4 @@
-/** The bounds of a page of a list. Knows no list. */
+/** Limits of pages of a list. */
 
 import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
@@ -10,10 +10,7 @@ function natural(value: unknown, name: string, fallback: number, max: number): n
   refuse(name, "a whole number from 0", value);
 }
 
-/**
- * A page's bounds: `limit` above `max` is cut to it.
- * @throws REQUEST_INVALID for anything that is no whole number
- */
+/** Limits of a page: `limit` is cut to `max`. @throws REQUEST_INVALID unless it is a whole number */
 export function page(
   options: { limit?: unknown; offset?: unknown },
   fallback = PAGE_DEFAULT,
@@ -25,27 +22,27 @@ export function page(
   };
 }
 
-/** Where a list goes on behind the row of that id: text that says nothing to its reader. */
+/** Opaque cursor after the row of that id. */
 export const cursorOf = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
-/** The id in a cursor; null where none came. @throws REQUEST_INVALID for anything that `cursorOf` never made */
+/** The id in a cursor; null if absent. @throws REQUEST_INVALID for a text that `cursorOf` cannot have created */
 export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
   if (Number.isSafeInteger(id) && cursorOf(id) === cursor) return id;
-  throw new ActionError("REQUEST_INVALID", `${name} must be a cursor that a page before gave`);
+  throw new ActionError("REQUEST_INVALID", `${name} must be the cursor of an earlier page`);
 }
 
-/** Called with the number of bytes that an answer will hold. They are read once it has resolved. Rejects if they are too many. */
+/** Called with the number of bytes that a response will need. They are read after it has resolved. Rejects if they are too many. */
 export type Reserve = (bytes: number) => Promise<void>;
 
-/** What a page with large values is chosen from: the ids that match, and how many bytes each would bring. */
+/** Candidates for a page with large values: matching ids with their bytes. */
 export interface Sized {
   id: number;
   bytes: number;
 }
 
-/** The first entries that a page of PAGE_MAX_BYTES has room for, one at least; their bytes are reserved. @throws as `reserve` */
+/** The first entries that fit into PAGE_MAX_BYTES, at least one; their bytes are reserved. @throws as `reserve` */
 export async function pageOf(sized: readonly Sized[], reserve: Reserve = async () => undefined): Promise<number[]> {
   let sum = 0;
   const ids: number[] = [];

@@ -1,4 +1,4 @@
-/** Rules of a passphrase: its length, and that it is not one that attackers try first (contract, section 7). */
+/** Rules for passphrases: the length, and a list of common ones (contract, section 7). */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
 import { kindOf } from "./described.js";
@@ -11,14 +11,14 @@ const COMMON: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
-/** The shortest text that, repeated, gives the whole: `abab` has `ab`. A text repeats if it occurs within itself doubled. */
+/** The shortest text that gives the whole when repeated: `abab` has `ab`. A text repeats if it occurs inside itself doubled. */
 const unitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const weak = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
 /**
- * Returns the passphrase in the form that is hashed: composed characters, so that every keyboard gives the same bytes.
- * @throws REQUEST_INVALID for a value that is no text; PASSPHRASE_TOO_WEAK
+ * Normalizes a passphrase for hashing: composed characters, so that every keyboard gives the same bytes.
+ * @throws REQUEST_INVALID if it is not a string; PASSPHRASE_TOO_WEAK
  */
 export function checkPassphrase(value: unknown): string {
   const passphrase = readPassphrase(value);
@@ -34,7 +34,7 @@ export function checkPassphrase(value: unknown): string {
   return passphrase;
 }
 
-/** Returns the passphrase of a sign-in in the form that is hashed. @throws REQUEST_INVALID */
+/** Normalizes the passphrase of a sign-in for hashing. @throws REQUEST_INVALID */
 export function readPassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${kindOf(value)})`);

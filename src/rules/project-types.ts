@@ -1,6 +1,6 @@
 /**
- * Types of an app as one file of declarations, svc.d.ts: keys of settings, columns of data sources, packages, and what `Svc` offers. The
- * service returns it at an address, and the command line writes it into a project.
+ * Types of an app as one declaration file, svc.d.ts: keys of settings, columns of data sources, packages, and the `Svc`
+ * global. The service serves it, and the command line writes it into a project.
  */
 import { importName } from "./packages.js";
 
@@ -112,7 +112,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Until a server is asked: everything is allowed. */
+/** Placeholder before the server was contacted: allows everything. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -142,7 +142,7 @@ const merged = (server: readonly Item[] = [], local: readonly Item[] = [], key: 
 
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
-/** The package as a module of its own types; `any` if it ships none. Its files become modules that only these types name. */
+/** The package as a module with its own types; `any` if it ships none. Its files become modules that only these types import. */
 function packageModule(name: string, files: readonly string[] | null): string {
   // The first file is the type of the global, for code without imports.
   const [entry, ...others] = files?.slice(1) ?? [];

@@ -1,15 +1,15 @@
-/** How a request refers to an action or a data source: by its id or by its name (contract, section 3). Pure. */
+/** References to an action or a data source: by id or by name (contract, section 3). */
 import { refuse } from "./fields.js";
 
 export type Reference = { readonly id: number } | { readonly name: string };
 
-/** What the text of a path segment or an argument is. */
+/** Interpretations of a path segment or an argument. */
 export const REFERENCE_KINDS = ["id", "name"] as const;
 export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** An id that nothing has, for digits that are no id. */
+/** An id that no row has, for digits that are not an id. */
 const NO_ID = { id: 0 } as const;
 
 function byId(text: string): Reference {
@@ -17,7 +17,7 @@ function byId(text: string): Reference {
   return Number.isSafeInteger(id) ? { id } : NO_ID;
 }
 
-/** A text of only digits is an ID, and any other text is a name, unless `by` says which it is. A number is an ID. */
+/** A text of only digits is an ID, and any other text is a name, unless `by` is set. A number is an ID. */
 export function referenceOf(value: string | number, by?: ReferenceKind | null): Reference {
   const text = String(value);
   if (by === "name") return { name: text };
@@ -31,10 +31,10 @@ export function referenceKind(value: unknown): ReferenceKind | null {
   refuse("by", "id or name", value);
 }
 
-/** A text that no other reference has. */
+/** Unique text of a reference. */
 export const referenceKey = (ref: Reference): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
 
-/** The name and the id as parameters of a statement: null for the one that the reference does not have. No name has U+0000. */
+/** Name and id as statement parameters; null for the absent one. No name contains U+0000. */
 export function referenceParameters(ref: Reference): [name: string | null, id: number | null] {
   if ("id" in ref) return [null, ref.id];
   return [ref.name.includes("\0") ? null : ref.name, null];

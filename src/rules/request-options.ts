@@ -1,6 +1,6 @@
 /**
- * Options of `Svc.App.V3.Actions.request()` (contract, section 9), as the sandbox passes them: validation, and the request that they describe.
- * Sends nothing and knows no action.
+ * Options of `Svc.App.V3.Actions.request()` (contract, section 9), as the sandbox passes them: validation, and the
+ * resulting request. Sends nothing.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { described, isObject, kindOf } from "./described.js";
@@ -36,7 +36,7 @@ const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** No control characters, so that a value cannot end its line. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Set by the service, or meaningful between two machines only. */
+/** Headers that the service sets, or that only concern one connection. */
 const REFUSED_HEADER =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 

@@ -1,6 +1,6 @@
 /**
- * What an author may set of how an action runs: how many of its runs at once, runs that follow each other closely as one, and for how
- * long. When such a field is at fault, in words, and the form it is kept in. Knows no run.
+ * What an author may set of how an action runs: how many of its runs at once, runs that follow each other closely as
+ * one, and for how long. When such a field is at fault, in words, and the form it is kept in.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {

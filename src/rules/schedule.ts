@@ -41,7 +41,7 @@ export function frequencyFault(value: unknown): ScheduleFault | null {
     const message = `frequency must not fire every minute; ${described(value)} does`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return everFires(fields) ? null : invalid(": it names days that none of its months has");
+  return everFires(fields) ? null : invalid(": none of its months has these days");
 }
 
 /** Why a time zone is refused (specification, Create parameters: a full IANA name), or null. */

@@ -117,7 +117,7 @@ function parsePathOf(column: unknown): readonly string[] {
   return path.own === null ? path.segments : [path.own];
 }
 
-/** Whether a notification of that scope, which `parseScope` has judged, is for the user. A scope is never for who has no name. */
+/** True if a notification of that scope, which `parseScope` has judged, is for the user. A scope is never for who has no name. */
 export function inScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;

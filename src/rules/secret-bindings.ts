@@ -1,6 +1,6 @@
 /**
- * Secret bindings (contract, section 9): which setting is sent to which origin, and where in a request. Validates the list that an editor
- * stores, and decides which changes of a sealed key require its value. Knows no value.
+ * Secret bindings (contract, section 9): which setting is sent to which origin, and where in a request. Validates the
+ * list that an editor stores, and decides which changes of a sealed key require its value.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";

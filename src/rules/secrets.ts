@@ -135,7 +135,7 @@ export function secretsFault(secrets: readonly NamedSecret[]): string | null {
   const { count, bytes } = sizeOfSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
   return (
-    `an app's private and protected settings may hold ${SECRETS_MAX_COUNT} strings and long numbers` +
+    `an app's private and protected settings can contain at most ${SECRETS_MAX_COUNT} strings and long numbers` +
     ` of ${SECRETS_MAX_BYTES} bytes together; they hold ${count} of ${bytes}`
   );
 }

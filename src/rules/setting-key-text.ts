@@ -1,4 +1,4 @@
-/** A setting's key as a text column holds it: any JavaScript string, in at most four bytes a character. Knows no tier. */
+/** A setting's key as a text column holds it: any JavaScript string, in at most four bytes a character. */
 
 /*
  * Text columns know neither NUL nor lone surrogates. Behind a backslash stand: a backslash for itself, 0 for NUL, and for a lone

@@ -1,4 +1,4 @@
-/** Who may see which setting, by its key's prefix, and which keys exist at all. Knows no storage and no credential. */
+/** Who may see which setting, by its key's prefix, and which keys exist at all. */
 
 import { ActionError } from "../errors.js";
 import {

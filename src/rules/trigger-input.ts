@@ -1,4 +1,4 @@
-/** What a caller may give as `triggers`, and the form they are kept in. Knows no event and matches none. */
+/** What a caller may give as `triggers`, and the form they are kept in. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { HTTP_WHERE_FIELDS, httpWhereFault, keptHttpWhere, repeatedRouteFault } from "./http/where.js";

@@ -1,4 +1,4 @@
-/** Refuses the fields of a body that its schema does not have (contract, section 3). Knows no resource. */
+/** Refuses the fields of a body that its schema does not have (contract, section 3). */
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 

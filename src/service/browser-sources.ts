@@ -29,7 +29,7 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
     const sources = [localBrowser({ chromePath: pathToChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {
       log.warn(
-        "Chromium runs as the user that owns this service's data: its sandbox alone stands between; see SECURITY.md",
+        "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",
       );
     }
     // Every process on the machine can use loopback.

@@ -39,10 +39,10 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
         const seconds = Math.round(skewMs) / 1_000;
         log.warn(
           { databaseAheadSeconds: seconds },
-          "this machine's clock is not the database's: schedules follow the database's",
+          "this machine's clock differs from the database's; schedules follow the database's",
         );
       }
-      if (!isOff && isWarned) log.info("this machine's clock is the database's again");
+      if (!isOff && isWarned) log.info("this machine's clock agrees with the database's again");
       isWarned = isOff;
       return answered + MEASURE_EVERY_MS;
     },

@@ -34,7 +34,7 @@ export async function untilReachable<T>(
     unwanted.throwIfAborted();
     try {
       const result = await work();
-      if (lastLine > 0) log.info("the database answers");
+      if (lastLine > 0) log.info("the database responds");
       return result;
     } catch (error) {
       if (!isDatabaseAway(error)) throw error;
@@ -75,7 +75,7 @@ export async function openService(
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPooler(url))) {
       throw new StartError(
-        `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/operate/containers.md)`,
+        `${variable} points to a connection pooler: DATABASE_DIRECT_URL must point to the database itself (docs/operate/containers.md)`,
       );
     }
     const startedAt = performance.now();

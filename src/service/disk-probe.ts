@@ -1,4 +1,4 @@
-/** Finds out when PostgreSQL's disk has room again after it was full. Read it when a process stays not ready with "its disk is full". */
+/** Finds out when PostgreSQL's disk has free space again after it was full. Read it when a process stays not ready with "its disk is full". */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { SPILL } from "../data/spill.js";
@@ -18,7 +18,7 @@ export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): T
       for (const statement of SPILL) await manager.query(statement);
     });
     reportDiskFree();
-    log.info("PostgreSQL's disk has room again");
+    log.info("PostgreSQL's disk has free space again");
     return next;
   }
   return createTicker({ work: probe, msUntil: (time) => time - Date.now(), sleepMaxMs: EVERY_MS, log });

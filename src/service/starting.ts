@@ -65,7 +65,7 @@ export class Starting {
       releases.add("postgres", () => embedded.stop());
       runInBackground(
         embedded.failed.then(() =>
-          fail(new StartError("PostgreSQL ended by itself; a new start recovers what it held")),
+          fail(new StartError("PostgreSQL stopped unexpectedly; the next start recovers its data")),
         ),
       );
       url = embedded.socketUrl;

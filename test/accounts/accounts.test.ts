@@ -9,7 +9,7 @@ import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** The session token that an answer sets. */
+/** Returns the session token that a response sets. */
 const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 
 describe("accounts of people", () => {
@@ -210,7 +210,7 @@ describe("accounts of people", () => {
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
-    /** A session of that age, not used yet by the service that is asked. */
+    /** Creates a session of that age, which the service has not cached. */
     async function aged(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());
       const [row] = await rows<{ id: number }>(service.db, "SELECT max(credential_id) AS id FROM person_session");

@@ -1,4 +1,4 @@
-/** Sign-in at an OpenID provider, against oidc-provider: accounts, roles by groups, organizations, links, and what attackers try. */
+/** Sign-in at an OpenID provider, against oidc-provider: accounts, roles by groups, organizations, links, and attacks. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
@@ -6,7 +6,7 @@ import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** A browser, as far as redirects and cookies go. Cookies are kept by host and name. */
+/** A browser reduced to redirects and cookies. Cookies are stored by host and name. */
 class Browser {
   readonly cookies = new Map<string, string>();
 
@@ -26,7 +26,7 @@ class Browser {
     return response;
   }
 
-  /** Follows redirects until `last` holds for the address of the next one; returns that address. */
+  /** Follows redirects until `last` accepts the next URL; returns that URL. */
   async follow(address: string, last: (next: string) => boolean): Promise<string> {
     let next = address;
     for (let hop = 0; hop < 20; hop += 1) {

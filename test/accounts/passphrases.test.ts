@@ -1,4 +1,7 @@
-/** Passphrases and the session's cookie without a service: what is accepted, how it is stored. And that the tests of security-asvs.md exist. */
+/**
+ * Passphrases and the session's cookie without a service: validation and storage. Also checks that the tests named in security-asvs.md
+ * exist.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { dictionary } from "@zxcvbn-ts/language-common";

@@ -1,4 +1,4 @@
-/** What a dependency loads is served from where the service is now, not from where it was when the action was saved. */
+/** The service serves a dependency's script from its current address, not from the address at the time of the save. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";

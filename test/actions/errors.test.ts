@@ -1,11 +1,11 @@
-/** Every row of the specification's two tables of errors, over both exits; a test holds that no row was forgotten. */
+/** Every row of the specification's two tables of errors, over REST and GraphQL; one test checks that no row is missing. */
 import { expect } from "chai";
 import { STATUS, type Status } from "../../src/errors.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
 import { CODE, insertLegacy, make, newName, publishApp, valid } from "./support.js";
 
-/** Condition, and the data at fault, each put over a valid action. */
+/** Condition, and the faulty data, each merged into a valid action. */
 const VALIDATION: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: null }],
   ["NAME_EMPTY", "name empty", { name: "" }],
@@ -48,7 +48,7 @@ const VALIDATION: [Status, string, Record<string, unknown>][] = [
   ["DEPENDENCY_UNRESOLVED", "an unknown package", { dependencies: ["svc-nothing"] }],
 ];
 
-/** What GraphQL's types refuse before a rule is asked; and its lists take a single value for a list of one. */
+/** Faults that GraphQL's types reject before a rule runs; GraphQL also accepts a single value for a list. */
 const BY_TYPE: Record<string, Status> = {
   "description not a string": "REQUEST_INVALID",
   "no environment of the three": "REQUEST_INVALID",
@@ -60,7 +60,7 @@ const BY_TYPE: Record<string, Status> = {
 const NOBODY = 2_000_000_000;
 const MANUAL = [{ trigger: "manual" }];
 
-/** Whatever an operation of ids can be asked of one action. */
+/** All operations that take the id of one action. */
 const ON_ONE: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
   getById: (exit, id) => exit.get(id),
   update: (exit, id) => exit.update(id, { active: true }),
@@ -190,7 +190,7 @@ async function production(exit: Exit): Promise<number> {
   return (await exit.publish((await make(exit)).id)).value.action.id;
 }
 
-/** Lets the database fail at the trail's entry, the last write of each verb: whatever came before must be undone. */
+/** Makes the database fail at the audit entry, the last write of each operation: all earlier writes must be rolled back. */
 async function whileWritesFail({ db }: TestService, work: () => Promise<Outcome>): Promise<Outcome> {
   const rowsOf = async () => db.query("SELECT * FROM action ORDER BY id");
   const versions = async () => db.query("SELECT id FROM action_version ORDER BY id");

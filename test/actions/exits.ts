@@ -1,7 +1,7 @@
-/** The two exits of the service as one vocabulary: each verb answers with a status and a value, over REST or over GraphQL. */
+/** REST and GraphQL behind one interface: each operation returns a status and a value. */
 import type { Call, TestService } from "../harness/service.js";
 
-/** `status` is OK or the status of the refusal; `http` is there over REST alone. */
+/** `status` is OK or the status of the refusal; `http` is set for REST only. */
 export interface Outcome {
   status: string;
   error?: string;
@@ -89,13 +89,13 @@ interface TypedTrigger {
   where: Record<string, unknown> | null;
 }
 
-/** A trigger as REST gives it: GraphQL's types have null for what is not there. */
+/** A trigger in REST's form: GraphQL's types have null for absent fields. */
 function plainTrigger({ trigger, where }: TypedTrigger): object {
   if (!where) return { trigger };
   return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
 }
 
-/** The answer with each `triggers` in it as REST has them. */
+/** The answer with each `triggers` in REST's form. */
 function plain<T>(answer: T): T {
   if (typeof answer !== "object" || answer === null) return answer;
   if (Array.isArray(answer)) return answer.map(plain) as T;
@@ -210,7 +210,7 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
   };
 }
 
-/** Both, for a loop over the guarantees that hold at each. */
+/** Both exits, for tests that run over each. */
 export const EXITS = [
   ["REST", restExit],
   ["GraphQL", graphqlExit],

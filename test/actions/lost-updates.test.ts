@@ -1,4 +1,4 @@
-/** Two editors at one action: neither overwrites what it has not seen, and each learns of the other's changes. */
+/** Two editors of one action: neither overwrites changes that it has not seen, and each receives the other's changes. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { restExit } from "./exits.js";
@@ -49,7 +49,7 @@ describe("a change of an action that names the state it started from", () => {
     restore: " { restoredFromVersionId }",
   };
 
-  /** Over either exit: the status of a refusal, with the action that it shows; null when it was done. */
+  /** Over either exit: the status of a refusal with the current action; null if the update succeeded. */
   const EXITS = {
     async REST(name: string, id: number, versionId: number, updatedAt: string) {
       const { method, rest = "", body } = CHANGES[name]!;
@@ -138,7 +138,7 @@ describe("a change of an action that names the state it started from", () => {
       .body;
     const { id, updatedAt } = await make(restExit(service));
     const known = { reset: false, id, removed: false };
-    // Of what was done before some may be heard still; of the other app nothing.
+    // Earlier changes may still arrive, but none of the other app.
     const next = async (): Promise<Record<string, unknown>> => {
       const change = (await events.next()).value!.data!.actionChanged;
       expect(change["id"]).to.be.a("number").and.not.equal(theirs.action.id);
@@ -155,7 +155,7 @@ describe("a change of an action that names the state it started from", () => {
     await service.rest("POST", path(id, "/publish"));
     expect(await next()).to.deep.include({ ...known, type: "appAction.v3.publish", updatedAt: action.updatedAt });
     await service.rest("DELETE", path(id));
-    // The master and its production copy go together.
+    // The draft and its live version are removed together.
     const removals = [await next(), await next()].filter(({ removed }) => removed);
     expect(removals).to.have.length(1);
     expect(removals[0]).to.deep.include({ id, type: "appAction.v3.remove", updatedAt: null });

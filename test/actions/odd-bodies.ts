@@ -1,4 +1,4 @@
-/** Bodies that nobody should send, beside some that anybody may: what create and update are held to. */
+/** Unusual and normal bodies for create and update. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { TestService } from "../harness/service.js";
@@ -24,7 +24,7 @@ const oddText = fc.oneof(
   fc.integer({ min: 250, max: 1_100 }).map((length) => "x".repeat(length)),
 );
 
-/** Mostly what is right for the field, else anything. */
+/** Usually a valid value for the field, otherwise any value. */
 const mostly = (right: fc.Arbitrary<unknown>) =>
   fc.oneof({ weight: 8, arbitrary: right }, { weight: 1, arbitrary: oddText }, { weight: 1, arbitrary: json });
 
@@ -86,7 +86,7 @@ const FIELDS = {
   timezone: mostly(fc.constantFrom(null, "Europe/Paris", "UTC", "utc", "EST", "+05:00")),
 };
 
-/** What anybody may send; JSON in a filter may hold what a text column may not. */
+/** Any filter; its JSON may contain what a text column cannot store. */
 const filter = fc.dictionary(fc.string({ unit: "binary", maxLength: 10 }), json, { maxKeys: 3 });
 const tame = fc.record(
   {
@@ -128,7 +128,7 @@ const body = fc.oneof(
   },
 );
 
-/** Fields that an accepted body names come back as they were sent, but for the specified clearing and pruning. */
+/** Fields of an accepted body are returned as they were sent, except for the specified clearing and pruning. */
 function kept(sent: Record<string, unknown>, came: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
     const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";
@@ -169,8 +169,8 @@ async function liveWith(exit: Exit, first: unknown, second: unknown): Promise<bo
 }
 
 /**
- * Creates from `times` odd bodies, each updated by another, over both exits: no fault of the service, and what is accepted
- * can be read, updated, published, restored, compared and removed.
+ * Creates from `times` unusual bodies, each followed by an update, over both exits: no 5xx, and what is accepted can be read, updated,
+ * published, restored, compared and removed.
  */
 export async function holdOddBodies(service: TestService, times: number): Promise<void> {
   const exits = [restExit(service), graphqlExit(service)] as const;

@@ -1,4 +1,4 @@
-/** Actions and legacy rows as the tests of the authoring verbs need them. */
+/** Helpers for tests of actions, including legacy rows. */
 import { rows } from "../../src/data/database.js";
 import type { TestService } from "../harness/service.js";
 import type { Exit } from "./exits.js";
@@ -7,7 +7,7 @@ export const CODE = "async function execute(context) {\n  return 1;\n}";
 
 let names = 0;
 
-/** A name that no other action of the run bears. */
+/** Returns a name that no other action of this test run has. */
 export function newName(stem = "action"): string {
   names += 1;
   return `${stem}-${names}`;
@@ -15,7 +15,7 @@ export function newName(stem = "action"): string {
 
 export const valid = (changes: object = {}): Record<string, unknown> => ({ name: newName(), code: CODE, ...changes });
 
-/** Creates an action and answers with it. @throws when it is refused */
+/** Creates an action and returns it. @throws if it is refused */
 // biome-ignore lint/suspicious/noExplicitAny: an action as the exit answers it
 export async function make(exit: Exit, changes: object = {}): Promise<any> {
   const { status, error, value } = await exit.create(valid(changes));
@@ -23,7 +23,7 @@ export async function make(exit: Exit, changes: object = {}): Promise<any> {
   return value;
 }
 
-/** A legacy V2 action, which no operation makes. */
+/** Inserts a legacy V2 action, which no operation creates. */
 export async function insertLegacy({ db, appId }: TestService, name = newName("legacy")): Promise<number> {
   const [row] = await rows<{ id: number }>(
     db,
@@ -38,7 +38,7 @@ export async function publishApp({ rest, appId }: TestService): Promise<void> {
   await rest("POST", `/v1/apps/${appId}/publish`);
 }
 
-/** How many rows a table holds that fit. */
+/** Counts matching rows of a table. */
 export async function count({ db }: TestService, table: string, where: string, parameters: unknown[]): Promise<number> {
   const [row] = await rows<{ count: number }>(db, `SELECT count(*) FROM ${table} WHERE ${where}`, parameters);
   return row!.count;

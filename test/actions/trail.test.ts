@@ -1,4 +1,4 @@
-/** The trail: every write to actions, versions and publication leaves one entry, refused ones none. */
+/** Audit log: every successful write to actions, versions and publication adds one entry, refused writes add none. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS } from "./exits.js";

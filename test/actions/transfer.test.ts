@@ -1,4 +1,4 @@
-/** Export and import: one document out, the same app in again, all or nothing. */
+/** Export and import: one document, the same app afterwards, all or nothing. */
 import { expect } from "chai";
 import { NO_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";

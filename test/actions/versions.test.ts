@@ -1,4 +1,4 @@
-/** The version history: its shapes, its pages, its bound, and that it never stands in the way. */
+/** The version history: its shapes, its pages, its limit, and that it never blocks a change. */
 import { Writable } from "node:stream";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -10,7 +10,7 @@ import { CODE, count, make, newName, publishApp } from "./support.js";
 
 const CODE_2 = "const execute = async (context) => 2;";
 
-/** Makes the database refuse every snapshot until it is undone. */
+/** Makes the database reject every snapshot until the returned function is called. */
 async function refuseSnapshots({ db }: TestService): Promise<() => Promise<void>> {
   await db.query(`
     CREATE FUNCTION refuse_snapshot() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room for versions'; END $$`);

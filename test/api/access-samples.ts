@@ -1,4 +1,6 @@
-/** One call for each operation of the matrix. The type holds it complete: an operation without a sample does not compile. */
+/**
+ * One sample call for each operation of the access table. The type requires all of them: an operation without a sample does not compile.
+ */
 import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
@@ -10,13 +12,13 @@ export interface Asker {
   runId: number;
 }
 
-/** Answers the status of the refusal, null when there was none. */
+/** Returns the status of the refusal; null if there was none. */
 type Sample = (service: TestService, asker: Asker) => Promise<string | null>;
 
-/** The integrity of no script. */
+/** An integrity that no script has. */
 const NO_SCRIPT = `sha256-${"A".repeat(43)}=`;
 
-/** An id that nothing has: whoever gets past the gate is told so, and nothing changes. */
+/** An id that no row has: a caller past the gate gets a not-found error, and nothing changes. */
 const NOTHING = 2_000_000_000;
 
 const rest =
@@ -35,7 +37,7 @@ const query =
     return errors?.[0].extensions.status ?? null;
   };
 
-/** The first thing that a subscription tells: its data, its refusal, or the close of the socket that had no credential. */
+/** The first result of a subscription: its data, its refusal, or the close of a socket without a credential. */
 const subscription =
   (field: string): Sample =>
   async (service, { token, appId }) => {
@@ -45,7 +47,7 @@ const subscription =
       const { value } = await told.next();
       return (value?.errors?.[0]?.extensions?.["status"] as string | undefined) ?? null;
     } catch (error) {
-      // graphql-ws hands over the socket's close event, or the errors of a refused subscription.
+      // graphql-ws returns the socket's close event, or the errors of a refused subscription.
       if ((error as { code?: number }).code === 4403) return "UNAUTHORIZED";
       return (error as { extensions: { status: string } }[])[0]!.extensions.status;
     } finally {
@@ -54,7 +56,7 @@ const subscription =
     }
   };
 
-/** A page says its refusal to a person; its code says it to us. */
+/** A page shows its refusal to a person; the HTTP code is for the test. */
 const page =
   (path: string): Sample =>
   async (service, { token, appId }) => {
@@ -63,10 +65,10 @@ const page =
     return ({ 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "APP_NOT_FOUND" } as Record<number, string>)[http] ?? null;
   };
 
-/** What the right to a route about people depends on: an app, an organization, the service, or a session of one's own. */
+/** The scope of a route about people: an app, an organization, the service, or the caller's own session. */
 type PeoplePlace = "app" | "organization" | "service" | "session";
 
-/** Every route about people with its operation. A token reads who it is, and manages no account. */
+/** Every route about people with its operation. A token can read its identity, and manages no account. */
 export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeoplePlace]>> = {
   "GET /v1/auth/session": ["ownAccount", "service"],
   "PUT /v1/auth/account": ["ownAccount", "session"],
@@ -110,7 +112,7 @@ export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeopleP
   "DELETE /v1/admin/administrators/:userId": ["manageAdministrators", "service"],
 };
 
-/** Sends the request of a route with IDs that nothing has and an empty body. Returns the status of the refusal; null without one. */
+/** Sends the request of a route with unknown IDs and an empty body. Returns the status of the refusal; null if there is none. */
 export function peopleSample(route: string): Sample {
   const [method = "", path = ""] = route.split(" ");
   return async (service, { token, organizationId, appId }) => {

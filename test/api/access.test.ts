@@ -1,4 +1,4 @@
-/** The table of permissions, operation by operation and caller by caller, as a client sees it; and that nothing is outside the table. */
+/** The access table, by operation and caller, as a client sees it; and that no route is outside the table. */
 import { expect } from "chai";
 import {
   type GraphQLArgument,
@@ -18,7 +18,7 @@ import { ROLES } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { PEOPLE_ROUTES, peopleSample, SAMPLES } from "./access-samples.js";
 
-/** Operations of no single app. */
+/** Operations without an app. */
 const OF_NO_APP: readonly Operation[] = [
   "listApps",
   "ownAccount",
@@ -26,7 +26,7 @@ const OF_NO_APP: readonly Operation[] = [
   "createOrganization",
   "manageAdministrators",
 ];
-/** Operations of an organization: a role on one of its apps is none in it. */
+/** Operations of an organization: a role on one of its apps gives no right on the organization. */
 const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrganization"];
 
 const OPERATIONS = Object.keys(ACCESS) as Operation[];
@@ -46,13 +46,13 @@ interface Owner {
   scopes?: readonly Scope[] | null;
 }
 
-/** A caller of each column of the table. */
+/** A caller for each column of the table. */
 interface TestCaller {
   name: string;
   /** The caller's column; null for a person without a role. */
   standing: Standing | null;
   scopes: readonly Scope[] | null;
-  /** Apps on which the caller has this standing. */
+  /** Apps on which the caller has this column. */
   reaches: readonly Place[];
   token: string;
   /** True for a session of a sign-in, which manages its account. */
@@ -91,7 +91,7 @@ describe("the matrix of access", () => {
     return { personId, token: await credential("editor", { personId }) };
   }
 
-  /** A queued run that the credential started, for callers that can cancel only their own. */
+  /** A queued run that this credential started, for callers that can cancel only their own. */
   async function queuedRun(token: string): Promise<number> {
     return insert(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
@@ -100,13 +100,13 @@ describe("the matrix of access", () => {
     );
   }
 
-  /** "passed" the gate, or the status of the refusal. */
+  /** Returns "passed" after the gate, or the status of the refusal. */
   async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
     const organizationId = organizations[placeOf(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
-    // Callers that the table refuses are subject to the app's access rules, which grant nothing here.
+    // For callers that the table refuses, the app's access rules decide; they grant nothing here.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
     if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
     return status !== null && REFUSALS.includes(status) ? status : "passed";
@@ -203,7 +203,7 @@ describe("the matrix of access", () => {
     expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
   });
 
-  /** As `expected`, for a route: a right on the organization is none of one app, and only a session manages an account. */
+  /** The same for a route: a right on the organization is no right on an app, and only a session manages an account. */
   function expectedOf(route: string, caller: TestCaller, place: Place): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";

@@ -1,4 +1,4 @@
-/** `access` of an action from end to end: as its author sets it, and as the runs of each caller meet it. */
+/** `access` of an action from end to end: set by its author, applied to the runs of each caller. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { tokensOf, type Who } from "../data-sources/callers.js";
@@ -15,7 +15,7 @@ const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VI
 /** Callers whose runs use the draft. */
 const OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
-/** Each kind of access with the pages that it admits. */
+/** Each kind of access with the pages that it allows. */
 const ACCESS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
   { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
   { name: "editors", access: "editors", admits: VIEWERS },
@@ -154,7 +154,7 @@ describe("access of an action", () => {
     expect(statusOf(await service.rest("POST", actions, { body }))).to.equal("400 DEPENDENCIES_INVALID");
   });
 
-  /** Ways to ask for a run, each with its status for a refusal and for a run. */
+  /** Ways to start a run, each with its statuses for a refusal and for a run. */
   const WAYS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {
       const { http, body } = await service.rest("POST", `${actions}/${name}/run`, { as, body: {} });

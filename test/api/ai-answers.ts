@@ -1,4 +1,4 @@
-/** A tool, requests as they arrive, and answers of OpenAI's and Anthropic's APIs, whole and as streams of server-sent events. */
+/** A tool, requests to the providers, and answers of OpenAI's and Anthropic's APIs, whole and as server-sent events. */
 import type { IncomingMessage } from "node:http";
 
 export const KEY = "sk-canary-0123456789abcdefghijklmnop";
@@ -69,7 +69,7 @@ export const OPENAI_STREAM = `${sse([
   chunk({}, { finish_reason: "tool_calls" }),
   { id: "chatcmpl-1", object: "chat.completion.chunk", choices: [], usage: { prompt_tokens: 9, completion_tokens: 3 } },
 ])}data: [DONE]\n\n`;
-/** The request for WEATHER, after a first call of it. */
+/** The request for WEATHER, after its first call. */
 export const ANTHROPIC_REQUEST = {
   model: "claude-sonnet-4-5",
   max_tokens: 1024,

@@ -366,7 +366,7 @@ describe("Svc.AI", () => {
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyTokens: 20 });
     const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
-    // 12 tokens each: the second begins below the limit, the third does not.
+    // 12 tokens each: the second call starts below the limit, the third does not.
     expect([await one(), await one(), (await one()).code]).to.deep.equal(["none", "none", "LIMIT"]);
     const [used] = await service.db.query("SELECT requests::int, tokens::int FROM ai_usage");
     expect(used).to.deep.equal({ requests: 2, tokens: 24 });

@@ -82,7 +82,7 @@ describe("Analytics events of clients", () => {
   it("are bounded for one client and not for another", async () => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
     let refused = null;
-    // Ten are regained in a second: a slow machine sends many before it has sent too many.
+    // Ten per second are regained: a slow machine sends many before it exceeds the limit.
     for (let count = 0; count < 5_000 && !refused; count += 1) {
       const answer = await send({ events: [] }, made.body.token);
       if (answer.http !== 201) refused = answer;

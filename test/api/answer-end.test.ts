@@ -1,4 +1,4 @@
-/** Who waits for an answer is heard to go, over HTTP and on a websocket. */
+/** The service notices that a caller disconnects, over HTTP and on a websocket. */
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-/** Snapshots of an app: what they keep, what they never return, and what a restore leaves alone. */
+/** Snapshots of an app: what they contain, what they never return, and what a restore does not change. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -16,7 +16,7 @@ describe("app versions", () => {
   const details = async (id: number) => (await service.rest("GET", `${app}/versions/${id}`)).body.version;
   const newest = async () => (await service.rest("GET", `${app}/versions`)).body.versions[0];
 
-  /** What lies sealed under `__secret`, opened: no answer over HTTP holds it. */
+  /** The decrypted value of `__secret`, which no HTTP response may contain. */
   async function protectedRow(): Promise<{ sealed: string; updated: Date }> {
     const [row] = await service.db.query(
       "SELECT encode(sealed, 'hex') AS sealed, updated_at AS updated FROM setting WHERE key = '__secret'",

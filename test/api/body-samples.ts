@@ -1,4 +1,4 @@
-/** A body without a fault for each route that reads one. The test of unknown fields fails for a route without a sample. */
+/** A valid body for each route that reads one. The test of unknown fields fails for a route without a sample. */
 import { AI_CALLS } from "../../src/rules/ai/options.js";
 import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
@@ -13,10 +13,10 @@ export interface BodySample {
 const CODE = "async function execute() { return 1; }";
 const COLUMN_FREE = ["data", "where", "payload"];
 
-/** Ids that the samples name, by the parameters of the paths. */
+/** Ids in the samples, by path parameter. */
 export type Ids = Record<string, string | number>;
 
-/** Makes what the samples refer to. */
+/** Creates the resources that the samples refer to. */
 export async function prepareSamples(service: TestService): Promise<Ids> {
   const ask = async (method: string, path: string, body?: unknown) => {
     const answer = await service.rest(method, path, { as: "admin", body });
@@ -102,7 +102,7 @@ const PUSH = {
   keys: { p256dh: "A".repeat(87), auth: "A".repeat(22) },
 };
 
-/** Those whose whole body is the caller's own data. */
+/** Bodies that consist of the caller's own data only. */
 const FREE: BodySample = { body: { any: 1 }, free: [""] };
 
 const APP = "/v1/apps/{appId}";
@@ -145,7 +145,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
-  // Options of a model are judged by the operation, whose answer names the field.
+  // The operation validates options of a model; its error names the field.
   ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
@@ -226,7 +226,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`PUT ${APP}/alerts/{alertId}`]: { body: ALERT },
 };
 
-/** The address of a sample's route. */
+/** Returns the URL of a sample's route. */
 export function addressOf(route: string, ids: Ids): string {
   const special: Record<string, string | number | undefined> = {
     ...(route.includes("/clientRuns") && { id: ids["client"] }),
@@ -237,7 +237,7 @@ export function addressOf(route: string, ids: Ids): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => String(special[name] ?? ids[name] ?? ids["action"]));
 }
 
-/** The body with the IDs and tokens that it names. */
+/** Returns the body with IDs and tokens filled in. */
 export function filled(body: unknown, ids: Ids): unknown {
   const [, name] = /^\{(\w+)\}$/.exec(typeof body === "string" ? body : "") ?? [];
   if (name !== undefined) return ids[name];
@@ -248,10 +248,10 @@ export function filled(body: unknown, ids: Ids): unknown {
 
 export const UNKNOWN = "unknwn";
 
-/** No sample has a field whose value could be this. */
+/** A value that is invalid for every field of the samples. */
 const FAULTY = -1;
 
-/** The body once for each of its own fields that has a schema, with a fault there and an unknown field before it. */
+/** The body once for each of its fields that has a schema, with a fault in it and an unknown field before it. */
 export function withFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);
   const object = (isList ? body[0] : body) as Record<string, unknown>;
@@ -265,7 +265,7 @@ export function withFaults({ body, free = [] }: BodySample): { field: string; bo
     });
 }
 
-/** The body once for each object in it that has a schema, with an unknown field there. */
+/** The body once for each object that has a schema, with an unknown field in it. */
 export function withUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {
   const found: { path: string; body: unknown }[] = [];
   const visit = (value: unknown, path: string, put: (changed: unknown) => unknown) => {

@@ -17,7 +17,7 @@ export const CALL = `try { const { status, headers, body } = await request({ url
 export class BoundRequests {
   /** Answers of the server. */
   answer: RequestListener = (_request, response) => response.end("fine");
-  /** Requests that the server has received, each with its body as `text`. */
+  /** Requests that the server received, each with its body as `text`. */
   received: IncomingMessage[] = [];
   private made = 0;
   private readonly server = tlsServer((request, response) => {
@@ -50,7 +50,7 @@ export class BoundRequests {
     this.undoTrust();
   }
 
-  /** Forgets what was received and answers "fine" again. */
+  /** Forgets received requests and answers "fine" again. */
   reset(): void {
     this.received = [];
     this.answer = (_request, response) => response.end("fine");

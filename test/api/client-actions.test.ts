@@ -22,7 +22,7 @@ describe("Client actions", () => {
 
   const { actions, create, update, publish } = clientActions(() => service);
 
-  /** Follows as that caller; `next` gives each change in turn, `known` what the client holds by now. */
+  /** Subscribes as that caller; `next` returns each change in turn, `known` the client's state. */
   function follow(as: Kind | (string & {}), appId = service.appId) {
     const client = service.socket(as);
     clients.push(client);
@@ -79,7 +79,7 @@ describe("Client actions", () => {
       ]);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
       while (!feed.known.has(production)) await feed.next();
-      // The viewer's masters are another matter: the next that it is told is a change of its own.
+      // The drafts of the viewer do not change: its next event is about its own change.
       const id = await create();
       expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
     });

@@ -1,4 +1,4 @@
-/** Client actions of a test's app: made, changed and published. */
+/** Client actions of a test's app: create, change and publish. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 

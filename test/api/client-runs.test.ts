@@ -1,4 +1,4 @@
-/** Runs of client actions: announced and reported by the pages that perform them, each with one log entry. */
+/** Runs of client actions: pages announce and report them, and each has one log entry. */
 import { expect } from "chai";
 import { type Kind, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

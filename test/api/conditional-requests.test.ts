@@ -1,4 +1,4 @@
-/** Every read has a tag, every change honours the state that it names: generated from the REST table and the GraphQL schema. */
+/** Every read has an ETag, and every change checks the state that it names: generated from the REST table and the GraphQL schema. */
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -27,7 +27,7 @@ const changedStatus = (path: string): string => {
   return /entries\/:entryId|Entry$/.test(path) ? "ENTRY_CHANGED" : "RESOURCE_CHANGED";
 };
 
-/** Their tag is a digest of the content: the tests of manifests have it. */
+/** Their ETag is a digest of the content, which the tests of manifests cover. */
 const BY_CONTENT = ["PUT /v1/apps/:appId/manifest"];
 
 describe("conditional requests", () => {
@@ -171,13 +171,13 @@ describe("conditional requests", () => {
       ids["appVersion"] = app["versionId"]!;
     });
 
-    /** Paths that need more than an id, or something that this test does not make. */
+    /** Parameters of paths that need more than an id, or a resource that this test does not create. */
     const QUERIES: Record<string, string> = {
       "/v3/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
       "/v3/apps/:appId/runs/statistics": "?from=2026-01-01T00:00:00.000Z&to=2026-01-02T00:00:00.000Z",
       "/v3/apps/:appId/packages/declarations": `?integrity=sha256-${"A".repeat(43)}=`,
     };
-    /** Shows from which moment on, so that no two reads are the same. */
+    /** Responses that contain the current time, so that no two reads are equal. */
     const MOVING = ["/v3/apps/:appId/schedule/week"];
     const UNMADE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
 
@@ -228,7 +228,7 @@ describe("conditional requests", () => {
     await service.db.query(fire, [ids["id"]]);
     const after = await service.rest("GET", path, { headers: { "if-none-match": before } });
     expect([after.http, after.body.alert?.firing.length]).to.deep.equal([200, 1]);
-    // The state that a change starts from is the same.
+    // The state from which the change starts is the same.
     const put = { body: { minutes: 5 }, headers: { "if-match": before } };
     expect((await service.rest("PUT", path, put)).http).to.equal(200);
 

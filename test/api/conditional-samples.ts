@@ -1,14 +1,14 @@
-/** One sample of each change that starts from a state, for REST and GraphQL: what to change, and the state that it is in. */
+/** A sample of each change with a precondition, for REST and GraphQL: the resource, and its state. */
 import { randomBytes } from "node:crypto";
 import { signedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
-/** A resource, as the state that a change of it starts from. */
+/** A resource whose state a change names. */
 export interface Sample {
   /** The ids of the path, or of the arguments. */
   ids: Record<string, string | number>;
   updatedAt: string;
-  /** Token of the person who changes it; the administrator by default. */
+  /** Token of the person who changes it; by default the administrator's. */
   as?: string;
 }
 
@@ -17,7 +17,7 @@ type Make = (service: TestService) => Promise<Sample>;
 export interface RestChange {
   make: Make;
   body?: object | ((ids: Sample["ids"]) => object);
-  /** Path of the list that stands in for a read of the item: its tag holds for each of its items. */
+  /** Path of the list that replaces a read of the item: its ETag is accepted for each of its items. */
   list?: string;
 }
 
@@ -25,7 +25,7 @@ export interface GraphqlChange {
   make: Make;
   /** The call without `ifUpdatedAt`; `$name` stands for the ids of the sample. */
   call: string;
-  /** Argument of the owner; the app by default. */
+  /** Argument of the owner; by default the app. */
   owner?: string;
   selection?: string;
 }
@@ -53,7 +53,7 @@ const action: Make = async (service) => {
   return { ids: { id, actionId: id, versionId: versions[0].id }, updatedAt };
 };
 
-/** In a published app. */
+/** For a published app. */
 const publishable: Make = async (service) => {
   await ask(service, "POST", `${APP}/publish`);
   return action(service);
@@ -65,7 +65,7 @@ const published: Make = async (service) => {
   return sample;
 };
 
-/** With a secret in its address. */
+/** With a secret in its path. */
 const withSecret: Make = async (service) => {
   const name = nextName();
   const triggers = [{ trigger: "http", where: { path: name, auth: { type: "secret" } } }];
@@ -82,7 +82,7 @@ const preset: Make = async (service) => {
 const dataSource: Make = async (service) => {
   const data = { name: nextName(), entries: [{ n: 1 }, { n: 2 }] };
   const { id } = (await ask(service, "POST", `${APP}/data-sources`, data)).body.dataSource;
-  // An import leaves a version of what it replaces.
+  // An import creates a version of the replaced entries.
   await ask(service, "POST", `${APP}/data-sources/${id}/import`, [{ n: 3 }]);
   const { versions } = (await ask(service, "GET", `${APP}/data-sources/${id}/versions`)).body;
   const { updatedAt } = (await ask(service, "GET", `${APP}/data-sources/${id}`)).body.dataSource;
@@ -120,7 +120,7 @@ const alert: Make = async (service) => {
   return { ids: { alertId: id, id }, updatedAt };
 };
 
-/** Changed first, so that a state of the past is another one. */
+/** Changed first, so that its past state differs. */
 const app: Make = async (service) => {
   const { updatedAt } = (await ask(service, "PUT", APP, { name: nextName() })).body.app;
   const { id } = (await ask(service, "POST", `${APP}/versions`)).body.version;
@@ -162,7 +162,7 @@ const appMember: Make = async (service) => {
   return { ids: { userId }, updatedAt };
 };
 
-/** One of several administrators with an account: the last one cannot be removed. */
+/** One of several administrators with an account, because the last one cannot be removed. */
 const administrator: Make = async (service) => {
   const path = "/v1/admin/administrators";
   if ((await ask(service, "GET", path)).body.administrators.length === 0) await signedInPerson(service);
@@ -184,7 +184,7 @@ const token: Make = async (service) => {
   return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
 };
 
-/** A thing of a person's own account, read as the last one of that person's list. */
+/** A resource of a person's own account, read as the last item of the person's list. */
 const owned =
   (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): Make =>
   async (service) => {
@@ -346,7 +346,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   setSecureField: { make: settings, call: 'settingKey: "c", value: "d"' },
 };
 
-/** Changes of what has no state of its own, by their names in the GraphQL schema. */
+/** Changes without a precondition, by their names in the GraphQL schema. */
 export const STATELESS_MUTATIONS = [
   "applyManifest",
   "createStage",
@@ -357,15 +357,15 @@ export const STATELESS_MUTATIONS = [
   ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
-  // A flag of a person: a repeat changes nothing.
+  // A flag of a person: a repeated request changes nothing.
   "addAdministrator",
   // The caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
-  // Never changed, only revoked, cancelled or decided, once.
+  // Resources that never change: they are revoked, cancelled or decided once.
   ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
-  // Many at once; a commit names the state of each entry.
+  // Many resources at once; a commit names the state of each entry.
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],
 ];
 
-/** New things, which no state precedes. */
+/** New resources, which have no earlier state. */
 export const MAKES = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;

@@ -1,4 +1,4 @@
-/** Every exit of the service by which an answer leaves, made from the table of routes and the GraphQL schema themselves. */
+/** Every route and query that returns data, built from the table of routes and the GraphQL schema. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {
@@ -14,7 +14,7 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-/** What stands for a path's parameters and a field's arguments. */
+/** Values for path parameters and field arguments. */
 export interface Ids {
   appId: number;
   id: number;
@@ -23,7 +23,7 @@ export interface Ids {
   runId: number;
 }
 
-/** Paths that have no row in the table. */
+/** Paths outside the table. */
 const OTHER_PATHS = [
   "/v1/apps/:appId/env.js",
   "/v3/apps/:appId/actions/:id/compile",
@@ -69,7 +69,7 @@ function call(field: GraphQLField<unknown, unknown>, ids: Ids): string {
 
 const schema = (): GraphQLSchema => buildSchema(readFileSync(SCHEMA, "utf8"));
 
-/** A document for each query of the schema, with all that it can be asked for. */
+/** A document for each query of the schema, with all fields that it can select. */
 export function queries(ids: Ids): string[] {
   return Object.values(schema().getQueryType()!.getFields()).map((field) => `{ ${call(field, ids)} }`);
 }

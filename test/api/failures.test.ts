@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
-/** What no answer may hold: files and lines of the server, statements, names of its libraries. */
+/** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
 const OURS =
   /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
 
@@ -23,7 +23,7 @@ describe("failures, as their callers see them", () => {
     expect(JSON.stringify(body)).to.not.match(OURS);
   };
 
-  /** Bytes as they are, for what no HTTP client would send. */
+  /** Sends raw bytes that an HTTP client would not send. */
   const raw = (text: string): Promise<string> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(service.url);
@@ -107,7 +107,7 @@ describe("failures, as their callers see them", () => {
         "GET",
         "/v3/apps/1/actions/%E0%A4%A",
         undefined,
-        "the address is not valid: after each % two hexadecimal digits of UTF-8 must come",
+        "the URL is not valid: two hexadecimal digits of UTF-8 must follow each %",
       ],
       ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON: at position 19"],
       ["POST", "/v3/apps/1/actions", "secret", "the body is not valid JSON"],

@@ -1,4 +1,4 @@
-/** GET /: a person's browser is led to Studio, a program told where everything is. */
+/** GET /: redirects a browser to Studio, and returns the addresses of all parts to a program. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,6 +1,6 @@
 /**
- * Ids of another app's things under one's own app: every route and every field that takes an id, as every kind of caller. Nothing of the
- * other app is shown, and nothing of it changes.
+ * Ids of another app's resources in requests to one's own app: every route and field that takes an id, as every kind of caller. The
+ * responses contain nothing of the other app, and nothing of it changes.
  */
 import { expect } from "chai";
 import {
@@ -25,7 +25,7 @@ const CANARY = "CANARY-of-another-app";
 const CALLERS = ["editor", "api", "task", "viewer", "live"] as const;
 const CODE = `async function execute() { return "${CANARY}"; }`;
 
-/** Ids of the other app, by the thing. */
+/** Ids of the other app, by resource. */
 type Ids = Record<
   | "action"
   | "actionVersion"
@@ -133,7 +133,7 @@ describe("ids of another app", () => {
     };
   }
 
-  /** A digest of everything that the other app has, table by table. */
+  /** A digest of all rows of the other app, table by table. */
   async function stateOfOther(): Promise<Record<string, string>> {
     const tables = await rows<{ name: string }>(
       service.db,
@@ -164,7 +164,7 @@ describe("ids of another app", () => {
   });
   after(() => service.stop());
 
-  /** The ids that a parameter of a path or an argument may mean. */
+  /** The ids that a path parameter or an argument can refer to. */
   function meanings(parameter: string, where: string): number[] {
     const {
       action,
@@ -224,7 +224,7 @@ describe("ids of another app", () => {
     return [action];
   }
 
-  /** Every way to fill the parameters in. */
+  /** All combinations of parameter values. */
   function fillings(parameters: readonly string[], where: string): Record<string, number>[] {
     return parameters.reduce<Record<string, number>[]>(
       (filled, parameter) =>

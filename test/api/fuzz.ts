@@ -1,4 +1,4 @@
-/** Requests for every route of the OpenAPI document and every field of the GraphQL schema, with odd values in the place of texts and numbers. */
+/** Requests for every route of the OpenAPI document and every field of the GraphQL schema, with unusual values for texts and numbers. */
 import fc from "fast-check";
 import {
   type GraphQLField,
@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import type { TestService } from "../harness/service.js";
 
-/** Makes the value of one place; the same maker is asked for each place in turn. */
+/** Creates the value of one position; called for each position in turn. */
 export type Odd = (kind: "text" | "number" | "any") => unknown;
 
 export const NUL: Odd = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
@@ -36,7 +36,7 @@ const TEXTS = [
 ];
 const NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
 
-/** One of the odd values, or a plausible one, by the numbers that are drawn. */
+/** Returns an unusual or a plausible value, chosen by random numbers. */
 export function drawn(draw: () => number): Odd {
   const pick = <T>(list: readonly T[]): T => list[draw() % list.length]!;
   return (kind) => {
@@ -70,7 +70,7 @@ export interface RestCall {
   body?: unknown;
 }
 
-/** A request for the operation of that path and method. Ids stay those of the first app and its first things. */
+/** A request for the operation of that path and method. Ids stay those of the first app and its first resources. */
 export function restCall(document: Schema, path: string, method: string, odd: Odd): RestCall {
   const { parameters = [], requestBody } = document["paths"][path][method] as {
     parameters: Schema[];
@@ -109,14 +109,14 @@ function ofType(type: GraphQLInputType, odd: Odd, depth = 4): unknown {
   return name === "String" || name === "ID" ? odd("text") : odd("any");
 }
 
-/** What GraphQL's Int lets through, so that the operation is reached. */
+/** Limits the number to GraphQL's Int, so that the request reaches the operation. */
 const whole = (value: unknown): number => (Math.abs(value as number) < 2 ** 31 ? Math.trunc(value as number) : 1);
 
 function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
 }
 
-/** A document that asks for one root field, with its variables. */
+/** A document with one root field, and its variables. */
 export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: Odd) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
@@ -129,10 +129,10 @@ export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", n
   return { query, variables };
 }
 
-/** Ends what other requests need: not asked for. */
+/** Operations that would remove what other requests need. */
 const LEFT_OUT = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
 
-/** Sends both kinds of call for everything there is; answers how many, and which failed on the service's side. */
+/** Sends both kinds of call for every operation; returns their number, and the calls that failed with a server error. */
 export async function fuzz(
   service: TestService,
   document: Schema,
@@ -168,7 +168,7 @@ export async function fuzz(
   return { found, count };
 }
 
-/** Numbers from a seed, the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 export function numbersFrom(seed: number): () => number {
   const numbers = fc.sample(fc.nat(), { seed, numRuns: 5_000 });
   let at = 0;

@@ -1,4 +1,4 @@
-/** GraphQL clients as shipped and configured by their own documentation: queries by GET and POST, errors with their message, subscriptions. */
+/** GraphQL clients configured as in their documentation: queries by GET and POST, errors with their message, subscriptions. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { ApolloClient, CombinedGraphQLErrors, gql, HttpLink, InMemoryCache } from "@apollo/client/core";
@@ -40,7 +40,7 @@ describe("GraphQL clients as they are shipped", () => {
     });
   const run = () => service.rest("POST", "/v3/apps/1/actions/first/runWithResult", { body: {} });
 
-  /** Starts runs until the follower has told of one. */
+  /** Starts runs until the subscriber has received one. */
   async function told(follow: (onType: (type: string) => void) => void): Promise<string> {
     let found: string | null = null;
     follow((type) => {
@@ -186,7 +186,7 @@ describe("GraphQL clients as they are shipped", () => {
     });
     stops.push(async () => client.dispose());
     const failures: unknown[] = [];
-    /** The client sends the same variables again when it reconnects, with the position that `take` wrote there. */
+    /** On reconnecting, the client sends the same variables, with the position that `take` wrote there. */
     function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
       client.subscribe<{ one: Data }>(
         { query, variables },

@@ -12,7 +12,7 @@ describe("GraphQL's types", () => {
   let service: TestService;
   let id: number;
 
-  /** Data, of a document that has no fault. */
+  /** Returns the data of a document without errors. */
   async function ask(query: string, variables: object = {}) {
     const { data, errors } = await service.graphql(query, variables);
     expect(errors).to.equal(undefined);
@@ -162,7 +162,7 @@ describe("GraphQL's types", () => {
     expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
   });
 
-  /** Arguments of each field that returns a page, where PAGE stands for those of the page; the earlier name of the items. */
+  /** Arguments of each field that returns a page, with PAGE for the arguments of the page, and the earlier name of its items. */
   const PAGES: Record<string, [args: string, earlier: string]> = {
     actions: ["appId: 1, PAGE", "actions"],
     actionLogs: ["appId: 1, options: { PAGE }", "logs"],

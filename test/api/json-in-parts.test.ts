@@ -1,4 +1,4 @@
-/** A large JSON body, parsed in parts: what it gives is what JSON.parse gives, and no step takes long. */
+/** A large JSON body parsed in parts: the result equals that of JSON.parse, and no step takes long. */
 import { expect } from "chai";
 import { parseInParts } from "../../src/api/json-in-parts.js";
 import type { ActionError } from "../../src/errors.js";
@@ -11,7 +11,7 @@ const statusOf = (text: string) =>
     (error: ActionError) => error.status,
   );
 
-/** Numbers that look random and are the same in each run. */
+/** Pseudo-random numbers, the same in every run. */
 function* numbers(seed: number): Generator<number> {
   for (let state = seed; ; ) {
     state = (state * 1_103_515_245 + 12_345) % 2 ** 31;

@@ -40,7 +40,7 @@ describe("the main job", () => {
     const entries = client.iterate<{ actionLogAdded: { type: string; data: { payload: { name: string } } } }>({
       query: `subscription { actionLogAdded(appId: ${service.appId}) { id type data } }`,
     });
-    /** Entries of before may still be on their way. */
+    /** Earlier entries may still arrive. */
     const tailed = async () => {
       for (;;) {
         const { value } = await entries.next();
@@ -50,7 +50,7 @@ describe("the main job", () => {
     const next = tailed();
     let seen = false;
     void next.then(() => (seen = true));
-    // Nothing says when the subscription stands: what ran before it does is not shown.
+    // There is no signal that the subscription has started: it does not show runs from before.
     await until(async () => {
       await service.rest("POST", `/v3/apps/${service.appId}/actions/hello/runWithResult`, { body: { name: "tail" } });
       return seen;

@@ -1,4 +1,4 @@
-/** /mcp as agents use it, by the official client: tools by rights, one app, nothing protected, everything in the audit log. */
+/** /mcp as agents use it, by the official client: tools by rights, one app, no protected values, all calls in the audit log. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
@@ -31,7 +31,7 @@ describe("Agents", () => {
     return { isError: result.isError === true, text: content.map(({ text }) => text).join("\n") };
   }
 
-  /** The JSON of a result, also from within the frame of untrusted data. */
+  /** Parses the JSON of a result, also inside the frame of untrusted data. */
   // biome-ignore lint/suspicious/noExplicitAny: a result has the shape of its tool
   function dataOf({ isError, text }: CalledTool): any {
     expect(isError, text).to.equal(false);
@@ -193,7 +193,7 @@ describe("Agents", () => {
       };
     });
 
-    /** Everything of the other app that a call could change. */
+    /** All data of the other app that a call could change. */
     const stateOf = (appId: number) =>
       service.db.query(
         `SELECT (SELECT count(*) FROM action WHERE app_id = $1) AS actions, (SELECT count(*) FROM run WHERE app_id = $1) AS runs,
@@ -201,7 +201,7 @@ describe("Agents", () => {
         [appId],
       );
 
-    /** Valid arguments of each tool, of which one after the other is replaced. */
+    /** Valid arguments of each tool; each argument is replaced in turn. */
     const ARGUMENTS: Record<string, Record<string, unknown>> = {
       list_actions: { search: "a", limit: 5, offset: 0 },
       read_action: { action: "greet" },

@@ -1,4 +1,4 @@
-/** Sign-in of programs: the official MCP client end to end, the device flow, and what an attacker would try with codes and addresses. */
+/** Sign-in of programs: the official MCP client end to end, the device flow, and attacks on codes and URLs. */
 import { type OAuthClientProvider, UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

@@ -1,4 +1,4 @@
-/** Odd requests to the settings endpoints, over REST and GraphQL, and what must hold of every answer. */
+/** Unusual requests to the settings endpoints, over REST and GraphQL, and checks of every response. */
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -37,13 +37,13 @@ const json: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value;
 
-/** `__proto__` too becomes a property of its own, as JSON.parse makes it. */
+/** `__proto__` becomes an own property too, as in JSON.parse. */
 function objectOf(entries: [string, unknown][]): object {
   return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")}}`);
 }
 
 const settings = fc.array(fc.tuple(oddKey, json), { maxLength: 5 }).map(objectOf);
-/** Texts that are no JSON, or JSON that no JavaScript makes. */
+/** Texts that are not JSON, or JSON that JavaScript does not write. */
 const raw = fc.oneof(
   fc.string({ unit: "binary", maxLength: 40 }),
   fc.constantFrom('{"a":1e999}', '{"a":1,"a":2}', "{", "[1,2", '"\\ud800"', "nul", `${"[".repeat(9_000)}`, '{"a":.5}'),
@@ -98,7 +98,7 @@ async function send({ rest, appId }: TestService, { verb, body, text }: Odd): Pr
 
 const visible = (body: object): [string, unknown][] => Object.entries(body).filter(([key]) => !key.startsWith("__"));
 
-/** What was accepted reads back the same: as JSON knows it, which has no negative zero. */
+/** Accepted values are read back unchanged, except that JSON has no negative zero. */
 async function expectKept({ rest, appId }: TestService, text: string): Promise<void> {
   const { body } = await rest("GET", `/v1/apps/${appId}/settings`);
   for (const [key, value] of visible(JSON.parse(text))) {
@@ -107,7 +107,7 @@ async function expectKept({ rest, appId }: TestService, text: string): Promise<v
   }
 }
 
-/** Sends `count` odd requests, one after the other, and answers how many were accepted. A failure names its seed. */
+/** Sends `count` unusual requests, one after the other; returns the number of accepted ones. A failure names its seed. */
 export async function throwOddBodies(service: TestService, count: number, seed: number): Promise<number> {
   let accepted = 0;
   const clean = async () => {

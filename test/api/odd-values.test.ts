@@ -1,4 +1,4 @@
-/** No input gives 5xx: every route and field with U+0000 in the place of every text, then with other odd values. */
+/** No input causes a 5xx: every route and field with U+0000 in every text, then with other unusual values. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

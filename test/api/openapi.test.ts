@@ -1,4 +1,4 @@
-/** The OpenAPI document: valid, whole, true of what the service answers, and enough to make a client of. */
+/** The OpenAPI document: valid, complete, consistent with the responses, and sufficient for a generated client. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { ROUTES } from "../../src/api/rest/routes.js";
@@ -7,7 +7,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 // biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
 type Schema = Record<string, any>;
 
-/** Why a value is not what the schema says; none of the document's schemas needs more of JSON Schema than this. */
+/** Returns why a value does not match the schema; covers the keywords that the document uses. */
 function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
   if (schema["$ref"]) return faults(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
   if (schema["anyOf"]) {
@@ -39,7 +39,7 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
 
 type Parameters = Record<string, string | number>;
 
-/** One function for each operation, made of nothing but the document: what a generated client does. */
+/** One function per operation, built from the document only, like a generated client. */
 function clientOf(document: Schema, base: string, token: string) {
   const operations = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
     Object.entries<Schema>(methods).map(([method, operation]) => ({ path, method, operation })),

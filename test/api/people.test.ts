@@ -1,4 +1,4 @@
-/** A person is there with a session, or not at all. */
+/** A person is created with a session, or not at all. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,4 +1,4 @@
-/** Readers of streamed answers: one that takes little is ended, a source that gives little ends nothing. */
+/** Readers of streamed responses: a slow reader is disconnected, a slow source is not. */
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { Readable } from "node:stream";

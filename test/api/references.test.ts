@@ -1,4 +1,4 @@
-/** Ids and names in paths and arguments: digits alone are an id, `by=name` makes them a name, on every route that takes either. */
+/** Ids and names in paths and arguments: digits are an id, `by=name` makes them a name, on every route that accepts both. */
 import { expect } from "chai";
 import type { FastifyRequest } from "fastify";
 import { type GraphQLArgument, getNamedType } from "graphql";
@@ -13,7 +13,7 @@ const TAKES_EITHER = /:(?:ds|nameOrId)\b/;
 describe("ids and names", () => {
   let service: TestService;
   let base: string;
-  /** Two data sources and two actions: the first of each has the id that is the other's name. */
+  /** Two data sources and two actions: the name of the second consists of the digits of the first one's id. */
   let sourceId: number;
   let actionId: number;
 

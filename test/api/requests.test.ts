@@ -77,7 +77,7 @@ describe("requests of server actions", () => {
       )
     ).result;
 
-  // The globals of an isolate and of a document make the mode.
+  // The globals in the code decide between isolate and document.
   for (const [mode, also] of [
     ["network-isolate", ""],
     ["document", "document.title;"],
@@ -144,7 +144,7 @@ describe("requests of server actions", () => {
           if (isReleased) return response.end("x");
           held.push(() => response.end("x"));
           if (held.length < 8) return;
-          // A ninth one would come in this time.
+          // A ninth run would start within this time.
           setTimeout(() => {
             isReleased = true;
             for (const end of held) end();
@@ -268,7 +268,7 @@ describe("requests of server actions", () => {
       expect(version.body.version.data.integrationOrigins).to.deep.equal(normal);
       const restored = await service.rest("POST", `${actions}/${id}/versions/${second!.id}/restore`);
       expect(restored.body.action.integrationOrigins).to.deep.equal(normal);
-      // A snapshot of a release without the field.
+      // A snapshot from a release without the field.
       await service.db.query(
         "UPDATE action_version SET data = (data::jsonb - 'integrationOrigins')::json WHERE id = $1",
         [first!.id],

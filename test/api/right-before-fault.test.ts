@@ -1,4 +1,4 @@
-/** A caller without the right learns of no fault in its request: every route × faulty bodies and queries, generated. */
+/** A caller without the right learns of no fault in its request: every route with faulty bodies and queries, generated. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -20,7 +20,7 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 
 type Operation = { requestBody?: object; parameters?: { name: string; in: string }[] };
 
-/** Routes beside the REST table, with the parameters that they read. */
+/** Routes outside the REST table, with the parameters that they read. */
 const OTHERS: Record<string, string[]> = {
   "POST /v1/apps/{appId}/data-sources/{ds}/import": ["append", "delimiter", "by"],
   "GET /v1/apps/{appId}/data-sources/{ds}/export": ["format", "spreadsheet", "by"],
@@ -31,7 +31,7 @@ const OTHERS: Record<string, string[]> = {
 
 const REFUSED = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
-/** Each field of the body with values of other types. */
+/** Replaces each field of the body by values of other types. */
 function faulty(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
   if (Array.isArray(body)) return [{}, [5], [], ...faulty(body[0]).map((one) => [one])];
@@ -42,7 +42,7 @@ function faulty(body: unknown): unknown[] {
   return [5, true, [], [5], {}, ...fields];
 }
 
-/** True if the types of the schema accept the variables, so that the operation is reached. */
+/** True if the schema's types accept the variables, so that the request reaches the operation. */
 function passesTypes(schema: GraphQLSchema, { query, variables }: { query: string; variables: object }): boolean {
   const [operation] = parse(query).definitions as [OperationDefinitionNode];
   const found = getVariableValues(schema, operation.variableDefinitions ?? [], { ...variables });
@@ -80,14 +80,14 @@ describe("the right before any fault", function () {
 
   async function refusal(route: string, as: string | null, query: string, body?: unknown) {
     requests += 1;
-    // Refusals without a credential are slowed down by address.
+    // Refusals without a credential are delayed per address.
     const address = `10.0.${requests >> 8}.${requests & 255}`;
     const headers = { "idempotency-key": "sample", "x-forwarded-for": address };
     const answer = await service.rest(route.split(" ")[0]!, `${addressOf(route, ids)}${query}`, { as, body, headers });
     return `${answer.http} ${answer.body?.status}`;
   }
 
-  /** What a request without a fault is refused with; null if the caller has the right. */
+  /** Returns the refusal of a request without a fault; null if the caller has the right. */
   async function refusalOfRight(route: string, as: string | null, body?: unknown): Promise<string | null> {
     const found = await refusal(route, as, "", body);
     return REFUSED.test(found) ? found : null;
@@ -131,7 +131,7 @@ describe("the right before any fault", function () {
   }
 
   const PLAUSIBLE: Odd = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
-  /** Values that types let through and operations refuse. */
+  /** Values that types accept and operations reject. */
   const FAULTY: Odd[] = [
     (kind) => (kind === "number" ? -1 : kind === "text" ? "" : "a"),
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),

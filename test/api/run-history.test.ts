@@ -26,7 +26,7 @@ describe("the ledger over REST and GraphQL", () => {
     service = await startTestService();
     base = `/v3/apps/${service.appId}`;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    // Due when a test says so: a tick of its own in between would be one run more.
+    // The test sets the due time: a tick in between would add a run.
     const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
     const fields = { name: "job", code: codeOf("first"), active: true, triggers, frequency: "0 0 1 1 *" };
     master = (await post("/actions", fields)).body.action.id;

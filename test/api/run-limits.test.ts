@@ -1,4 +1,4 @@
-/** An action's limits from end to end: as its author sets them, and as its callers, its schedule and its events meet them. */
+/** An action's limits from end to end: set by its author, applied to callers, schedule and events. */
 import { expect } from "chai";
 import { SCHEDULE_CHANNEL } from "../../src/operations/triggers/trigger-index.js";
 import { publishDirectly } from "../harness/production-copies.js";
@@ -145,7 +145,7 @@ describe("an action's limits, from end to end", () => {
       "skipped",
       "concurrency: as many runs as the action's limit allows were under way",
     ]);
-    // It is counted once the transaction that skipped it is over.
+    // Counted after the transaction that skipped it.
     await until(async () => (await counted()) === 1);
     await cancel(first);
     await service.db.query("DELETE FROM schedule WHERE action_id = $1", [copy!.id]);

@@ -1,4 +1,4 @@
-/** A run's record says in which sandbox its code was evaluated. */
+/** A run's record names the sandbox in which its code was evaluated. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

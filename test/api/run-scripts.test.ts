@@ -104,7 +104,7 @@ describe("what stands in a run's page beside the context", () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
     const drawnBy = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
-    // A busy machine may need more than a trial has for so large a script: such code is not tried again, other code is.
+    // On a busy machine a trial of so large a script may time out: such code is not tried again, other code is.
     const before = await inRealms();
     while (drawn.length < 5 && (await inRealms()) === before) {
       drawn.push(await drawnBy(`const turn = ${drawn.length}; return ${draw}`));

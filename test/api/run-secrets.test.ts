@@ -194,7 +194,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     const { body } = await run('console.log("of this app alone")');
     const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body;
     for (const [as, appId, refusal] of [
-      ["viewer", 1, "this credential may not"],
+      ["viewer", 1, "permission denied"],
       ["admin", app.id, "RUN_NOT_FOUND"],
     ] as const) {
       const client = service.socket(as);

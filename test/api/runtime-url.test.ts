@@ -1,4 +1,4 @@
-/** RUNTIME_URL: the pages that run authors' code at an origin of their own, and nothing else there. */
+/** RUNTIME_URL: pages that run authors' code have an origin of their own, with no other routes. */
 import { get, type IncomingHttpHeaders } from "node:http";
 import { expect } from "chai";
 import WebSocket from "ws";
@@ -28,7 +28,7 @@ describe("RUNTIME_URL", () => {
   });
   after(() => service.stop());
 
-  /** fetch sets the host itself. */
+  /** fetch sets the Host header itself. */
   function ask(path: string, headers: Record<string, string>): Promise<Reply> {
     return new Promise((resolve, reject) => {
       get(service.url + path, { headers: { accept: "text/html", ...headers } }, async (answer) => {

@@ -99,7 +99,7 @@ describe("values of secret bindings", () => {
         const bindings = change.map((one) => ({ ...destination(), ...one }));
         const refused = await bound.put(bindings);
         expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
-        // By a detour over an empty list, it is sealed all the same.
+        // It stays sealed even after an empty list.
         await bound.bind([]);
         expect(await isVisible()).to.deep.equal([false, false]);
         expect((await bound.put(bindings)).http).to.equal(403);

@@ -1,4 +1,4 @@
-/** A canary in each tier, every kind of credential at every exit: what leaves, leaves to whom it belongs. */
+/** A canary in each tier, every kind of credential at every exit: each response contains only what its reader may see. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { taskToken } from "../harness/task-token.js";
@@ -9,11 +9,11 @@ const CANARY = { public: "canary-public-7f3a", private: "canary-private-91bc", p
 const ACTION = { name: "quiet", environment: "server", active: true, triggers: [{ trigger: "manual" }] };
 const CODE = "async function execute(context) { console.log('at work'); return Object.keys(context.settings).length; }";
 
-/** Who may see a private setting, and where. */
+/** Credentials that can read a private setting, and where. */
 const READERS = ["editor", "admin", "api", "task"];
 const SHOWS_PRIVATE = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
-/** Who may follow what the app does. */
+/** Credentials that can subscribe to the app's activity. */
 const FOLLOWERS = ["editor", "admin", "api"];
 
 interface Leaving {
@@ -128,12 +128,12 @@ describe("settings at every exit", () => {
       const client = service.socket(as ?? "none");
       const ended = subscriptions(ids).map(async (query) => {
         const frames = client.iterate({ query });
-        // Bounded by the client's end below.
+        // Ends when the client closes below.
         for await (const frame of frames) note(kind, query, frame);
       });
       const settled = Promise.allSettled(ended);
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { turn: kind } });
-      // What happens before a subscription is live is not told to it.
+      // Events from before a subscription has started are not sent to it.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
         return !FOLLOWERS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));

@@ -1,4 +1,4 @@
-/** 150 odd bodies thrown at the settings endpoints. */
+/** Sends 150 unusual bodies to the settings endpoints. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { throwOddBodies } from "./odd-bodies.js";

@@ -1,4 +1,4 @@
-/** What an editor may know of settings beside their values: how full their room is, which actions read one, who edits the app. */
+/** What editors can read about settings besides their values: the used space, which actions read one, who edits the app. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

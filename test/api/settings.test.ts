@@ -1,4 +1,4 @@
-/** The five settings endpoints, their GraphQL twins, and what they leave in the trail. */
+/** The five settings endpoints over REST and GraphQL, and their audit entries. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { taskToken } from "../harness/task-token.js";
@@ -46,7 +46,7 @@ describe("settings", () => {
 
   it("take keys of 512 characters of any kind, and refuse longer ones", async () => {
     const keys = ["🗝", "\ud800", "\u0000", "\\", "\u0001", "ÿ"].map((character) => character.repeat(512));
-    // Unlike characters, so that nothing compresses.
+    // Varied characters, so that nothing compresses.
     keys.push(Array.from({ length: 512 }, (_, index) => String.fromCodePoint(0x1f300 + index)).join(""));
     keys.push(Array.from({ length: 512 }, (_, index) => `${String.fromCharCode(0xd800 + index)}`).join(""));
     for (const key of keys) {

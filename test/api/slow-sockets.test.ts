@@ -5,7 +5,7 @@ import { followLogs, heldOpen, type LogSocket } from "../harness/log-sockets.js"
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** A great deal more than the network between two sockets of one machine takes over. */
+/** Much more than the socket buffers of one machine hold. */
 const ENTRY_CHARACTERS = 1_000_000;
 
 describe("Sockets that do not read what is sent to them", () => {

@@ -23,7 +23,7 @@ describe("the websocket", () => {
   });
   after(() => service.stop());
 
-  /** A bare socket of the protocol: what a client library would hide is the point here. */
+  /** A raw socket: client libraries would hide the protocol. */
   function open(headers: Record<string, string> = {}, protocol = "graphql-transport-ws") {
     const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, protocol, { headers });
     const messages: Message[] = [];
@@ -78,7 +78,7 @@ describe("the websocket", () => {
   });
 
   it("ends with the run whose task token it brought, wherever that run was", async function () {
-    // Three looks by the clock would take twenty seconds and more.
+    // Three checks by the clock would take more than twenty seconds.
     this.timeout(15_000);
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });

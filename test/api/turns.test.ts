@@ -1,9 +1,9 @@
-/** The thread that serves everybody, divided among those who make it work. */
+/** The main thread, divided between those who use it. */
 import { expect } from "chai";
 import { createTurns } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
 
-/** A clock that goes on by what is done, and by what is waited for. */
+/** A clock that advances with work and with waiting. */
 function createClock() {
   let at = 0;
   const waits: { until: number; then: () => void }[] = [];
@@ -13,7 +13,7 @@ function createClock() {
     pass: (ms: number) => {
       at += ms;
     },
-    /** Until nothing waits any more. */
+    /** Runs until nothing waits. */
     async run() {
       for (;;) {
         await new Promise(setImmediate);

@@ -1,4 +1,4 @@
-/** Fields that a body's schema does not have are refused by name; what was read can be sent back. */
+/** Unknown fields of a body are rejected by name; a response can be sent back as a body. */
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -22,7 +22,7 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 const CODE = "async function execute() { return 1; }";
 const ACTION = { name: "first", code: CODE };
 
-/** Path, a body without fault, and unknown fields with what the refusal says of them. */
+/** Path, a valid body, and unknown fields with the expected error. */
 interface Sample {
   method?: string;
   path: string;
@@ -96,10 +96,10 @@ const SAMPLES: Sample[] = [
   { method: "DELETE", path: "/v1/apps/1/settings", body: { keys: [] }, unknown: [[{ key: "x" }, '"keys"']] },
 ];
 
-/** Written by every request, whatever it asks (times of last uses, and counted requests), and by the service itself. */
+/** Columns that every request writes (times of last uses, counted requests), or that the service writes itself. */
 const ALWAYS_WRITTEN = ["credential", "person_session", "person", "sign_in_failure", "instance", "alert_cursor"];
 
-/** A digest of the rows of each table. */
+/** A digest of each table's rows. */
 async function tableStates({ db }: TestService): Promise<Map<string, string>> {
   const tables = await rows<{ name: string }>(
     db,

@@ -1,14 +1,14 @@
-/** What a malicious author's code tries in whatever page runs it, as the text of a script. Knows no page. */
+/** Attacks of a malicious author's code on the page that runs it, as the text of a script. */
 
-/** Says what came of each attempt in one console line that opens with this word. */
+/** Prefix of the console line that reports the result of each attempt. */
 export const REPORT = "ATTEMPTS";
 
-/** What each attempt says when it fails. */
+/** Result of a failed attempt. */
 export const REFUSED = "refused";
 
 /**
- * The attempts of code that runs in a page for which a signed-in admin's browser may hold a cookie. Each answers REFUSED, or what it got.
- * @param origins of the service: its own, and the one of its pages where that is another
+ * Attempts of code in a page whose browser may hold an administrator's cookie. Each returns REFUSED, or what it obtained.
+ * @param origins of the service: its own, and that of its pages if it differs
  */
 export function attempts({ origins, appId, actionId }: { origins: string[]; appId: number; actionId: number }): string {
   return `(async () => {

@@ -1,6 +1,6 @@
 /**
- * Every page that the service serves, opened by a signed-in admin, with malicious code in every place that an author fills: none of it
- * may act as that admin. The list of pages is made by asking every registered address.
+ * Every page of the service, opened by a signed-in administrator, with malicious code in every author-controlled field: none of it may act
+ * as that administrator. The list of pages comes from all registered routes.
  */
 import { expect } from "chai";
 import { pino } from "pino";
@@ -17,7 +17,7 @@ import { attempts, REFUSED, REPORT } from "./attempts.js";
 const ELSEWHERE = "https://evil.example/x.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
-/** Pages that run what authors wrote; all others run none of it. */
+/** Pages that run authors' code; no other page does. */
 const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
 const RUNS_NONE = [
   "/graphql",
@@ -33,7 +33,7 @@ const RUNS_NONE = [
   "/oauth/programs",
 ];
 
-/** Every registered GET address, each also as `?html` asks for it. */
+/** Every registered GET route, also with `?html`. */
 async function addresses(): Promise<string[]> {
   const nothing = {} as never;
   const stubs = {
@@ -51,7 +51,7 @@ async function addresses(): Promise<string[]> {
   return api.addresses.filter(({ method }) => method === "GET").flatMap(({ path }) => [path, `${path}?html`]);
 }
 
-/** @param runtimeHost under which the same service has its pages; null: they share its own */
+/** @param runtimeHost host of the pages; null: they share the service's own */
 function attacked(runtimeHost: string | null): void {
   let service: TestService;
   let browser: Browser;
@@ -59,7 +59,7 @@ function attacked(runtimeHost: string | null): void {
   let actionId: number;
   /** Requests for the script from elsewhere. */
   let loads: number;
-  /** Leads to the service under every name of this machine. */
+  /** Proxies every name of this machine to the service. */
   let network: Network;
   let runtimeUrl: string;
   const reports: Record<string, string>[] = [];
@@ -70,7 +70,7 @@ function attacked(runtimeHost: string | null): void {
     );
   const attack = () => attempts({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
 
-  /** All that an attack could change; what pages may do of themselves is left out. */
+  /** All data that an attack could change, without what pages change themselves. */
   const state = async () => {
     const [found] = await service.db.query(
       `SELECT (SELECT json_agg(p ORDER BY id) FROM person p) AS people, (SELECT json_agg(a ORDER BY id) FROM app a) AS apps,
@@ -153,7 +153,7 @@ function attacked(runtimeHost: string | null): void {
       const before = await state();
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
-      // The dependency's attempts, and the action's own.
+      // The attempts of the dependency and of the action.
       await until(() => loads > 0 && reports.length > 0);
       if (address.endsWith("?html")) await page.evaluate(`Svc.App.V3.Actions.runWithResult("evil")`);
       await until(() => reports.length > 1);

@@ -1,4 +1,4 @@
-/** A request that is blocked for what its address holds: what is said of it holds none of that, a host's lower case included. */
+/** A request that is blocked because of its URL: the error does not contain that URL, not even its host in lower case. */
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";

@@ -1,4 +1,4 @@
-/** Request bodies that never come to their end, or come by the thousand: what they hold, and who waits for them. */
+/** Request bodies that never end, or arrive by the thousand: the capacity that they use, and who waits for it. */
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -107,7 +107,7 @@ describe("uploads that stall", () => {
       let bytes = 0;
       for await (const chunk of raw) {
         bytes += (chunk as Buffer).length;
-        // The service is slow with much, not the sender.
+        // The service is slow with large bodies, not the sender.
         if (bytes > MB) await delay(10);
       }
       return { bytes };
@@ -119,7 +119,7 @@ describe("uploads that stall", () => {
     return (app.server.address() as AddressInfo).port;
   }
 
-  /** Announces a body, and sends the first of it. @returns all that is answered, once the connection ends */
+  /** Announces a body, and sends its beginning. @returns the whole response, once the connection ends */
   function upload(
     port: number,
     bytes: number,
@@ -163,7 +163,7 @@ describe("uploads that stall", () => {
     const port = await listen(60_000, 50);
     const trickling = upload(port, MB, "some", STREAMED);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
-    // What is on its way when the service ends the connection may reset it, answer and all.
+    // When the service ends the connection, bytes in flight may reset it and lose the response.
     const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
     clearInterval(sending);
     expect(answer).to.match(/^HTTP\/1\.1 408 |^ECONNRESET$|^EPIPE$/);
@@ -189,7 +189,7 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // Of 4 MB they hold half, from however many addresses.
+    // They hold half of 4 MB, from any number of addresses.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

@@ -1,4 +1,4 @@
-/** Nothing that a run prepared for after its end reaches the network, and nothing that it sent is missing from its hosts. */
+/** Work that a run prepared for after its end does not reach the network, and every request that it sent reaches its host. */
 import { once } from "node:events";
 import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
 
-/** When a document, or what it has started, may still act although its run has ended. */
+/** Moments at which a document, or what it has started, may still act after its run has ended. */
 const MOMENTS: Record<string, (send: string) => string> = {
   "as the page is hidden": (send) => `addEventListener("pagehide", () => { ${send} });`,
   "as the page is unloaded": (send) => `addEventListener("unload", () => { ${send} });`,
@@ -78,7 +78,7 @@ describe("after the end of a run", () => {
   });
   after(() => host.stop());
 
-  /** All that was on its way: connections are heard of in the order in which they were made, so that ours comes behind them. */
+  /** Everything in flight: connections are reported in the order in which they were made, so that the test's own comes last. */
   async function heardSoFar(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
     const own = request({ port, path: "/own", agent: false }).end();
@@ -89,7 +89,7 @@ describe("after the end of a run", () => {
     return heard;
   }
 
-  /** What reached the host after a run of the code had ended, until two more runs of the same app had. */
+  /** Requests that reached the host between the end of the run and the end of two more runs of the same app. */
   async function late(
     code: string,
     mode: Mode = "document",
@@ -116,7 +116,7 @@ describe("after the end of a run", () => {
       for (const [what, send] of sampleOf(Object.entries(WAYS), index, 3)) {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
-        // What made it before the end is the run's, and its hosts say so.
+        // Requests from before the end belong to the run, and its hosts report them.
         if (before.length > 0) expect(told, what).to.equal(true);
       }
     });
@@ -133,7 +133,7 @@ describe("after the end of a run", () => {
     });
   }
 
-  // A form leaves the page, and this build of Chromium makes no connection ahead of need.
+  // A form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
   for (const [what, send] of Object.entries(WAYS).filter(([way]) => !unseen.includes(way))) {
     it(`${what} does reach a host while the run lasts, and it is told`, async () => {
@@ -177,7 +177,7 @@ describe("after the end of a run", () => {
         arrived.resolve();
       } else void arrived.promise.then(() => response.end());
     });
-    // The second request is answered when the host has the first one: only then does the run end.
+    // The second request is answered when the host has received the first: only then does the run end.
     const send = (path: string) => `fetch("${url}${path}", { mode: "no-cors" })`;
     const code = `const execute = async () => { ${send("/slow")}.catch(() => {}); await ${send("/arrived")}; }`;
     await resultOf(browsers, code);

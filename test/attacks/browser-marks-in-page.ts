@@ -1,15 +1,13 @@
-/** Leaves a mark in whatever of a global scope takes one, and reads all of its state. Runs inside the browser, by its source text. */
+/** Leaves a mark in every writable part of a global scope, and reads its whole state. Runs inside the browser, by its source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
 type Any = any;
 
-/**
- * The objects that a global scope leads to, each by its path, and what can be done to them. `mark` is a text that nothing else says.
- */
+/** Objects reachable from a global scope, by path, with what can be done to them. `mark` is a unique text. */
 export function marks(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
   const DEPTH = 3;
-  /** They end the run or the page in ways that other tests look at, or wait for a person. */
+  /** They end the run or the page in ways that other tests cover, or wait for a person. */
   const LEAVING =
     /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
   const READING =
@@ -45,7 +43,7 @@ export function marks(scope: Any, mark: string) {
     return [...members.values()];
   }
 
-  /** Objects by their path, nearest first; frames and the objects of the language are left out. */
+  /** Objects by path, nearest first, without frames and the objects of the language. */
   function objects(): Map<string, Any> {
     const found = new Map<string, Any>([["scope", scope]]);
     const seen = new Set([scope]);
@@ -90,7 +88,7 @@ export function marks(scope: Any, mark: string) {
 
   async function textOf(read: () => Any): Promise<string | undefined> {
     try {
-      // Some wait for what never comes; those say nothing.
+      // Some wait forever and return nothing.
       const late = new Promise((resolve) => setTimeout(resolve, 500));
       const value = await Promise.race([read(), late]);
       if (typeof value === "function" || value === undefined) return undefined;
@@ -101,7 +99,7 @@ export function marks(scope: Any, mark: string) {
     }
   }
 
-  /** The address is left alone but for its fragment: leaving the page ends the run. */
+  /** Only the fragment of the address is changed: leaving the page ends the run. */
   const mayMark = ({ key, owner }: Member) => !LEAVING.test(key) && !(owner === scope.location && key !== "hash");
 
   function leaveOn(owner: Any, path: string, only: string | undefined): void {
@@ -122,7 +120,7 @@ export function marks(scope: Any, mark: string) {
       describe(objects().get(path), path)
         .filter(mayMark)
         .map(({ key }) => `${path}#${key}`),
-    /** Sets, adds and calls whatever the objects at the paths have, or their one member that `path#member` names. */
+    /** Sets, adds and calls everything on the objects at the paths, or one member given as `path#member`. */
     leave(marked: string[]): void {
       const found = objects();
       for (const one of marked) {
@@ -130,7 +128,7 @@ export function marks(scope: Any, mark: string) {
         if (found.has(path)) leaveOn(found.get(path), path, only);
       }
     },
-    /** All that can be read, by its path. */
+    /** Everything that can be read, by path. */
     async read(): Promise<Record<string, string>> {
       const state: Record<string, string> = {};
       const reads: [string, () => Any][] = [];

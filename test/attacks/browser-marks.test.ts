@@ -1,9 +1,9 @@
-/** Whatever a run sets, adds or calls on any object that it can reach, the next run in the same page reads nothing of it. */
+/** Whatever a run sets, adds or calls on any reachable object, the next run in the same page sees none of it. */
 import { expect } from "chai";
 import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
-/** Marks on these cost the page, which serves no other run; test/long/browser-marks.test.ts looks at them member by member. */
+/** Marks on these end the page; test/long/browser-marks.test.ts tests them member by member. */
 const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
   (path) => `scope.${path}`,
 );

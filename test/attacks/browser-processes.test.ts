@@ -1,4 +1,4 @@
-/** No run reaches a process of the browser that has no sandbox, whatever it asks the browser for. */
+/** No run reaches an unsandboxed process of the browser, whatever API it uses. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const GRAPHICS = `
     return found;
   };`;
 
-/** What starts a process or wakes one, in a browser that lets it. Each gets half a second. */
+/** APIs that start or wake a process in an unrestricted browser. Each gets half a second. */
 const SUMMONS: Record<string, string> = {
   sound: `const context = new AudioContext(); const tone = context.createOscillator(); tone.connect(context.destination);
     tone.start(); await context.resume();`,

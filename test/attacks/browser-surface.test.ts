@@ -1,4 +1,4 @@
-/** A table says of every name that a run meets what becomes of it at the run's end; a browser that brings a new one fails here. */
+/** A table states for every name that a run can reach how it is reset after the run; a browser with a new name fails here. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -9,12 +9,12 @@ import { walkSurface } from "./browser-walk.js";
 
 const TABLE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
 const LESS = MODES.filter((mode) => mode !== "document");
-/** Asks for something, whose answers are cleared (renewal.test.ts). */
+/** Requests whose responses are cleared (renewal.test.ts). */
 const asks = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);
 const CLASSES = ["ended", "cleared", "forbidden", "same"];
 
-/** Features of the Permissions-Policy header that a run may use: none keeps anything, asks anybody or starts a process. */
+/** Features of the Permissions-Policy header that a run may use: none stores data, prompts a person or starts a process. */
 const ALLOWED_FEATURES =
   "aria-notify autoplay ch-device-memory ch-downlink ch-dpr ch-ect ch-prefers-color-scheme ch-prefers-reduced-motion " +
   "ch-prefers-reduced-transparency ch-rtt ch-save-data ch-ua ch-ua-arch ch-ua-bitness ch-ua-form-factors ch-ua-full-version " +
@@ -42,7 +42,7 @@ function readTable(): Entry[] {
     else {
       const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
       for (const scope of scopes! as Iterable<"d" | "w">) {
-        // An interface without names of its own is a name itself.
+        // An interface without members counts as a name itself.
         for (const name of names!.trim().split(" ")) entries.push({ holder: holder!, scope, name, fate });
       }
     }
@@ -103,7 +103,7 @@ describe("the surface of the browser", () => {
   for (const mode of LESS)
     it(`shows mode ${mode} nothing that a worker does not have, and nothing that is cleared or forbidden`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
-      // Where the interface is taken off only its objects have it; and all globals stand on one object there.
+      // If the interface was removed, only its objects have it; and all globals are on one object there.
       const ways = (key: string) => [
         key,
         key.replace(/[()]/g, ""),

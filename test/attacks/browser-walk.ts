@@ -1,11 +1,11 @@
-/** What runs inside the browser for the tests of its surface: told by their source text, and knowing nothing of the host. */
+/** Code that runs inside the browser for the tests of its surface, passed as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
 type Any = any;
 
 /**
- * Every name of a global scope by its holder: globals, interfaces, namespaces, and in brackets what only instances lead to.
- * `global`: what holds the globals.
+ * Every name of a global scope by its holder: globals, interfaces, namespaces, and in brackets what only instances have. `global`: the
+ * holder of the globals.
  */
 export function walkSurface(scope: Any, global: string): Record<string, string[]> {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
@@ -40,11 +40,11 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
     } else if (getPrototypeOf(value) === Object.prototype || tagOf(value)) note(path, value, ".");
   }
 
-  /** What an object inherits from, and what its properties lead to. */
+  /** Walks the prototype of an object and its properties. */
   function follow(object: Any, depth: number): void {
     const tag = tagOf(object);
     if (typeof tag === "string" && object !== scope) {
-      // What stands on the object itself and cannot be taken off, as all of Location does; the rest is data.
+      // Own properties that cannot be removed, as all of Location; the rest is data.
       const fixed = ownKeys(object).filter((key) => getOwnPropertyDescriptor(object, key)?.configurable === false);
       found[tag] ??= new Set();
       for (const key of fixed) if (typeof key === "string" && !/^\d+$/.test(key)) found[tag].add(key);

@@ -1,4 +1,4 @@
-/** What is found out of code is remembered for all apps: not what a moment's load made of it. */
+/** The cached result of checking code does not depend on the load of the moment. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { createCodeReadings } from "../../src/operations/actions/code-readings.js";

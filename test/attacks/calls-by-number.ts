@@ -1,4 +1,4 @@
-/** Every GraphQL call that names a thing by its number, made of the schema: a new operation comes by itself. Sends nothing. */
+/** Every GraphQL call with numeric ids, generated from the schema, so that new operations are included. Sends nothing. */
 import {
   type GraphQLArgument,
   type GraphQLField,
@@ -17,24 +17,24 @@ import {
 
 export interface CallByNumber {
   operation: "query" | "mutation" | "subscription";
-  /** The operation's field, and which of its arguments have a number. */
+  /** The operation's field, and its arguments with a number. */
   name: string;
-  /** How many of its arguments do. */
+  /** Number of such arguments. */
   numbers: number;
-  /** The document for an app and the number of each. */
+  /** Builds the document for an app and the numbers. */
   document(appId: number, numbers: readonly number[]): string;
 }
 
 type Operation = CallByNumber["operation"];
 type Given = GraphQLArgument | GraphQLInputField;
 
-/** Stands for a number until it is known. */
+/** Placeholder for a number. */
 const NUMBER = "<number>";
 const DEPTH = 4;
-/** They count, and name nothing. */
+/** Counters, which name nothing. */
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
-/** The schema lets these fields be absent, for the sake of the error that says so. */
+/** Fields that the schema makes optional only for a better error. */
 const NEEDED_ALL_THE_SAME: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
@@ -43,7 +43,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   Float: "1",
 };
 
-/** Texts of one value: by what it needs, and by each thing that it may name besides. */
+/** Texts of one value: with its required fields, and with each optional reference. */
 function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
   if (isNonNullType(type)) return valuesOf(given, type.ofType);
   if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
@@ -54,7 +54,7 @@ function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/** What is needed, that with each that may be given besides, and with all numbers at once. */
+/** Required arguments, those with each optional one, and all numbers at once. */
 function choicesOf(all: readonly Given[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: Given) => isNonNullType(type) || NEEDED_ALL_THE_SAME.includes(`${inside}.${name}`);
   const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
@@ -69,7 +69,7 @@ function choicesOf(all: readonly Given[], inside = ""): string[][] {
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
-/** Every leaf that needs no argument, so deep. */
+/** Every leaf without required arguments, up to a depth. */
 function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";
@@ -103,7 +103,7 @@ function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): C
     });
 }
 
-/** Each operation of an app once for each choice of arguments that bear a number. */
+/** Each operation of an app once for each combination of arguments that have a number. */
 export function callsByNumber(schema: GraphQLSchema): CallByNumber[] {
   const types = [
     ["query", schema.getQueryType()!],

@@ -28,7 +28,7 @@ describe("connections that waste the port", () => {
 
   async function listen(limits: Partial<PortLimits> = {}): Promise<number> {
     const door = createFrontDoor({});
-    // Answers nothing before it has read all.
+    // Responds only after reading the whole body.
     door.open((request, response) => request.resume().once("end", () => response.end()));
     const server = createPort(door, { ...SHORT, ...limits });
     server.listen(0, "127.0.0.1");
@@ -121,10 +121,10 @@ describe("the address of a visitor", () => {
     for (const service of started.splice(0)) await service.stop();
   });
 
-  /** More than one address has a right to, by more than it regains meanwhile on a slow machine. */
+  /** More than one address may send, even if a slow machine regains some meanwhile. */
   const VISITS = PAGE_SESSIONS_PER_ADDRESS + 40;
 
-  /** How many new visitors are let in of VISITS, each with a header of its own. */
+  /** Number of new visitors that are admitted out of VISITS, each with its own header. */
   async function letIn(environment: Record<string, string>, header: (at: number) => string): Promise<number> {
     const service = await startTestService({ ROLES: "api", ...environment });
     started.push(service);
@@ -155,7 +155,7 @@ describe("the address of a visitor", () => {
       const instance =
         "SELECT ignored_proxy, lease_until > $1::timestamptz + interval '1 second' AS renewed, lease_until FROM instance WHERE roles <> '{}'";
       let [row] = await service.db.query(instance, [new Date(0)]);
-      // A renewal may have been on its way before the request; the one after it was not.
+      // A renewal may have started before the request; the one after it has not.
       for (let renewal = 0; renewal < 2; renewal += 1) {
         const last = row.lease_until;
         row = await until(async () => {
@@ -187,7 +187,7 @@ describe("the address of a visitor", () => {
     expect(ignored).to.deep.equal(["10.1.2.3", "fd00::1", "::1"]);
   });
 
-  /** Statuses of visitors who send, each over a websocket, what one address may send but once. */
+  /** Statuses of visitors that send over websockets, more than one address may send at once. */
   async function sendOverSockets(environment: Record<string, string>, headers: string[]): Promise<string[]> {
     const service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "1", ...environment });
     started.push(service);

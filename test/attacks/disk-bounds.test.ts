@@ -1,4 +1,4 @@
-/** That each table has a bound, and that what has no age to die of keeps to it. */
+/** Each table has a limit, and rows without an expiry keep to it. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -41,7 +41,7 @@ describe("an app's share of the disk", () => {
   });
   afterEach(() => database.stop());
 
-  /** Finished runs with a log entry of so many bytes that cannot be compressed; of a visitor or of the app itself. */
+  /** Finished runs with log entries of that many incompressible bytes, by a visitor or by the app itself. */
   async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
       await db.query(

@@ -1,4 +1,4 @@
-/** What strangers, and an app's own credentials, can make the service store as events: how large, how much, by whom, and when there is no room. */
+/** What unauthorized clients and an app's own credentials can store as events: size, rate, sender, and a full disk. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { publishDirectly } from "../harness/production-copies.js";
@@ -10,7 +10,7 @@ const MB = 2 ** 20;
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 const pageView = (data: object) => ({ createdAt: 1, type: "analytics.pageView", data });
 
-/** An event of exactly so many bytes of JSON, in characters of two bytes each. */
+/** An event of exactly that many bytes of JSON, in two-byte characters. */
 function sized<T extends { data: object }>(event: T, bytes: number): T {
   const left = bytes - Buffer.byteLength(JSON.stringify({ ...event, data: { text: "" } }));
   return { ...event, data: { text: "é".repeat(Math.floor(left / 2)) + "e".repeat(left % 2) } };
@@ -21,7 +21,7 @@ describe("events and the disk", () => {
   let logs: string;
   let analytics: string;
 
-  /** A service whose apps may store `megabytes` a minute, its visitors half and an address an eighth of it. */
+  /** A service whose apps can store `megabytes` per minute, its visitors half and one address an eighth of that. */
   async function start(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);
     logs = `/v1/apps/${service.appId}/logs`;

@@ -1,4 +1,4 @@
-/** What one event, or one payload, may take of the database however many runs it starts; and that nobody who reads it sees a difference. */
+/** Disk space of one event or payload, independent of the number of runs that it starts; readers see no difference. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
@@ -9,7 +9,7 @@ import { until } from "../harness/until.js";
 const MATCHING = 50;
 const LIMIT = 32 * 1024;
 
-/** What compression cannot make smaller. */
+/** Incompressible data. */
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 
 describe("a payload is stored once", () => {
@@ -71,7 +71,7 @@ describe("a payload is stored once", () => {
     const call = { body: payload };
     const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/echo/runWithResult`, call);
     expect(ran.body.result).to.deep.equal(payload);
-    // Once as the payload and once as the result.
+    // Once as payload and once as result.
     expect((await bytesOfLogs()) - before).to.be.below(2.1 * 200_000);
     const [entry] = await list({ limit: 1 });
     expect(entry.data.payload).to.deep.equal(payload);

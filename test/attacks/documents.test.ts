@@ -15,7 +15,7 @@ const STUDIO = fileURLToPath(new URL("../../../src/web/studio/documents.graphql"
 const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 
-/** `...f0` and what it leads to: each fragment uses the next one twice, under two names. */
+/** `...f0` and its descendants: each fragment uses the next one twice, under two names. */
 const bomb = (count: number, type: string, field: string) =>
   times(count, (at) => {
     const next = at + 1 < count ? `a: ${field} { ...f${at + 1} } b: ${field} { ...f${at + 1} }` : "";
@@ -59,7 +59,7 @@ const ATTACKS: [what: string, query: string, variables?: object][] = [
   ["900 fields that are not there", `{ ${times(900, (at) => `x${at}`)} }`],
 ];
 
-/** Of the operations the schema needs nothing but that each room is there. */
+/** The schema only needs the operations to exist. */
 async function documents() {
   const rooms = new Proxy({}, { get: () => ({}) });
   return createDocuments(await createSchema(createResolvers(rooms as never)));
@@ -104,7 +104,7 @@ describe("GraphQL documents that ask for too much", () => {
     ]) {
       const { body } = await service.rest("POST", "/graphql", { body: { query } });
       const told = body.errors.map(({ message }: { message: string }) => message);
-      expect(told, query.slice(0, 40)).to.deep.equal(["a document holds at most 500 levels of a value"]);
+      expect(told, query.slice(0, 40)).to.deep.equal(["a document has at most 500 levels of a value"]);
     }
   });
 
@@ -129,13 +129,13 @@ describe("GraphQL documents that ask for too much", () => {
     const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
     const refused: unknown[] = [];
     let seen = 0;
-    // Studio sends each of its operations by itself; GraphiQL sends the whole editor.
+    // Studio sends each of its operations separately; GraphiQL sends the whole editor.
     const sent = Object.values(separateOperations(parse(studio))).map(print);
     for (const query of [...sent, FIRST_QUERY]) {
       for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
         if (operation.kind !== "OperationDefinition") continue;
         const asked = check({ query, operationName: operation.name!.value, variables });
-        // The variables are not all there; that nothing else is said is the point.
+        // Some variables are missing on purpose; no other error may appear.
         if (!("kind" in asked)) refused.push(...asked.filter(({ message }) => !message.startsWith("Variable ")));
         seen += 1;
       }

@@ -1,4 +1,4 @@
-/** That nothing of a query becomes SQL: two thousand attempts through every place where a caller's text goes. */
+/** No part of a query becomes SQL: two thousand attempts in every position of callers' text. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { rows } from "../../src/data/database.js";
@@ -89,7 +89,7 @@ const payload = fc
   })
   .map((parts) => parts.join(""));
 
-/** A query with the text in one of its places. */
+/** A query with the text in one of its positions. */
 const PLACES: readonly ((text: string) => object)[] = [
   (text) => ({ where: { [text]: 1 } }),
   (text) => ({ where: { [`Name.${text}`]: { $exists: true } } }),
@@ -164,7 +164,7 @@ describe("SQL within a query", () => {
         expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);
         return;
       }
-      // Anything else would be a statement that did not parse.
+      // Any other response would mean an SQL syntax error.
       expect(answer, JSON.stringify(query)).to.be.instanceOf(ActionError);
       expect((answer as ActionError).status).to.be.oneOf(["REQUEST_INVALID", "DATA_SOURCE_NOT_FOUND"]);
       expect((answer as ActionError).message).not.to.include(CANARY);

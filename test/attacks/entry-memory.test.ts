@@ -1,4 +1,4 @@
-/** That no query, however it is made, fills the memory of the database: what each connection has held at most is asked of the system. */
+/** No query fills the database's memory: the test asks the system for the maximum that each connection has used. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -80,7 +80,7 @@ describe("the memory of the database", () => {
   });
   after(() => fixture.stop());
 
-  /** The most that any connection of readers has held so far. */
+  /** The maximum memory of any reading connection so far. */
   async function held(): Promise<number> {
     const found = await rows<{ pid: number }>(
       fixture.db,

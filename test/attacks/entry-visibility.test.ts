@@ -1,4 +1,4 @@
-/** That a column which a caller may not see is, for every read that it can ask for, as if no entry had it. */
+/** A hidden column behaves in every read as if no entry had it. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { createEntryExport } from "../../src/operations/data-sources/entry-export.js";
@@ -26,7 +26,7 @@ describe("a column that may not be seen", () => {
   });
   after(() => fixture.stop());
 
-  /** What is found in the entries with the column by who may not see it, and in entries that never had it. */
+  /** Compares the results of a caller who cannot see the column with those for entries that never had it. */
   async function both(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: EntryScope) =>
       fixture.reads.find(key, query, fixture.reader(seen)).then(
@@ -36,7 +36,7 @@ describe("a column that may not be seen", () => {
     return [strip(await answer(whole, scope)), strip(await answer(without, EVERYTHING))];
   }
 
-  /** Ids, times, places and cursors differ between the two data sources. */
+  /** Ids, times, positions and cursors differ between the two data sources. */
   function strip(found: unknown): unknown {
     return JSON.parse(
       JSON.stringify(found, (key, value) =>

@@ -1,13 +1,15 @@
-/** Runs of one app share a thread that lends them the platform: none reaches past what is lent, ends the page or leaves anything to the next. */
+/**
+ * Runs of one app share a thread that lends them platform functions: none gets past these, ends the page or leaves anything to the next.
+ */
 import { expect } from "chai";
 import type { Mode } from "../../src/engine/browser/run.js";
 import { resultOf } from "../engine/browser/support.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** More than one thread serves. */
+/** Several threads' worth of runs. */
 const RUNS = 120;
-/** Functions of the platform's that one run tries. */
+/** Platform functions that one run tries. */
 const AT_ONCE = 30;
 describe("runs that follow one another on a thread with fetch", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();

@@ -1,4 +1,4 @@
-/** Variables of which every part is at fault, as many as a request may hold: each refusal costs one fault's work and bytes. */
+/** Variables in which every part is faulty, at maximum size: each refusal costs the work and bytes of one fault. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

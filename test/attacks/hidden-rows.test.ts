@@ -1,6 +1,6 @@
 /**
- * Rows that access rules hide from a caller change no answer of any list: neither rows nor totals, cursors, `hasMore` or refusals. Each
- * request is sent twice, with hidden rows and after they are removed; both answers must be the same.
+ * Rows that access rules hide do not affect any response of a list: neither rows nor totals, cursors, `hasMore` or errors. Each request is
+ * sent twice, with the hidden rows and after their removal; both responses must be equal.
  */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Hosts that an app names answer the service itself whatever they like: each request ends, and nobody else's waits for it. */
+/** Hosts named by an app respond in arbitrary ways: each request ends, and other requests do not wait for it. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
@@ -14,7 +14,7 @@ const LIMIT_MS = 300;
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
 const EMPTY = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/** What is answered, by its name, and the status that is made of it; null where there is none. */
+/** Each response with its name, and the resulting status; null if there is none. */
 const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | null]>> = {
   "a switch to another protocol": [SWITCH, 101],
   "a switch, and an answer behind it": [SWITCH + EMPTY, 101],
@@ -27,10 +27,10 @@ const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | 
   nothing: ["", null],
 };
 
-/** What one app may have under way, as alert-delivery.ts and push-sender.ts have it. */
+/** Concurrent requests of one app, as in alert-delivery.ts and push-sender.ts. */
 const PLACES_PER_APP = { alerts: 4, pushes: 10 };
 
-/** A host that answers whoever has said something, and hears nothing more. */
+/** A host that sends its response after the first byte, and reads nothing more. */
 async function startHost(text: string, thenEnds: boolean) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -95,7 +95,7 @@ describe("hosts that answer the service as they like", () => {
       return host;
     }
 
-    /** Has an app's alert sent to a host. @returns the rule's path */
+    /** Makes an app send an alert to a host. @returns the rule's path */
     async function alertTo(appId: number, url: string): Promise<string> {
       const path = `/v1/apps/${appId}`;
       const as = "admin";
@@ -139,7 +139,7 @@ describe("hosts that answer the service as they like", () => {
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.pushes);
     });
 
-    /** Has an app's notification pushed to so many devices. */
+    /** Makes an app push a notification to that many devices. */
     async function pushed(appId: number, { href }: URL, devices: number): Promise<void> {
       const add = `INSERT INTO push_subscription (app_id, reader, endpoint, p256dh, auth)
                    SELECT $1, 'r' || n, $2::text || n, $3, $4 FROM generate_series(1, $5::int) AS n`;

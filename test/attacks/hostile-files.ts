@@ -1,11 +1,11 @@
-/** Files made to hurt who stores, decodes or shows them: a few by hand, the rest by cutting and changing real ones. Judges nothing. */
+/** Malicious files for code that stores, decodes or shows them: a few by hand, others by changing real ones. */
 import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
 
 export interface HostileFile {
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
-  /** What the form says that it is. */
+  /** Content type in the form. */
   type?: string;
 }
 
@@ -21,7 +21,7 @@ export function pngChunk(type: string, content: Uint8Array): Buffer {
   return whole;
 }
 
-/** A PNG that says it is so large, with so many bytes of pixels in few of its own. */
+/** A PNG with that declared size, whose many pixels compress to a few bytes. */
 export function pngOf(width: number, height: number, pixels: number, interlaced = false): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
@@ -32,7 +32,7 @@ export function pngOf(width: number, height: number, pixels: number, interlaced 
   return bytesOf("\x89PNG\r\n\x1a\n", ...chunks);
 }
 
-/** A GIF of so many frames, each of one colour. */
+/** A GIF with that many frames, each of one colour. */
 function gif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
   const size = Buffer.from([edge & 255, edge >> 8, edge & 255, edge >> 8]);
   const head = Buffer.concat([Buffer.from("GIF89a"), size, Buffer.from([0x80, 0, 0, 0, 0, 0, 255, 255, 255])]);
@@ -47,7 +47,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   const jpeg = await real.jpeg().toBuffer();
   const tiff = await real.tiff().toBuffer();
   const endless = Buffer.from(tiff);
-  // Its first directory is its own next.
+  // Its first directory points to itself as the next.
   const first = endless.readUInt32LE(4);
   endless.writeUInt32LE(first, first + 2 + endless.readUInt16LE(first) * 12);
   return [
@@ -90,7 +90,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   ];
 }
 
-/** The same for the same seed: real pictures of every kind with some bytes changed, and some cut off. */
+/** Real pictures of every kind with some bytes changed, and some truncated; the same for the same seed. */
 export async function damagedFiles(count: number, seed: number): Promise<HostileFile[]> {
   let state = seed;
   const random = (below: number) => {
@@ -105,7 +105,7 @@ export async function damagedFiles(count: number, seed: number): Promise<Hostile
   const pictures = await Promise.all(formats.map((format) => real.clone().toFormat(format).toBuffer()));
   return Array.from({ length: count }, (_, at) => {
     const bytes = new Uint8Array(pictures[at % pictures.length]!);
-    // Lengths and offsets stand near the beginning.
+    // Lengths and offsets are near the beginning.
     for (let change = 0; change < 1 + random(8); change += 1) {
       bytes[random(2) === 0 ? random(Math.min(200, bytes.length)) : random(bytes.length)] = random(256);
     }

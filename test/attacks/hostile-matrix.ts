@@ -1,15 +1,15 @@
 /**
- * Some hundred and thirty files made to hurt, generated: every carrier with every load, every kind of picture cut at every part, every way
- * to write a name. The same at each call. Judges nothing.
+ * About 130 generated malicious files: every container with every payload, every kind of picture truncated at every part, every form of a
+ * name. The same at each call.
  */
 import { deflateSync, gzipSync } from "node:zlib";
 import sharp from "sharp";
 import { bytesOf, type HostileFile, pngChunk, pngOf } from "./hostile-files.js";
 
-/** What would show that it ran. */
+/** Proof that the code ran. */
 const RUNS = "parent.pwned=1;document.title='pwned'";
 const SCRIPT = `<script>${RUNS}</script>`;
-/** Stands in what pictures tell of their makers. */
+/** Metadata about the maker of a picture. */
 export const MAKER = "Somebody's camera";
 
 type Format = "jpeg" | "png" | "webp" | "gif" | "tiff" | "avif";
@@ -30,7 +30,7 @@ const LOADS: Readonly<Record<string, string>> = {
   php: "<?php system($_GET['c']); ?>",
 };
 
-/** A file of one kind with another behind it, or before it. */
+/** A file of one kind followed or preceded by another. */
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>
@@ -122,7 +122,7 @@ function bombs(real: Map<Format, Buffer>): HostileFile[] {
   ];
 }
 
-/** Bytes of one kind under the name and the declared type of another. */
+/** Bytes of one kind with the name and type of another. */
 function disguised(real: Map<Format, Buffer>): HostileFile[] {
   const page = `<html>${SCRIPT}`;
   const files: [string, string | Uint8Array, string][] = [

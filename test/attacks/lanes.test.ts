@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
 
-/** Asks through the proxy, in a process of its own, and prints the status. */
+/** Sends a request through the proxy, in a separate process, and prints the status. */
 const ASK = `
   const [proxy, url] = process.argv.slice(1);
   const { port, hostname } = new URL(proxy);

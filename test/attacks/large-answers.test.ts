@@ -27,7 +27,7 @@ describe("answers that would be too large", () => {
   });
   after(() => service.stop());
 
-  /** As bytes: parsing it would cost the test what the service is spared. */
+  /** As bytes, because parsing would slow the test down. */
   async function page(offset: number, limit: number): Promise<string> {
     const response = await fetch(`${service.url}/v3/apps/1/actions/logs`, {
       method: "POST",
@@ -118,7 +118,7 @@ describe("answers that would be too large", () => {
       client.subscribe({ query }, { next: resolve, error: reject, complete: () => undefined }),
     );
     await client.dispose();
-    // Their size first: chai takes a million objects apart one by one.
+    // Compares sizes first, because chai compares a million objects one by one.
     const text = JSON.stringify(bySocket);
     expect(text.length).to.be.above(RESULT.length);
     expect(text === JSON.stringify(byHttp)).to.equal(true);
@@ -221,7 +221,7 @@ describe("the account of answers under way", () => {
     expect(done).to.equal(3);
     expect(
       settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
-    ).to.deep.equal([...[20, 15], "an answer holds at most 0 MB: it was done, and its result is left out"]);
+    ).to.deep.equal([...[20, 15], "an answer holds at most 0 MB: the change was made, but its result is left out"]);
     expect(() => answer.whole(new JsonText("x".repeat(41)))).to.throw("an answer holds at most");
     answer.whole(new JsonText("x".repeat(40)));
   });
@@ -275,7 +275,7 @@ describe("the account of answers under way", () => {
       return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
     };
     const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
-    // All have begun before the first ends.
+    // All have started before the first ends.
     await new Promise(setImmediate);
     for (const { end } of runs) end();
     const settled = await Promise.allSettled(runs.map(({ done }) => done));
@@ -284,7 +284,7 @@ describe("the account of answers under way", () => {
     ).to.deep.equal([
       4 * MB,
       4 * MB,
-      "it was done; its result is too large while so many answers are on their way",
+      "the change was made, but its result is too large while other responses are being sent",
       100,
       4 * MB,
     ]);

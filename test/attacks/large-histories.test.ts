@@ -1,4 +1,4 @@
-/** Histories of large states: listed without reading them, and compared beside the event loop. */
+/** Histories of large states: listed without reading the states, compared off the event loop. */
 import { expect } from "chai";
 import { createComparison } from "../../src/operations/actions/comparison.js";
 import { createAppVersions } from "../../src/operations/apps/app-versions.js";
@@ -47,7 +47,7 @@ describe("large histories", () => {
       code: code(`//${id} `),
     });
     const [master, production] = [row(1, null), row(2, 1)];
-    // Answers at once, so that nothing but the comparison itself gives others a turn.
+    // Responds at once, so that only the comparison can yield to others.
     const findOne = async (_row: unknown, { where }: { where: object }) => ("masterId" in where ? production : master);
     const db = { manager: { findOne } };
     let turns = 0;

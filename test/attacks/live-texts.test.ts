@@ -23,7 +23,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
   interface Got {
     results: (string | Buffer)[];
     missed: number;
-    /** Sends what it holds. */
+    /** Sends the held text. */
     send(): void;
   }
 

@@ -1,4 +1,4 @@
-/** A page whose runs leave marks and look for them: what the test of the gate and the thorough one share. */
+/** A page whose runs leave marks and search for them: shared by the tests of the gate and of test/long. */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
@@ -21,7 +21,7 @@ export class MarkedPage {
     private readonly mode: Mode,
   ) {}
 
-  /** Knows what a page says that was never marked, new and renewed. */
+  /** Records the state of an unmarked page, new and renewed. */
   static async open(mode: Mode): Promise<MarkedPage> {
     const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
@@ -55,7 +55,7 @@ export class MarkedPage {
     return members;
   }
 
-  /** What the next run reads otherwise after one that marked the objects or members; null when that one took its page with it. */
+  /** Differences that the next run sees after the objects or members were marked; null if the page was lost. */
   async leftBy(paths: readonly string[]): Promise<string[] | null> {
     await this.ask(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;
@@ -69,7 +69,7 @@ export class MarkedPage {
       .map(([at, value]) => `${at} is ${value}, not ${quiet![at]}`);
   }
 
-  /** The value of the expression in a run of its own; null when the run took its page with it. */
+  /** Returns the value of the expression in a separate run; null if the run ended the page. */
   private async ask(expression: string): Promise<unknown> {
     const tool = `const tool = (${marks})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
@@ -77,7 +77,7 @@ export class MarkedPage {
     return outcome.ok ? JSON.parse(outcome.data ?? "null") : null;
   }
 
-  /** Makes the page ready for another run. @returns false when it had to be another page */
+  /** Prepares the page for another run. @returns false if it was replaced */
   private async renew(): Promise<boolean> {
     if (await this.page.renew()) return true;
     await this.page.discard();
@@ -86,7 +86,7 @@ export class MarkedPage {
   }
 
   private async replace(): Promise<void> {
-    // A busy machine may be late for either, which costs a page and nothing else.
+    // On a busy machine either may be late, which only costs a page.
     for (;;) {
       const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
       if (await page?.settle(runOf("").origin, this.mode)) {

@@ -1,4 +1,4 @@
-/** Files that are made to hurt: none takes the process, none leaves what it should not, none runs in who opens it. */
+/** Malicious files: none ends the process, leaves files behind, or runs in a viewer. */
 import { expect } from "chai";
 import sharp from "sharp";
 import { childProcesses } from "../harness/global.js";
@@ -20,8 +20,8 @@ describe("files made to hurt", () => {
     for (const { name, bytes } of await hostileFiles()) {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
-      if (http === 400) expect(body.error, name).to.match(/cannot be read as that/);
-      // What could not be decoded has no size, and is not shown.
+      if (http === 400) expect(body.error, name).to.match(/but cannot be read:/);
+      // A file that could not be decoded has no size, and is downloaded instead of shown.
       else if (/bomb|huge|largest|heic|polyglot/.test(name)) {
         const [file] = body.files;
         expect([name, file.size, file.thumbnail]).to.deep.equal([name, null, null]);

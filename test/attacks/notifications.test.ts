@@ -1,4 +1,4 @@
-/** Devices that are none: endpoints of inner hosts, faulty keys, and payloads beyond what push services take. */
+/** Invalid devices: endpoints on internal hosts, faulty keys, and payloads above the limit of push services. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,4 +1,4 @@
-/** What a hostile package or registry tries at a save: nothing of it runs, escapes, stays, or reaches inside. */
+/** Attacks of a malicious package or registry during a save: no code runs, escapes or stays, and no internal host is reached. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -13,7 +13,7 @@ const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`
 
 const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): Entry => ({ path, linkpath, type });
 
-/** Processes that this one has started to bundle. */
+/** Bundler processes that this process has started. */
 const bundlers = () =>
   execFileSync("ps", ["-o", "args", "--ppid", String(process.pid)], { encoding: "utf8" })
     .split("\n")

@@ -1,4 +1,4 @@
-/** A service beside a registry that a test fills with hostile packages, all of them called `evil`. */
+/** A service with a registry that the test fills with malicious packages, all named `evil`. */
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -19,7 +19,7 @@ export const evil = (...entries: Entry[]): Published => ({
 
 export const evilCode = (content: string): Published => evil({ path: "package/index.js", content });
 
-/** An archive that begins with so many megabytes of nothing: members of gzip stand one after the other. */
+/** An archive that starts with that many megabytes of zeros, as concatenated gzip members. */
 export function zeros(megabytes: number): Buffer {
   const some = gzipSync(Buffer.alloc(16 * 2 ** 20), { level: 9 });
   return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), archiveOf([MANIFEST, INDEX])]);
@@ -31,9 +31,9 @@ export const many = (count: number): Entry[] =>
 export interface Saves {
   registry: TestRegistry;
   service: TestService;
-  /** Saves an action with the package, `evil` unless said. */
+  /** Saves an action with the package, by default `evil`. */
   save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
-  /** Expects a save to be refused in those words, with nothing written. */
+  /** Expects that a save is refused with that message and writes nothing. */
   refused(words: RegExp, http?: number): Promise<void>;
   /** Forgets what was saved. */
   clear(): Promise<void>;

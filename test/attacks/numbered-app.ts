@@ -1,16 +1,16 @@
-/** An app with one thing of each kind, all of one number, and the app and its organization of that number too. Judges nothing. */
+/** An app with one resource of each kind, all with the same number, which the app and its organization have too. */
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { logData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 
-/** Of a device. */
+/** Keys of a device. */
 export const PUSH_KEYS = {
   p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
 
-/** Has the next rows of these tables begin with the number. */
+/** Makes the next rows of these tables start with the number. */
 async function numberFrom(db: DataSource, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;
@@ -23,7 +23,7 @@ async function insert(db: DataSource, table: string, values: object): Promise<vo
   await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${places})`, Object.values(values));
 }
 
-/** A run with its console, its entry of the log and the event that it wrote; an alert that was sent, and a change that was followed. */
+/** Adds a run with its console, log entry and event; a sent alert, and a recorded change. */
 async function addHistory(db: DataSource, number: number, mark: string): Promise<void> {
   const app = { app_id: number };
   await numberFrom(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
@@ -61,7 +61,7 @@ async function addAccess(db: DataSource, number: number, mark: string): Promise<
   await insert(db, "promotion", { ...app, ...promotion });
 }
 
-/** @param mark stands in all that the app holds; the numbers up to `number` are free. @returns the token of its administrator */
+/** @param mark part of every text in the app; the numbers up to `number` are unused. @returns the token of its administrator */
 export async function addNumberedApp(service: TestService, number: number, mark: string): Promise<string> {
   const { db } = service;
   const token = newToken("admin");
@@ -84,7 +84,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   await send("v1/:app/tokens", { kind: "api", name: mark }, "credential");
   await send("v1/:app/settings", { [mark]: mark, [`_${mark}`]: `a secret of ${mark}` }, "audit_entry");
   const source = { name: mark, columns: ["Name"], entries: [{ Name: mark }] };
-  // The import replaces the first entry, and keeps what was there as a version.
+  // The import replaces the first entry, and stores a version.
   await numberFrom(db, number - 1, ["data_source_entry"]);
   await send("v1/:app/data-sources", source, "data_source");
   await send(`v1/:app/data-sources/${number}/import`, [{ Name: mark }], "data_source_version");

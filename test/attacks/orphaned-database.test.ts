@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { endOwner, isRunning, type Owner, postmasterPid, query, startOwner } from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
-/** So that it runs out of it soon. */
+/** Runs out of memory soon. */
 const LITTLE_MEMORY = ["--max-old-space-size=64"];
 
 describe("a service that dies without a word", () => {

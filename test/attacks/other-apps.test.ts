@@ -1,4 +1,4 @@
-/** One app's people ask under its number for another app's things, by theirs: every operation of the schema that takes a number. */
+/** Members of one app use the numbers of another app's resources: every operation of the schema with numeric ids. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
@@ -10,7 +10,7 @@ import { until } from "../harness/until.js";
 import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
 import { addNumberedApp } from "./numbered-app.js";
 
-/** All things of an app have its number, so that one call asks for whatever kind it means. Nothing has the last. */
+/** All resources of an app have the same number, so that one call covers every kind. The last number is unused. */
 const OWN = 4001;
 const FOREIGN = 5001;
 const NOBODYS = 6001;
@@ -29,14 +29,14 @@ describe("things of another app, asked for by their numbers", () => {
   let service: TestService;
   let admin: string;
 
-  /** What is answered, but for what differs from one time and one number to the next. */
+  /** The response without values that differ by time and number. */
   async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
     const text = JSON.stringify(await service.graphql(call.document(OWN, numbers), {}, { as: admin }));
     expect(text, call.name).to.not.include(MARK);
     return text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.]+/g, "0");
   }
 
-  /** The call with one of its numbers another's, and with one that nobody has in its place: answers alike. */
+  /** Compares the call with a foreign number and with an unused one: the responses are equal. */
   async function differences(call: CallByNumber): Promise<string[]> {
     const found: string[] = [];
     for (let place = 0; place < call.numbers; place += 1) {
@@ -49,7 +49,7 @@ describe("things of another app, asked for by their numbers", () => {
     return found;
   }
 
-  /** Every row that has to do with the other app. */
+  /** Every row that belongs to the other app. */
   async function foreignRows(): Promise<string[]> {
     const tables = await rows<{ name: string }>(service.db, TABLES, []);
     const all = tables.map(({ name }) => `SELECT '${name} ' || t::text AS line FROM ${name} AS t WHERE app_id = $1`);

@@ -10,7 +10,7 @@ const ALLOWED = new Set(["api.example.com:443", "xn--bcher-kva.example:8443"]);
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
-  /** Refuses every connection and keeps where it should have gone. */
+  /** Refuses every connection and records its intended target. */
   const sender = new OutgoingSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -21,7 +21,7 @@ describe("requests that try to leave the origins of an action", () => {
     },
     scanFor: async () => null,
   };
-  /** Of a run of its own: one run may send 100. */
+  /** In a separate run: one run can send 100 requests. */
   const send = (options: object) =>
     createRequests({ sender, bindings })
       .begin({

@@ -1,4 +1,4 @@
-/** Parts of URLs that try to leave an origin, and a repeatable sequence of numbers to choose them by. */
+/** Parts of URLs that try to leave an origin, and a repeatable sequence of numbers to combine them. */
 
 export const SCHEMES = [
   "https://",

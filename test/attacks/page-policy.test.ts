@@ -1,11 +1,11 @@
-/** Addresses of scripts that an author gives stand in the policy of the page: none of them may say more there than where a script is. */
+/** Script URLs of an author become part of the page's policy: none of them can add another directive. */
 import { expect } from "chai";
 import { authorDocument } from "../../src/api/author-document.js";
 import type { RuntimeEnv } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
-/** What would let others frame the page, were it read as a directive. */
+/** A directive that would let others frame the page. */
 const SAID = "frame-ancestors";
 const ENV: RuntimeEnv & { token: string } = {
   appId: 1,

@@ -1,4 +1,4 @@
-/** Documents that the service knows, and app users who may send no others. */
+/** Registered documents, and app users that may send no others. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { ClientTriggers } from "../../src/web/runtime/documents.js";
@@ -41,7 +41,7 @@ describe("documents that the service knows", () => {
       expect(body.errors[0].message).to.contain("documentId must be sha256:");
       expect(body.errors[0].extensions.status).to.equal("REQUEST_INVALID");
     }
-    // What is sent is what counts.
+    // The sent text counts.
     const { body } = await ask({ documentId: idOf(Apps), query: "{ __typename }" });
     expect(body.data).to.deep.equal({ __typename: "Query" });
   });
@@ -50,7 +50,7 @@ describe("documents that the service knows", () => {
     for (const as of ["viewer", "live"]) {
       const { http, body } = await ask({ query: "{ __typename }" }, as);
       expect([http, body.data]).to.deep.equal([200, undefined]);
-      expect(body.errors[0].message).to.contain("no documents but those of the service's own client library");
+      expect(body.errors[0].message).to.contain("only the documents of the service's client library");
       const [refused] = await first("subscription { clientTriggers(appId: 1) { __typename } }", undefined, as);
       expect(refused.message).to.equal(body.errors[0].message);
       const told = await first(ClientTriggers, undefined, as);

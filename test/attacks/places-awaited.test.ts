@@ -1,4 +1,4 @@
-/** Apps whose runs sleep, wait for others, or wait for dozens of others, beside an app that means no harm. */
+/** Apps whose runs sleep, wait for others, or wait for dozens of others, beside a normal app. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
@@ -54,7 +54,7 @@ describe("an app that means no harm", () => {
     await service.stop();
   });
 
-  /** The neighbour's answers come while all that the others started still runs or waits. */
+  /** The neighbour gets answers while the runs of the others still run or wait. */
   async function expectServed(): Promise<void> {
     for (let call = 0; call < 3; call += 1) {
       const { http, body } = await ask(service, neighbour, "quick/runWithResult");
@@ -82,7 +82,7 @@ describe("an app that means no harm", () => {
     const accepted = async (app: number) =>
       (await count(service, app, "queued")) + (await count(service, app, "running"));
     for (const app of hostile) await until(async () => (await accepted(app)) === 46);
-    // Its share of ordinary places, and one place beside each of its runs.
+    // Its share of ordinary slots, and one nested slot for each of its runs.
     for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
     await expectServed();
   });

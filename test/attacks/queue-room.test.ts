@@ -1,4 +1,4 @@
-/** Apps that fill the queue, and an app that comes after them. */
+/** Apps that fill the queue, and an app that follows. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";

@@ -1,11 +1,11 @@
-/** What runs in a realm for the test of its natives: told by its source text, and knowing nothing of the host. */
+/** Code that runs in a realm for the test of its native functions, passed as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
 type Any = any;
 
 /**
- * Calls and constructs functions of the platform that can be reached there, on and with whatever there is, and with callbacks that throw.
- * Answers how many calls that were, or, with `from` null, the names of all.
+ * Calls and constructs reachable functions of the platform, on and with all available objects, and with callbacks that throw. Returns the
+ * number of calls or, with `from` null, all names.
  */
 export async function tryNatives(url: string, from: number | null, count: number): Promise<string[] | number> {
   const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
@@ -41,7 +41,7 @@ export async function tryNatives(url: string, from: number | null, count: number
   ];
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
-  /** Of a stream that throws whatever is asked of it once it is there. */
+  /** A stream that throws on every access after its creation. */
   const broken = (): Any => hooks(boom, HOOKS.slice(1, 9));
 
   /** One of each kind of object that code can have. */
@@ -85,7 +85,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     return made;
   }
 
-  /** The functions of the platform by the ways to them. */
+  /** Functions of the platform with the paths to them. */
   function findFunctions(objects: readonly Any[]): [string, Any][] {
     const found: [string, Any][] = [];
     const walked = new Set<unknown>([Function.prototype, Object.prototype, Object, Function, scope]);
@@ -143,7 +143,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => [url, { signal: AbortSignal.abort(bomb) }],
   ];
 
-  /** Whether the object has the function of its own or by its kind. */
+  /** True if the object has the function itself or by its prototype. */
   function has(object: Any, work: Any): boolean {
     try {
       for (let holder = object; holder !== null; holder = getPrototypeOf(holder)) {
@@ -174,7 +174,7 @@ export async function tryNatives(url: string, from: number | null, count: number
       const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
       for (const make of values) quietly(() => apply(work, object, make()));
     }
-    // What comes later comes now, and what listens hears.
+    // Calls timers and listeners at once.
     const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
     for (const one of objects) {
       if (one instanceof AbortController) quietly(() => one.abort());

@@ -1,4 +1,4 @@
-/** Refusals that are asked for again and again: who has no credential is answered ever more slowly, who has one is not. */
+/** Repeated refusals: callers without a credential are answered with growing delays, others are not. */
 import { expect } from "chai";
 import { createRefusalDelay } from "../../src/operations/access/refusal-delay.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Requests that are refused while their bodies are still arriving: their senders get the answer, and the connection ends in order. */
+/** Requests that are refused while their bodies still arrive: the sender gets the response, and the connection ends cleanly. */
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";

@@ -1,11 +1,11 @@
 /**
- * The secret scan written as it is said: each layer taken off byte by byte, each pattern looked for from each place. Slow, and the judge
- * of the scan that is not. Shares the patterns with it, and nothing else.
+ * A simple implementation of the secret scan: decodes each layer byte by byte, and searches each pattern at each position. Slow, and the
+ * oracle for the real scan. Shares only the patterns with it.
  */
 import { patternsOf } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
-/** Between runs of digits: as many as may stand behind what a cut has left. */
+/** Separators between runs of digits: the maximum that can remain after a cut. */
 const PARTED = Array<number>(6).fill(SEPARATOR);
 const ESCAPES_NESTED = 8;
 const SHORTEST_BYTES = 8;
@@ -15,7 +15,7 @@ const HEX = /[\da-f]{16,}/gi;
 
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
-/** UTF-8 of a code unit; with the low half of a pair the high one before it is taken back. */
+/** UTF-8 of a code unit; with a low surrogate the high one before it is replaced. */
 function unitWritten(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
   const isLow = unit >= 0xdc00 && unit < 0xe000;
@@ -28,7 +28,7 @@ function unitWritten(out: number[], unit: number): void {
 }
 
 const NAMED: Record<string, string> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", '"': '"', "\\": "\\", "/": "/" };
-/** Latin-1 stands for bytes. */
+/** Latin-1 represents bytes. */
 const ESCAPE = /%([\da-f]{2})|\\(?:u([\da-f]{4})|x([\da-f]{2})|([btnfr"\\/]))/giy;
 
 function unescaped(bytes: number[]): number[] {
@@ -37,7 +37,7 @@ function unescaped(bytes: number[]): number[] {
   for (let at = 0; at < text.length; ) {
     ESCAPE.lastIndex = at;
     const [all, percent, unit, code, name] = ESCAPE.exec(text) ?? [];
-    // The letters of an escape are lower case, its digits need not be.
+    // The letter of an escape is lower case, its digits may be upper case.
     const isEscape = all !== undefined && !/^\\[A-Z]/.test(all);
     if (!isEscape) out.push(bytes[at]!);
     else if (percent !== undefined) out.push(...withoutBreaks([Number.parseInt(percent, 16)]));
@@ -56,7 +56,7 @@ function digitsDecoded(digits: string, bits: number, toValue: (digit: string) =>
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
-/** What digits make, and what is left of it where its escapes are taken off. */
+/** Decodes digits, and returns the rest after its escapes are decoded. */
 function decoded(bytes: number[]): number[][] {
   const text = Buffer.from(bytes).toString("latin1");
   const layers: number[][] = [];
@@ -85,7 +85,7 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/** A pattern of which the end holds eight bytes or more, cut off. */
+/** True if the layer ends with eight bytes or more of a truncated pattern. */
 function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = SHORTEST_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {
@@ -96,7 +96,7 @@ function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
   return false;
 }
 
-/** The names of all secrets that the text holds; what is whole only does not count. */
+/** Names of all secrets in the text, except those that only count as whole strings. */
 export function secretsHeld(
   secrets: readonly { name: string; value: string }[],
   text: string,

@@ -1,4 +1,4 @@
-/** Secrets, and texts that hold them, parts of them or none of them, in the encodings in which they travel, any upon any: generated. */
+/** Generated secrets, and texts that contain them, parts of them or none, in nested encodings. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
@@ -24,7 +24,7 @@ const ALPHABETS = [
   "\0\u0007a%\\",
 ];
 
-/** A few letters again and again: beginnings that many share, and digits of every kind. */
+/** A few letters, repeated: many shared prefixes, and digits of every kind. */
 const word = (max: number) =>
   fc
     .constantFrom(...ALPHABETS)
@@ -42,7 +42,7 @@ const percentInTheMiddle = (text: string): string =>
     at === text.length >> 1 ? `%${character.charCodeAt(0).toString(16)}` : character,
   );
 
-/** What may be done to a text, once or again. Not all of it leaves a secret whole. */
+/** Changes of a text. Some do not keep a secret intact. */
 const CHANGES: ((text: string) => string)[] = [
   (text) => text,
   (text) => JSON.stringify(text).slice(1, -1),
@@ -75,7 +75,7 @@ function changed(text: string, changes: readonly number[]): string {
 }
 
 const changes = fc.array(fc.nat(CHANGES.length - 1), { maxLength: 3 });
-/** A word, or the `secret`th of the values. */
+/** A word, or the value number `secret`. */
 const part = fc.record({ secret: fc.option(fc.nat()), word: word(40), changes });
 
 export const cases: fc.Arbitrary<Case> = fc
@@ -93,7 +93,7 @@ export const cases: fc.Arbitrary<Case> = fc
   })
   .filter(({ secrets }) => secrets.length > 0);
 
-/** The scan names a secret that its oracle finds, or none where that finds none; and masks what it finds. */
+/** Expects that the scan reports a secret that the oracle finds, or none if it finds none; and that it masks it. */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = createSecretScan(secrets);

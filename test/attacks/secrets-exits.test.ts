@@ -1,4 +1,4 @@
-/** Secrets at every exit of a real run: what the forms' test cannot see, since it is decided around the scan. */
+/** Secrets at every exit of a real run: covers decisions outside the scan, which the test of forms cannot see. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Every kind of value in every form in which it may travel is found and masked; generated, so that no pair is forgotten. */
+/** Every kind of value in every encoding is found and masked; generated, so that no pair is missing. */
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
@@ -72,7 +72,7 @@ const FORMS: Record<string, Encode> = {
   "CRLF between lines, in hex": (text) => Buffer.from(breaks("\r\n")(text)).toString("hex"),
 };
 
-/** What may stand before and after: some of it looks like the beginning of an escape. */
+/** Texts before and after the secret: some look like the beginning of an escape. */
 const AROUND: [string, string][] = [
   ["before ", " after"],
   ["", ""],
@@ -81,7 +81,7 @@ const AROUND: [string, string][] = [
   ["C:\\keys\\", "\\"],
 ];
 
-/** A backslash before an escape makes another text of it; of the shortest values too little is left to tell. */
+/** A backslash before an escape changes the text; the rest of the shortest values is too short to detect. */
 const aroundOf = ({ length }: string) => AROUND.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : AROUND.length);
 
 describe("secrets in every form", () => {
@@ -112,7 +112,7 @@ describe("secrets in every form", () => {
           "http://h.example/x#",
           "http://h.example/",
         ]) {
-          // Of some no browser makes an address.
+          // Some are not valid in URLs.
           const address = URL.parse(begin + encode(value))?.href;
           if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
         }

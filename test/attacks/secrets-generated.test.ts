@@ -1,4 +1,4 @@
-/** The scan finds a secret where its oracle does, and nowhere else, in generated texts; a long test throws many more. */
+/** The scan agrees with its oracle in generated texts; a test in test/long runs many more. */
 import { expectSameVerdicts } from "./secret-texts.js";
 
 const TEXTS = 200;

@@ -1,10 +1,10 @@
-/** A scan's work grows with its text and its secrets, whatever both are made of: counted in steps, not in time. */
+/** The scan's work is linear in text and secrets for any content: counted in steps, not in time. */
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 import { KB, numbered, SECRETS, textsOf } from "./scan-worst-cases.js";
 
-/** Steps that a byte of text may take: two in each of the layers that are looked at, of which escapes may make nine. */
+/** Steps per byte of text: two in each layer, and escapes can make nine layers. */
 const STEPS_PER_BYTE = 24;
 
 describe("the work of a scan", () => {

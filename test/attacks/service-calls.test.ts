@@ -1,4 +1,4 @@
-/** What says to be a run's library gets past the browser's network no more than a page's `fetch` of the service gets. */
+/** Code that imitates a run's library gets no further than a page's `fetch` of the service. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -10,7 +10,7 @@ const BASE = "http://service.internal:4000/under/";
 const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]) =>
   `${id}:${JSON.stringify([method, url, headers, body])}`;
 
-/** The host's side with a service that answers when it is let. */
+/** The host's side with a service that answers when the test allows it. */
 function underAttack() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<Reply>[] = [];
@@ -155,7 +155,7 @@ describe("requests in the place of a page's", () => {
         () => null,
         (error: Error) => error.message,
       );
-      expect(refused).to.match(/pages may not|may not send|HTTP does not know/);
+      expect(refused).to.match(/pages cannot send|may not send|invalid header/);
       expect(asked).to.equal(0);
     });
   }

@@ -1,11 +1,11 @@
-/** Runs of the language alone follow one another on one thread: each finds it as if it were the first, and has all its memory. */
+/** Runs that need only the language follow each other on one thread: each has a fresh scope and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** More than one thread serves. */
+/** Several threads' worth of runs. */
 const RUNS = 60;
-/** Kept by all of them, it would be more than a heap may hold. */
+/** Kept by all runs together, it would exceed the heap limit. */
 const LEFT_BY_EACH =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
 

@@ -1,4 +1,4 @@
-/** Names whose servers never answer, which any app may have looked up by the hundred: they keep nobody else's. */
+/** Names whose servers never answer, requested by the hundred: they do not delay others. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
@@ -21,7 +21,7 @@ const bytesOf = (address: string): Buffer =>
     ? Buffer.from("20010db8000000000000000000000009", "hex")
     : Buffer.from(address.split(".").map(Number));
 
-/** The question of a request: its bytes, the first label of its name, and its type. */
+/** The question of a DNS request: its bytes, the first label of its name, and its type. */
 function questionIn(request: Buffer) {
   const end = request.indexOf(0, 12) + 5;
   const type = TYPES[request.readUInt16BE(end - 4) as keyof typeof TYPES];
@@ -32,7 +32,7 @@ function questionIn(request: Buffer) {
   };
 }
 
-/** Answers names by their first label: the types that it lists, or never. */
+/** Answers names by their first label: the record types that it lists, or never. */
 async function startNameServer() {
   const socket = createSocket("udp4");
   socket.on("message", (request, { port, address }) => {

@@ -1,4 +1,4 @@
-/** Who gets a slot of a dispatcher: what hostile apps can hold, and what is left for others. */
+/** Slots of a dispatcher: what malicious apps can hold, and what remains for others. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { CHAIN_DEPTH_MAX } from "../../src/limits.js";
@@ -9,21 +9,21 @@ const MOST_OF_ONE = ORDINARY - 1;
 
 const slotsOf = (ordinary: number) => new Slots(ordinary, () => {});
 
-/** All slots that an app gets when none is freed. */
+/** Takes all slots that an app can get while none is freed. */
 function takeAll(slots: Slots, appId: number): Slot[] {
   const all: Slot[] = [];
   for (let next = slots.take(appId); next; next = slots.take(appId)) all.push(next);
   return all;
 }
 
-/** The same through the queue, which holds only runs of this app. */
+/** The same through the queue, which contains only runs of this app. */
 function takeAllQueued(slots: Slots, appId: number): void {
   let open = slots.open();
   for (; open && (slots.perApp().get(appId) ?? 0) < open.share; open = slots.open()) open.give(appId);
   open?.free();
 }
 
-/** Nested slots in every way that the app's runs can ask for them, each run for forty. */
+/** Nested slots in every way that the app's runs can request them, forty per run. */
 function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const nested: Slot[] = [];
   const all = [...from];

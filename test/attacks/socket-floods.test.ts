@@ -1,4 +1,4 @@
-/** Messages and sockets by the thousand: what they are bounded by, one sender apart from another. */
+/** Thousands of messages and sockets: their limits, separate for each sender. */
 import { expect } from "chai";
 import { createSocketBound, Operations } from "../../src/api/live/operations.js";
 import { createMessageRate } from "../../src/operations/access/message-rate.js";

@@ -1,4 +1,4 @@
-/** What whoever opens an app's page, and so has a token, can do to those whose app it is; and what its tokens show. */
+/** What visitors of an app's page, who have a token, can do to the app's owners; and what their tokens can read. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createTokenBucket } from "../../src/engine/token-bucket.js";
@@ -16,7 +16,7 @@ describe("a visitor", () => {
   });
   after(() => service.stop());
 
-  /** How many of so many requests to run pass the rate limit: there is nothing to run. */
+  /** Number of run requests that pass the rate limit; no action exists. */
   async function passed(as: string, requests: number): Promise<number> {
     const answers = [];
     for (let sent = 0; sent < requests; sent += 1) {

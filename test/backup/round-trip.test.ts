@@ -1,4 +1,4 @@
-/** A backup of a running service, restored elsewhere: what is served there is what was served here. */
+/** A backup of a running service, restored elsewhere: the restored service returns the same responses. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ interface Shape {
   indexes: string[];
 }
 
-/** What a database consists of beside rows; the names of partitions' indexes are PostgreSQL's to choose. */
+/** Database objects besides rows; PostgreSQL chooses the names of partitions' indexes. */
 async function shapeOf(db: DataSource): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)

@@ -1,4 +1,4 @@
-/** Words for tests of backups: a service with something of everything, a backup of it, a restore elsewhere, and all that it answers. */
+/** Helpers for tests of backups: a service with data of every kind, a backup, a restore, and all of its responses. */
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ async function must(rest: Rest, method: string, path: string, body?: object): Pr
   throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
 }
 
-/** Runs and their entries in several partitions, one of them running in a process that lives; of another app, which nothing compares. */
+/** Runs and their entries in several partitions, one of them in progress in a live process; of another app, which is not compared. */
 async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = createPartitions({ db, days: 30 });
   for (const last of [150_000, 420_000]) {
@@ -48,7 +48,7 @@ async function fillPartitions({ db }: TestService): Promise<void> {
       SELECT max(id), 999, 'master', 'manual', '{}', 'running', '00000000-0000-4000-8000-000000000001', now() FROM app`);
 }
 
-/** Something in most tables, by the ways that people have. */
+/** Adds rows to most tables, by normal requests. */
 export async function furnish(service: TestService): Promise<void> {
   const { appId, rest } = service;
   const app = `/v1/apps/${appId}`;
@@ -120,7 +120,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
 
 const NAMES: Record<string, string> = { ":columns": "Seat", ":name": "Seats", ":dataSource": "Seats" };
 
-/** What every route that only reads answers of the first app, by its path; what tells of the moment is left out. */
+/** Responses of every read route for the first app, by path, without time-dependent values. */
 export async function allAnswers(url: string, token: string): Promise<Record<string, string>> {
   const answers: Record<string, string> = {};
   for (const { method, path } of ROUTES) {

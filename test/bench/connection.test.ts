@@ -1,4 +1,4 @@
-/** The callers' own connection: what they measure is told by it alone. */
+/** The callers' own connection, which only their measurements show. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** BENCHMARKS.md and its drawings are what the gathered figures make of them, and nothing that somebody wrote. */
+/** BENCHMARKS.md and its drawings are generated from the collected figures, without manual edits. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

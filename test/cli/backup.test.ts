@@ -1,4 +1,4 @@
-/** `npm run backup` and `npm run restore` as they are typed: what they ask for, what they say, what they leave. */
+/** `npm run backup` and `npm run restore` on the command line: options, messages, results. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ function command(name: "backup" | "restore", args: string[], environment: Record
   });
 }
 
-/** The place of a database's files in its store. */
+/** The prefix of a database's files in its store. */
 async function spaceOf(url: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -64,7 +64,7 @@ describe("npm run backup and restore", function () {
   it("want to be told what to encrypt with, and say in one line what is wrong", async () => {
     const file = join(folder, "never");
     const wrong: [string[], RegExp][] = [
-      [[file], /^Say how it is encrypted, or --unencrypted/],
+      [[file], /^Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted/],
       [[file, "--unencrypted", "--key-file", join(folder, "no-key")], /must hold 32 bytes in base64/],
       [[file, "--passphrase-file", join(folder, "short")], /must hold a passphrase of 12 characters/],
     ];

@@ -29,7 +29,7 @@ describe("npm run bootstrap", () => {
     const made = JSON.parse(readFileSync(credentials, "utf8"));
     expect(made).to.deep.include({ baseUrl: "https://actions.example.com", organizationId: 1, appId: 1 });
     const second = await bootstrap(environment);
-    expect(second).to.deep.equal({ code: 1, stdout: "", stderr: "The database is not empty: nothing was made." });
+    expect(second).to.deep.equal({ code: 1, stdout: "", stderr: "The database is not empty: nothing was created." });
     expect(JSON.parse(readFileSync(credentials, "utf8"))).to.deep.equal(made);
     rmSync(folder, { recursive: true, force: true });
     await database.drop();
@@ -38,6 +38,6 @@ describe("npm run bootstrap", () => {
   it("asks for DATABASE_URL where there is none", async () => {
     const { code, stderr } = await bootstrap({});
     expect(code).to.equal(1);
-    expect(stderr).to.match(/^Set DATABASE_URL: .*$/);
+    expect(stderr).to.match(/^Set DATABASE_URL\. .*$/);
   });
 });

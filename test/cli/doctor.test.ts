@@ -1,4 +1,4 @@
-/** `npm run doctor` on a machine that is well, and on machines with one fault each. */
+/** `npm run doctor` on a healthy machine, and on machines with one fault each. */
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-/** @param walls commands that run the next one with less */
+/** @param walls commands that start the next one with fewer rights */
 function doctor(
   environment: Record<string, string>,
   walls: readonly string[] = [],

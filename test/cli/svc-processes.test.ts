@@ -55,7 +55,7 @@ describe("Processes of the command line", () => {
     const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
     await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { timeoutMs: 5000 } });
     edit(folder, ACTION, "Greets everybody.", "Greets nobody.");
-    await until(async () => dev.printed().includes("the server was changed since the last pull"));
+    await until(async () => dev.printed().includes("the server has changed since the last pull"));
     expect(await description()).to.equal("Greets everybody.");
     await dev.end();
     expect(dev.child.signalCode ?? dev.child.exitCode).to.be.oneOf(["SIGINT", 0, 130]);
@@ -140,7 +140,7 @@ test("names the author's line", async () => {
     const lines = tests[3].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
-    // Nothing of it is in the app, and the app of the tests is gone.
+    // The app is unchanged, and the app of the tests is deleted.
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
     expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
@@ -241,7 +241,7 @@ test("names the author's line", async () => {
       .map((line) => JSON.parse(line));
     expect(code).to.equal(0);
     expect(lines.map(({ Name }) => Name)).to.deep.equal(["Ann", "Bo\nb"]);
-    // What was pulled can be pushed.
+    // Pulled entries can be pushed again.
     write(folder, "guests.jsonl", out);
     expect(await json(folder, ["data", "push", "guests", "guests.jsonl", "--replace"])).to.deep.equal({ inserted: 2 });
     write(folder, "more.json", '[{"Name": "Cy"}]');
@@ -264,7 +264,7 @@ test("names the author's line", async () => {
     expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
   });
 
-  /** A way to the service that can stop in the middle of the request that a push applies with. */
+  /** A proxy to the service that can stop in the middle of the request by which a push applies changes. */
   async function stoppingProxy(forwarded: "half" | "all") {
     const state = { isArmed: false, hasStopped: false };
     const server = createServer((incoming, reply) => {
@@ -310,7 +310,7 @@ test("names the author's line", async () => {
       const names = (await manifestOf(app)).actions.map(({ name }: { name: string }) => name);
       if (forwarded === "half") expect(await manifestOf(app)).to.deep.equal(before);
       else expect(names).to.deep.equal(["a", "b", "c", "hello"]);
-      // The folder is as it was: the same push goes through, and there is nothing to resolve.
+      // The folder is unchanged: the same push succeeds, without conflicts.
       await json(folder, ["push"]);
       expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
       expect((await actionOf(app, "hello")).description).to.equal("Greets people.");

@@ -164,11 +164,11 @@ async function execute() {
     const failed = await svc(folder, ["run", "plain"]);
     const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
     expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
-    // The end of another file's name is not the action's name.
+    // A suffix of another file's name is not the action's name.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
     const placed = new Project(folder).stackInFile("plain", bodyOf(text), `Error\n${line}\n${other}`);
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
-    // Code that ran, and that the file no longer has, keeps the places of what ran.
+    // Stack lines of code that ran and has changed since keep their positions.
     write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));
     expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
   });

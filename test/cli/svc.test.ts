@@ -1,4 +1,4 @@
-/** The command line svc as real processes against a service: from an empty folder to a published action, and two people at once. */
+/** The command line svc as real processes against a service: from an empty folder to a published action, and with two people. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -22,7 +22,7 @@ interface Said {
   answer: any;
 }
 
-/** Runs the program as npm does, with `environment` and nothing of this process's own. */
+/** Runs the program as npm does, with `environment` only. */
 function runProgram(environment: Record<string, string>, ...words: string[]): Promise<Said> {
   return new Promise((resolve) => {
     const env = { ...programEnvironment(), ...environment };
@@ -37,7 +37,7 @@ describe("npm run token", () => {
   let service: TestService;
   let environment: Record<string, string>;
 
-  /** What the program does with its words, in this process: a start of the program costs a second. */
+  /** Runs the program's arguments in this process, because starting it costs a second. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTask(words));
 
@@ -116,8 +116,8 @@ describe("npm run token", () => {
   });
 
   const mistakes: [string[], RegExp][] = [
-    [[], /^nothing is no kind of token\. Usage: /],
-    [["cook", "--app", "1"], /^cook is no kind of token\. Usage: /],
+    [[], /^nothing is not a kind of token\. Usage: /],
+    [["cook", "--app", "1"], /^cook is not a kind of token\. Usage: /],
     [["api"], /^api needs --app\. Usage: /],
     [["editor"], /^editor needs either --app or --user\. Usage: /],
     [["api", "--app", "1", "--user", "3"], /^api takes no --user\. Usage: /],

@@ -1,9 +1,9 @@
-/** The variables of the environment: their defaults are the ones that the reference names, and a faulty value stops the start by name. */
+/** Environment variables: their defaults match the reference, and a faulty value stops the start with the variable's name. */
 import { expect } from "chai";
 import { describedVariables } from "../../src/config/variables.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 
-/** A faulty value for each variable that can have one, or several separated by spaces. */
+/** Faulty values for each variable that can have one, separated by spaces. */
 const FAULTY: Record<string, string> = {
   PORT: "-1 65536 4e3 port",
   TRUST_PROXY: "0 10 all 0.0.0.0/0 10.0.0.1/33 10.0.0.1,",
@@ -53,7 +53,7 @@ const FAULTY: Record<string, string> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
   LOG_LEVEL: "loud",
 };
-/** Any text is a value of these. */
+/** Variables that accept any text. */
 const ANY_TEXT = ["HOST", "DATA_DIR", "CHROME_PATH", "PUPPETEER_CACHE_DIR", "PACKAGES_FILE"];
 
 describe("the variables of the environment", () => {
@@ -88,8 +88,8 @@ describe("the variables of the environment", () => {
     for (const part of [
       "PORT must be a whole number from 0 to 65535",
       "LOG_LEVEL must be one of",
-      "SMTP_URL must be set where MAIL_FROM is",
-      "OIDC_ISSUER must be set where OIDC_CLIENT_ID is",
+      "SMTP_URL must be set when MAIL_FROM is set",
+      "OIDC_ISSUER must be set when OIDC_CLIENT_ID is set",
     ])
       expect(faulty).to.throw(ConfigError, part);
   });

@@ -1,4 +1,4 @@
-/** Those who meet a data source's access rules, with their tokens, and the forms of a rule with the pages that each lets in. */
+/** Callers of a data source with access rules, with their tokens, and forms of a rule with the pages that each allows. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
@@ -6,12 +6,12 @@ import type { TestService } from "../harness/service.js";
 
 const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 
-/** Whom the rules judge: nobody, a page, a page with a user of either office; and those whom they do not. */
+/** Callers under access rules: anonymous, a page, a page with a user of either office; and callers that are trusted. */
 export const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
 export const TRUSTED = ["editor", "admin", "api", "task"] as const;
 export type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
 
-/** Forms of a rule, each with the pages that it lets in. */
+/** Forms of a rule, each with the pages that it allows. */
 export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
   "no rule": { rule: null, lets: [] },
   "a rule for all": { rule: { allow: "all" }, lets: PAGES },
@@ -29,7 +29,7 @@ export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }
   },
 };
 
-/** A token of each, the users of both offices signed in to pages of their own. */
+/** A token of each; the users of both offices are signed in to separate pages. */
 export async function tokensOf(service: TestService): Promise<Partial<Record<Who, string>>> {
   const tokens: Partial<Record<Who, string>> = {};
   const base = `/v1/apps/${service.appId}/data-sources`;

@@ -1,4 +1,4 @@
-/** Data sources and their entries as a backend of the app writes them, over REST and GraphQL. */
+/** Data sources and their entries as an app's backend writes them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";

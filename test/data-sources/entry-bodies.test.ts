@@ -1,4 +1,4 @@
-/** Bodies of entries, by every way in: only objects are taken, and an entry can be sent back as it was read. */
+/** Bodies of entries, over every route: only objects are accepted, and an entry can be sent back as it was read. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

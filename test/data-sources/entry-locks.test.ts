@@ -25,7 +25,10 @@ describe("data sources under locks", () => {
     const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
-    /** Sends the requests one after another, each once those before it wait for a lock or are answered. @param locked how many of the oldest entries are locked */
+    /**
+     * Sends the requests one by one, each after the earlier ones wait for a lock or have their response.
+     * @param locked number of the oldest entries that are locked
+     */
     async function whileLocked(
       name: string,
       requests: (() => Promise<Answer>)[],

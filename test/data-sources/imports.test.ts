@@ -1,4 +1,4 @@
-/** Files that become entries: every form, all or nothing; the snapshots before what changes many, and their return. */
+/** Imported files: every format, all or nothing; snapshots before large changes, and restoring them. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Values at the edges of JSON, text and paths, from a request to what is stored and found again. */
+/** Edge cases of JSON, text and paths, from a request to the stored entry and back. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";

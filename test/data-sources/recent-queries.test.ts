@@ -1,4 +1,4 @@
-/** The kinds of queries of a data source over both APIs: for its editors, and for nobody whom rules judge. */
+/** Kinds of queries of a data source over both APIs: for its editors, not for callers under access rules. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,4 +1,4 @@
-/** Users of an app: signed in to a page by an entry with a hashed column, which nobody reads. */
+/** Users of an app: signed in to a page by an entry with a hashed column, which no caller can read. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";

@@ -1,4 +1,4 @@
-/** Following a data source over the websocket: what is told, to whom, and that a gap loses nothing. */
+/** Subscriptions to a data source over the websocket: their events, their readers, and that a gap loses nothing. */
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -109,7 +109,7 @@ describe("a subscription to a data source", () => {
 
   it("begins though the first attempt to begin fails", async () => {
     const path = await make();
-    // The first read of the tally fails; a sequence counts the reads, as no rollback takes its steps back.
+    // The first read of the counts fails; a sequence counts the reads, because a rollback does not reset it.
     await service.db.query(`
       CREATE SEQUENCE tally_reads;
       CREATE FUNCTION check_tally_read() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -199,7 +199,7 @@ describe("a subscription to a data source", () => {
       const rules = [{ type: ["select"], allow: "all", require: [{ Owner: { equals: "me" } }] }];
       const path = await make({ accessRules: rules });
       await service.rest("POST", `${path}/import`, { body: MANY });
-      // Leaves a version to restore.
+      // Creates a version to restore.
       await service.rest("POST", `${path}/import`, { body: MANY });
       const all = { type: "select", limit: 10_000 };
       const { entries } = (await service.rest("POST", `${path}/query`, { body: all })).body;
@@ -271,7 +271,7 @@ describe("a subscription to a data source", () => {
     await service.rest("PUT", `${path}/entries/${other.id}`, { body: { data: { Name: "c" } } });
     await service.rest("DELETE", `${path}/entries/${other.id}`);
     await service.rest("PUT", `${path}/entries/${id}`, { body: { data: { Name: "z" } } });
-    // The first message after all of that is of the one change that shows.
+    // The next message is about the one visible change.
     expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { Owner: "me", Name: "z" } }] });
   });
 
@@ -284,7 +284,7 @@ describe("a subscription to a data source", () => {
     }
     await insert(path, { Owner: "you" });
     starts.push((await follow(path, MINE, "live")()).position);
-    // As unlike without a change between them as with one, and of one length.
+    // Differ as much with a change in between as without one, and have one length.
     expect(new Set(starts).size).to.equal(4);
     expect(new Set(starts.map(({ length }) => length)).size).to.equal(1);
     const mine = await insert(path, { Owner: "me", Name: "m" });

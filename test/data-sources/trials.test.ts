@@ -1,4 +1,4 @@
-/** Access rules tried as somebody: what is shown is what that user's own page gets, and trying changes nothing. */
+/** Test of access rules as a user: the result is what that user's page gets, and nothing changes. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { FORMS, PAGES, tokensOf } from "./callers.js";

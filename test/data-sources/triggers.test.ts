@@ -1,4 +1,4 @@
-/** What writing entries starts: actions by their log trigger and data source, and no chain without end. */
+/** Actions that written entries start: by their log trigger and data source, without endless chains. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { publishDirectly } from "../harness/production-copies.js";

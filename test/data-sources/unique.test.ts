@@ -1,4 +1,4 @@
-/** Unique indexes: no two entries share what they keep apart, however they are written and however many are written at once. */
+/** Unique indexes: no two entries share a unique value, however they are written and however many at once. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -35,7 +35,7 @@ describe("a unique index of a data source", () => {
     const found = (await service.rest("POST", `${base}/Writes/query`, { body: {} })).body.entries;
     const answer = await insert("Writes", { Email: "a@x.org" });
     expect(refused(answer)).to.deep.equal(TAKEN);
-    expect(answer.body.error).to.equal('an entry with the same "Email" is there already');
+    expect(answer.body.error).to.equal('an entry with the same "Email" already exists');
     const update = { body: { data: { Email: "a@x.org" } } };
     expect(refused(await service.rest("PUT", `${base}/Writes/entries/${found[1].id}`, update))).to.deep.equal(TAKEN);
     for (const entries of [

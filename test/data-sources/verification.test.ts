@@ -1,4 +1,7 @@
-/** Users of an app who prove an address by a code: sent to who has it, alike for who has not, good once, soon over. */
+/**
+ * App users who prove an address by a code: sent to the owner, with the same response for unknown addresses, valid once and for a short
+ * time.
+ */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -40,7 +43,7 @@ describe("verification by code", () => {
     });
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
-  /** What the newest message to the address says; null where there is none. */
+  /** Content of the newest message to the address; null if there is none. */
   async function codeFor(address: string): Promise<string | null> {
     const [found] = await rows<{ text: string }>(
       service.db,
@@ -65,7 +68,7 @@ describe("verification by code", () => {
       expect([asked.http, asked.body.status], JSON.stringify(asked.body)).to.deep.equal([200, "CODE_SENT"]);
       expect(Date.parse(asked.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
       const code = (await codeFor(address))!;
-      // The code is the page's that asked.
+      // The code belongs to the page that requested it.
       expect(refusal(await verify(other, { [by]: address, code }))).to.equal("401 UNAUTHORIZED");
       const { http, body } = await verify(page, { [by]: address, code });
       expect(http, JSON.stringify(body)).to.equal(200);
@@ -159,7 +162,7 @@ describe("verification by code", () => {
 
   it("wrong codes for one user from many addresses leave each address one attempt", async () => {
     const user = await newUser();
-    // Two of each address, before and beyond the bound in total.
+    // Two codes for each address, up to the total limit and beyond.
     const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
     const answers: string[] = [];
     for (const address of addresses) {
@@ -231,7 +234,7 @@ describe("verification by code", () => {
     expect(Object.keys(proven.body.session.entries.dataSource.verified)).to.deep.equal(["sms"]);
     expect(await read()).to.equal(200);
     expect((await eventsOf("sms.2fa")).length).to.equal(1);
-    // Signing in again begins anew.
+    // Signing in again resets the second factor.
     expect((await signIn(page, user)).body.session.awaits).to.equal("secondFactor");
     expect(await read()).to.equal(403);
     expect(refusal(await verify(page, { sms: user.Phone }))).to.equal("400 REQUEST_INVALID");

@@ -1,4 +1,4 @@
-/** The upgrade to data sources that say whether they hold the app's users: which ones it marks, and where it says so. */
+/** The upgrade to data sources with `isUsers`: which ones it marks, and where it records that. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";

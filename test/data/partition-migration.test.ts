@@ -5,7 +5,7 @@ import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
-/** What was on main before logs and runs were partitioned. */
+/** Migrations from before logs and runs were partitioned. */
 const isBefore = ({ name }: { name: string }) => Number(name.slice(-13)) < 1763600180000;
 
 describe("a database of before its logs were partitioned", () => {

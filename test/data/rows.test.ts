@@ -1,4 +1,4 @@
-/** Holds the rows that TypeORM reads and writes to the tables that the migrations make. */
+/** Compares the entities of TypeORM with the tables that the migrations create. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { ROWS, rows } from "../../src/data/database.js";

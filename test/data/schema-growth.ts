@@ -1,7 +1,4 @@
-/**
- * What a schema is to statements that were written for it, and what of it another schema takes away. Judges catalogues by a rule: what
- * the statements of the release before may name, and may leave out, stays so.
- */
+/** Compares two schemas: what existing statements may name and omit must stay valid. */
 import type { DataSource } from "typeorm";
 
 const CATALOGUE = `
@@ -35,13 +32,13 @@ interface ValueCheck {
   values: Set<string>;
 }
 
-/** A check of the form `column = ANY (ARRAY['a'::text, …])`, as its values and the text around them. */
+/** A check of the form `column = ANY (ARRAY['a'::text, …])`: its values and the text around them. */
 function valueCheckOf({ table, says }: { table: string; says: string }): ValueCheck {
   const values = new Set(says.match(/'(?:[^']|'')*'/g));
   return { frame: `${table} ${says.replace(/ARRAY\[.*\]/, "ARRAY[]").replace(/ NOT VALID$/, "")}`, values };
 }
 
-/** True if a check of before allowed some of the values that this one allows, and no others: every statement that passed it passes. */
+/** True if the earlier check allowed some of the values of this one and no others: every statement that passed it passes now. */
 function onlyAllowsMore(demand: { table: string; says: string }, before: Catalogue): boolean {
   if (!demand.says.includes("ARRAY[")) return false;
   const is = valueCheckOf(demand);
@@ -50,7 +47,9 @@ function onlyAllowsMore(demand: { table: string; says: string }, before: Catalog
     .some((was) => was.frame === is.frame && [...was.values].every((value) => is.values.has(value)));
 }
 
-/** Each thing that a statement for `before` would meet otherwise in `after`; in the order of tables, columns, demands, indexes, functions. */
+/**
+ * Each difference that a statement for `before` would meet in `after`; in the order of tables, columns, constraints, indexes, functions.
+ */
 export function takenAway(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));
   const nowOf = new Map(after.columns.map((one) => [`${one.table}.${one.column}`, one]));

@@ -1,4 +1,4 @@
-/** Upgrades without a stop: what the schema owes to processes of the release before, which go on beside it until they are replaced. */
+/** Upgrades without downtime: the schema stays compatible with processes of the previous release, which run until they are replaced. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
@@ -8,7 +8,7 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
 
-/* As the last release wrote and read; to be written anew, not mended, when a release is made. */
+/* Statements of the last release; rewrite them when a release is made. */
 const STATEMENTS = [
   `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at, hosts)
    VALUES (1, 1, 'master', 'manual', '{"n": 1}', 'running', '00000000-0000-4000-8000-000000000001', now(), '{a}')`,
@@ -54,7 +54,7 @@ describe("the schema beside the release before", () => {
        VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now())`,
       [BROWSER_HOLDER],
     );
-    // As the release before finds the runs of dead processes.
+    // The previous release's query for runs of dead processes.
     const lost = `SELECT id FROM run WHERE state = 'running'
        AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())`;
     expect(await db.query(lost)).to.deep.equal([]);
@@ -128,7 +128,7 @@ describe("the schema beside the release before", () => {
     await one.startTransaction();
     await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
     const migrating = migrate(database.url);
-    // Told when the last of the migrations before has ended, and this one waits for the table in hand.
+    // Resolves when all earlier migrations have ended, and this one waits for the locked table.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
     await until(async () => (await other.query(waits)).length > 0);

@@ -1,4 +1,4 @@
-/** The rules and the dashboard of `deploy/`, held to what the service tells: their names exist, and each rule fires when its fault is there. */
+/** The rules and the dashboard of `deploy/`, compared with the service's metrics: their names exist, and each rule fires for its fault. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -81,7 +81,7 @@ function process() {
 
 type Process = ReturnType<typeof process>;
 
-/** How each fault comes about. */
+/** How to cause each fault. */
 const FAULTS: Record<string, (one: Process) => unknown> = {
   SvcDatabaseAway: ({ state }) => Object.assign(state, { vitals: null }),
   SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...WELL, scheduleLagMs: 61_000 } }),

@@ -1,6 +1,6 @@
 /**
- * Renders the chart's templates, which keep to a small part of Helm's language: values by path, `quote`, `if`, `if not`, `range` over a map.
- * Whatever else stands between braces is an error, so that a template which this does not understand cannot pass for one that it does.
+ * Renders the chart's templates, which use a small part of Helm's language: values by path, `quote`, `if`, `if not`, `range` over a map.
+ * Any other expression is an error, so that an unsupported template cannot pass.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export interface Manifest {
 type Scope = Record<string, unknown>;
 type Token = { text: string } | { action: string };
 
-/** A dash at a brace takes the white space on its side away, as Go's templates do. */
+/** A dash inside a brace removes the white space on its side, as in Go's templates. */
 function tokensOf(template: string): Token[] {
   const tokens: Token[] = [];
   let text = "";
@@ -80,7 +80,7 @@ function block(tokens: readonly Token[], from: number, scope: Scope | null): { t
 
 type Values = Record<string, Record<string, unknown>>;
 
-/** What would be given to Kubernetes. @param change the values that an operator sets otherwise */
+/** The documents for Kubernetes. @param change values that an operator overrides */
 export function renderChart(folder: string, change: (values: Values) => void = () => undefined): Manifest[] {
   const values = load(readFileSync(join(folder, "values.yaml"), "utf8")) as Values;
   change(values);

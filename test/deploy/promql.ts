@@ -1,6 +1,6 @@
 /**
- * As much of PromQL as the rules of `deploy/` use, evaluated over scrapes: parsed by Prometheus' own grammar, so that what does not parse
- * there fails here. Says so where an expression uses more than is evaluated.
+ * The part of PromQL that the rules of `deploy/` use, evaluated over scrapes. Uses Prometheus' own grammar, so that invalid expressions
+ * fail here. Reports unsupported features.
  */
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
@@ -20,7 +20,7 @@ interface Value {
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
-/** The samples of a text in Prometheus' format. */
+/** Samples of a text in Prometheus' format. */
 export function samplesIn(text: string): Sample[] {
   return text
     .split("\n")
@@ -32,7 +32,7 @@ export function samplesIn(text: string): Sample[] {
     });
 }
 
-/** @throws Error at the first place that is no PromQL */
+/** @throws Error at the first position that is not PromQL */
 export function parseExpression(text: string): SyntaxNode {
   const tree = parser.parse(text);
   tree.iterate({
@@ -43,7 +43,7 @@ export function parseExpression(text: string): SyntaxNode {
   return tree.topNode.firstChild!;
 }
 
-/** The names of the metrics that an expression reads. */
+/** Names of the metrics in an expression. */
 export function metricsIn(text: string): string[] {
   const names: string[] = [];
   parser.parse(text).iterate({
@@ -77,7 +77,7 @@ const children = (node: SyntaxNode): SyntaxNode[] => {
   return all;
 };
 
-/** What the expression is at the moment of `after`; `before` is the scrape at the beginning of every range. */
+/** Value of the expression at the time of `after`; `before` is the scrape at the beginning of every range. */
 export function evaluate(text: string, before: readonly Sample[], after: readonly Sample[]): Value[] {
   const read = ({ from, to }: SyntaxNode) => text.slice(from, to);
   const unquoted = (node: SyntaxNode) => JSON.parse(read(node)) as string;

@@ -1,4 +1,4 @@
-/** Every command of the documents, pasted as a reader would: one service for all pages, an app and a folder for each. */
+/** Every command of the documents, pasted into a shell: one service for all pages, an app and a folder for each. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ import { differences, lastJson } from "./response.js";
 const RUN = ["sh", "graphql"];
 const isDone = ({ language, file, isResponse }: Block) => RUN.includes(language) || file !== null || isResponse;
 
-/** What the reader of a page does, first what the page says to have done before. */
+/** The blocks of a page, preceded by those that the page requires. */
 function steps(page: string): Block[] {
   const text = readPage(page);
   const before = beginningOf(text);
@@ -35,7 +35,7 @@ describe("The documents' commands", () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** An app as the first start makes one, with its own credentials. */
+  /** An app as the first start creates it, with its credentials. */
   async function newApp(name: string) {
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
     const { id } = body.app;
@@ -50,7 +50,7 @@ describe("The documents' commands", () => {
     return { appId: Number(id), baseUrl: service.url, organizationId: service.organizationId, tokens };
   }
 
-  /** What a reader's folder holds: the credentials, and the pictures that a page sends. */
+  /** A reader's folder: credentials, and pictures that a page uploads. */
   function newFolder(credentials: object): string {
     const folder = mkdtempSync(join(tmpdir(), "svc-docs-"));
     folders.push(folder);
@@ -74,7 +74,7 @@ describe("The documents' commands", () => {
       seen = true;
     };
     void next.then(end, end);
-    // Nothing says when the subscription stands: what ran before it does is not shown.
+    // There is no signal that the subscription has started: it does not show runs from before.
     await until(async () => {
       if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/welcome/runWithResult`, { body: {} });
       return seen;
@@ -155,7 +155,7 @@ describe("The documents' commands", () => {
     expect(marked.filter(({ language }) => !RUN.includes(language))).to.deep.equal([]);
     const dull = marked.filter(({ notRun }) => notRun!.split(" ").length < 4);
     expect(dull.map(({ page, line }) => `${page}:${line}`)).to.deep.equal([]);
-    // A language of a shell by another name would be run by nobody.
+    // A block with another name of a shell would not run.
     const languages = new Set(PAGES.flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language)));
     expect(
       [...languages].filter((one) => !["sh", "graphql", "js", "jsx", "json", "yaml", "text", "html"].includes(one)),

@@ -71,14 +71,14 @@ describe("the list of limits", () => {
   });
 });
 
-/** Not limits of what a caller sends: texts that the service cuts, keys that it makes, and a limit that follows from another one. */
+/** Not limits on callers: truncated texts, generated keys, and a limit derived from another. */
 const INTERNAL = [
   ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "SHOWN_CHARACTERS"],
   ...["SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
 ];
 /** Constants with these endings are limits. */
 const LIMIT = /(?:_MAX|_LIMIT|_CHARACTERS|_BYTES|_DEPTH|_SEGMENTS|_OPERATORS|_LISTED|_COUNTED|_KEPT|_PER_[A-Z_]+)$/;
-/** A template that is a statement, not a text for people. */
+/** A template that is SQL, not a text for people. */
 const STATEMENT = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|SET|VALUES|interval|octet_length)\b/;
 
 describe("the reference page of limits", () => {

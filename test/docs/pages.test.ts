@@ -1,4 +1,4 @@
-/** The documents agree with themselves and with the code: links lead somewhere, the table of variables is what the service reads. */
+/** The documents agree with themselves and with the code: links work, and the table of variables is complete. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** The documents for people as their blocks of code, and the marks that say what a test does with one. Runs none of them. */
+/** Code blocks of the documents, and the marks that tell a test what to do with each. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,17 +18,17 @@ export interface Block {
   line: number;
   language: string;
   text: string;
-  /** The anchor of the section that it stands in; "" before the first. */
+  /** Anchor of its section; "" before the first one. */
   section: string;
   /** Why no test runs it. */
   notRun: string | null;
-  /** The name of the file that a reader would make of it. */
+  /** Name of the file that a reader creates from it. */
   file: string | null;
-  /** True if the commands before it print this JSON, by `<!-- response -->`. */
+  /** True if the commands before it print this JSON, marked by `<!-- response -->`. */
   isResponse: boolean;
 }
 
-/** As the heading's address is on the pages that show Markdown. */
+/** The heading's anchor, as on GitHub. */
 export const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -68,7 +68,10 @@ export function blocksOf(text: string): Block[] {
   return blocks;
 }
 
-/** `<!-- begins with: page.md#section -->`, or a page alone for what stands before its first section: what a reader of this page has done. */
+/**
+ * `<!-- begins with: page.md#section -->`, or only a page for the part before its first section: steps that a reader of this page has done
+ * before.
+ */
 export function beginningOf(text: string): { page: string; section: string } | null {
   const [, page = "", section = ""] = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))? -->$/m.exec(text) ?? [];
   return page === "" ? null : { page, section };

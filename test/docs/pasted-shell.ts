@@ -1,10 +1,10 @@
-/** A shell into which a reader pastes one block after the other. A call that is refused ends it, where curl would go on. */
+/** A shell into which a reader pastes blocks one by one. A refused call ends it, unlike with curl. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { programEnvironment } from "../harness/program-environment.js";
 import { ROOT } from "./pages.js";
 
-/** `npm run example` and `npx svc` are the scripts themselves, which need no set-up; nothing else of npm is known here. */
+/** `npm run example` and `npx svc` run the scripts directly, without set-up; no other npm command is supported. */
 const PRELUDE = `
 set -eo pipefail
 curl() { command curl --fail-with-body "$@"; }
@@ -23,13 +23,13 @@ npx() {
 const DONE = "<pasted>";
 
 export interface PastedShell {
-  /** Resolves to what the block printed on standard output; rejects with all that was said where it fails. */
+  /** Resolves to the standard output of the block; rejects with the whole output if it fails. */
   paste(commands: string): Promise<string>;
   end(): Promise<void>;
 }
 
 export function pastedShell(folder: string): PastedShell {
-  // Without DATA_DIR and the like of whoever runs the tests: what the page says is all that a reader has.
+  // Without DATA_DIR and other variables of the test's environment: a reader only has what the page says.
   const env = programEnvironment();
   const bash = spawn("bash", { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
   let printed = "";
@@ -45,7 +45,7 @@ export function pastedShell(folder: string): PastedShell {
     throw new Error(`the shell ended with ${code}: ${printed}${complaints}`);
   });
   ended.catch(() => undefined);
-  // Told by its end.
+  // The end of the process reports it.
   bash.stdin.on("error", () => undefined);
   bash.stdin.write(PRELUDE);
 

@@ -1,6 +1,6 @@
 /** Compares the JSON that a page shows as a response with what its commands printed. */
 
-/** Parses the last JSON document of a text: what the last command printed. @throws Error if there is none */
+/** Parses the last JSON document of a text: the output of the last command. @throws Error if there is none */
 export function lastJson(printed: string): unknown {
   const text = printed.trim();
   for (let at = 0; at < text.length; at += 1) {
@@ -8,13 +8,13 @@ export function lastJson(printed: string): unknown {
     try {
       return JSON.parse(text.slice(at));
     } catch {
-      // A later document begins behind this place.
+      // A later document starts behind this position.
     }
   }
   throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);
 }
 
-/** Numbers that depend on what ran before, by their names. */
+/** Numbers that depend on earlier commands, by name. */
 const isId = (name: string): boolean => /^(?:id|\w+Id)$/.test(name);
 
 /**

@@ -1,4 +1,6 @@
-/** The documentation as web pages and as texts: every link works, the pages are strict, examples name the reader's address. */
+/**
+ * The documentation as web pages and as texts: every link works, the content security policy is strict, examples name the reader's address.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

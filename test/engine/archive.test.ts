@@ -1,4 +1,4 @@
-/** The file of a backup: it comes back as it was written, or is refused with what is wrong with it. */
+/** The file of a backup: it is restored as written, or rejected with a reason. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ async function read(path: string, secret: Secret | null): Promise<Part[]> {
   return parts;
 }
 
-/** The one line that refuses the file. */
+/** The error line for the file. */
 async function refusal(path: string, secret: Secret | null): Promise<string> {
   return read(path, secret).then(
     () => "nothing is wrong",
@@ -31,7 +31,7 @@ async function refusal(path: string, secret: Secret | null): Promise<string> {
   );
 }
 
-/** A tar file with headings of any kind. */
+/** A tar file with arbitrary headers. */
 function tape(entries: readonly { fields: object; content?: Buffer }[]): Buffer {
   const blocks = entries.flatMap(({ fields, content = Buffer.alloc(0) }) => {
     const header = Buffer.alloc(512);
@@ -87,7 +87,7 @@ describe("an archive", () => {
     const path = put(sealed);
     expect(await refusal(path, { kind: "key", bytes: Buffer.alloc(32, 8) })).to.contain("the key is not the one");
     for (const secret of [null, { kind: "passphrase", text: "correct horse battery" }] as const) {
-      expect(await refusal(path, secret)).to.contain("encrypted with a key file: give that");
+      expect(await refusal(path, secret)).to.contain("encrypted with a key file: pass that");
     }
     expect(await refusal(put(plain), KEY)).to.contain("the file is not encrypted");
   });
@@ -113,7 +113,7 @@ describe("an archive", () => {
   it("is refused wherever a bit was changed", async () => {
     for (const bytes of [sealed, plain]) {
       const secret = bytes === sealed ? KEY : null;
-      // A gzip heading has a time and a system that mean nothing; all behind it counts.
+      // The time and system in a gzip header have no meaning; all bytes after them count.
       const first = bytes === sealed ? 0 : 10;
       for (let n = 0; n < 16; n += 1) {
         const at = first + Math.floor((n / 15) * (bytes.length - 1 - first));
@@ -148,7 +148,7 @@ describe("an archive", () => {
       gzipSync("a text"),
       gzipSync(Buffer.alloc(4_096)),
     ]) {
-      expect(await refusal(put(bytes), null)).to.match(/^ArchiveError: the file is (no backup|damaged)/);
+      expect(await refusal(put(bytes), null)).to.match(/^ArchiveError: the file is (not a backup|damaged)/);
     }
     expect(await refusal(join(folder, "none"), null)).to.contain("cannot be read (ENOENT)");
     expect(await refusal(folder, null)).to.contain("cannot be read (EISDIR)");
@@ -195,7 +195,7 @@ describe("an archive", () => {
     const before = readdirSync(folder).length;
     for (const [source, words] of [
       [failing(), "the database is gone"],
-      [each([{ name: "../x", content: Buffer.alloc(0) }]), "can be no part"],
+      [each([{ name: "../x", content: Buffer.alloc(0) }]), "is not a valid name in an archive"],
     ] as const) {
       const error = await writeArchive(path, source, KEY).catch((one: Error) => one.message);
       expect(error).to.contain(words);

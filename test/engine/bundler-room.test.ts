@@ -1,4 +1,4 @@
-/** The room that packages are bundled in: what a script in it cannot do, whatever it is, and what becomes of packages where there is none. */
+/** The sandbox in which packages are bundled: what a script cannot do in it, and the handling of packages without a sandbox. */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -24,14 +24,14 @@ const THING = placed(
   ]),
 );
 
-/** A bundler, and what it logs. */
+/** A bundler, and its log. */
 function bundlerWith(options: Options) {
   const lines: string[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
   return { lines, bundler: createBundler({ log, sandbox: true, ...options }) };
 }
 
-/** What a package is refused with whose archive is an errand of the visitor. */
+/** The error for a package whose archive is a task for the test script. */
 async function refusalOf(errand: Errand, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: VISITOR, ...options });
   const archive = Buffer.from(JSON.stringify(errand));
@@ -72,7 +72,7 @@ describe("The room that packages are bundled in", () => {
 
   it("lets nothing be written, made or removed, be it everybody's", async () => {
     const { isSealed, account } = await bundlerWith({}).bundler.room();
-    // Without Landlock it is the account alone that keeps files from it.
+    // Without Landlock only the account protects files.
     if (!isSealed && account === null) return;
     if (isSealed) {
       chmodSync(folder, 0o777);

@@ -1,4 +1,4 @@
-/** What a package is called in code, and what a script uses of its surroundings: found by reading. */
+/** A package's name in code, and the globals that a script uses: found by parsing. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { runInNewContext } from "node:vm";
@@ -128,7 +128,7 @@ describe("What a script uses", () => {
 });
 
 describe("A package that is bundled", () => {
-  /** What is said of one whose time is over at once. @param seconds of a processor that its process is told to have had */
+  /** The error for a process whose time is over at once. @param seconds reported processor time of the process */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };

@@ -1,4 +1,4 @@
-/** What an upload is, by its bytes. An upload is anybody's: no bytes may cost more than reading them once. */
+/** The type of an upload, by its bytes. Uploads are untrusted: no bytes may cost more than one reading. */
 import { expect } from "chai";
 import { contentTypeOf } from "../../src/engine/content-type.js";
 

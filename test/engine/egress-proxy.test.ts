@@ -1,4 +1,4 @@
-/** The egress proxy by itself: which addresses it takes for public, and that it connects to nothing else. */
+/** The egress proxy by itself: which addresses count as public, and that it connects to no others. */
 
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
@@ -12,7 +12,7 @@ import {
   isPublicAddress,
 } from "../../src/engine/egress-proxy.js";
 
-/** The status that the proxy answers to a CONNECT. */
+/** The proxy's response status to a CONNECT. */
 function tunnel(lane: EgressLane, target: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(lane.proxyServer).port), "127.0.0.1");
@@ -26,7 +26,7 @@ function tunnel(lane: EgressLane, target: string): Promise<number> {
   });
 }
 
-/** The status of a plain GET through the proxy. */
+/** The response status of a plain GET through the proxy. */
 function get(lane: EgressLane, url: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(lane.proxyServer);

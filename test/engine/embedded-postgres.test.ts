@@ -19,7 +19,7 @@ describe("the embedded PostgreSQL", () => {
         () => "let in",
         (error: Error) => error.message,
       );
-    // The commits are on disk before they are acknowledged.
+    // Commits are on disk before they are acknowledged.
     expect(
       await query(
         postgres.url,
@@ -43,7 +43,7 @@ describe("the embedded PostgreSQL", () => {
     for (const url of [postgres.url, postgres.socketUrl]) {
       expect(await refusalOf(url.replace(/:[^:@]+@/, ":wrong@"))).to.match(/password authentication failed/);
     }
-    // It stops once, however often it is asked.
+    // It stops once, even with several calls.
     await Promise.all([postgres.stop(), postgres.stop()]);
     expect(isRunning(pid)).to.equal(false);
     expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(null);

@@ -1,8 +1,8 @@
-/** Turns by key before few places. */
+/** Round-robin by key over few slots. */
 import { expect } from "chai";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 
-/** Lets all that is settled go on. */
+/** Lets settled promises continue. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a fair line", () => {

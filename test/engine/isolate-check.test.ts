@@ -1,4 +1,4 @@
-/** The compile check: V8's own word on a source, within bounds, and never a run of it. */
+/** The compile check: V8's own result for a source, within limits, without running it. */
 import { expect } from "chai";
 import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";

@@ -1,4 +1,4 @@
-/** Keys that pino writes itself: a line that has one twice is read differently by each program. */
+/** Keys that pino writes itself: programs read a line with a duplicate key in different ways. */
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

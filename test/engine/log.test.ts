@@ -1,4 +1,4 @@
-/** What a log line may say of an error. */
+/** What a log line may contain of an error. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { createLog, hearConsole } from "../../src/engine/log.js";

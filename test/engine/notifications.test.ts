@@ -33,7 +33,7 @@ describe("a channel of notices that is followed", () => {
     told = [];
   });
 
-  /** `name` and what it is told, into `told`. */
+  /** `name` and its notifications, into `told`. */
   const follow = (name: string) =>
     notifications.follow(
       "now_and_then",
@@ -42,7 +42,7 @@ describe("a channel of notices that is followed", () => {
     );
   const notify = (notice: string, channel = "now_and_then") =>
     client.query("SELECT pg_notify($1, $2)", [channel, notice]);
-  /** Resolves once what was sent before has come. */
+  /** Resolves once earlier notifications have arrived. */
   async function caughtUp(): Promise<void> {
     let has = false;
     const end = notifications.listen("always", () => {
@@ -108,6 +108,6 @@ describe("a channel of notices that is followed", () => {
         () => {},
         () => {},
       ),
-    ).to.throw("nobody can follow the channel always");
+    ).to.throw("the channel always does not support subscriptions");
   });
 });

@@ -1,4 +1,7 @@
-/** A process that owns an embedded PostgreSQL until SIGTERM (SIGUSR2 aborts it, SIGHUP eats its memory up); tests start it, kill it, and read its one line. */
+/**
+ * A process that owns an embedded PostgreSQL until SIGTERM (SIGUSR2 aborts it, SIGHUP exhausts its memory); tests start it, kill it, and
+ * read its one line.
+ */
 import { pino } from "pino";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 

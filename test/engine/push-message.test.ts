@@ -1,4 +1,4 @@
-/** Web Push as the standards' own examples have it. */
+/** Web Push with the examples of the standards. */
 import { createECDH, createPublicKey, createVerify } from "node:crypto";
 import { createRequire } from "node:module";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** The sliding window against virtual time: stored hits are moved back, so that nothing waits for the clock. */
+/** The sliding window in virtual time: stored hits are moved back, so that nothing waits for the clock. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";

@@ -1,4 +1,4 @@
-/** Streams that are received beside each other: by turns, and none keeps others waiting that sends nothing itself. */
+/** Concurrent streams: they take turns, and a silent one does not delay others. */
 import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

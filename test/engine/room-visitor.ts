@@ -1,23 +1,23 @@
-/** Stands in for the script that reads packages: tries what such a process must not be able to do, and answers with what became of it. */
+/** Replaces the script that reads packages: tries forbidden operations, and returns their outcomes. */
 import { spawnSync } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** What comes in place of an archive. */
+/** Sent instead of an archive. */
 export interface Errand {
   /** Of a server on loopback. */
   port: number;
-  /** Holds `kept`, a file that is not the visitor's. */
+  /** Contains `kept`, a file of another user. */
   folder: string;
-  /** It never answers. */
+  /** True if it never answers. */
   stays?: boolean;
 }
 
 export interface Report {
   network: string;
   environment: string[];
-  /** Error codes, and "done" for what it could do. */
+  /** Error codes, or "done" for what succeeded. */
   outcomes: Record<"connect" | "environ" | "write" | "truncate" | "create" | "folder" | "remove" | "shell", string>;
 }
 
@@ -45,7 +45,7 @@ async function reportOf({ port, folder }: Errand): Promise<Report> {
     create: attempt(() => writeFileSync(join(folder, "made"), "")),
     folder: attempt(() => mkdirSync(join(folder, "made"))),
     remove: attempt(() => rmSync(kept)),
-    // As the bundler's own process might.
+    // As the bundler's own process might do.
     shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
   };
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };

@@ -6,10 +6,10 @@ import { EVERYWHERE } from "../../src/engine/secret-scan/spans.js";
 import { pairsOf, wordsOf } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
-/** Digits that would be read as well where memory begins, and mean something else. */
+/** Digits in front of the buffer that would change the result if they were read. */
 const BEFORE = "zzzz";
 
-/** The text as bytes that begin so far into their memory, as those of a small buffer do. */
+/** The text as bytes at that offset of their memory, like a slice of a small buffer. */
 function layerOf(text: string, offset: number): Layer {
   const bytes = new TextEncoder().encode(BEFORE.slice(0, offset) + text).subarray(offset);
   return { bytes, at: null, fresh: EVERYWHERE, changed: [] };
@@ -29,7 +29,7 @@ describe("the secret scan, of bytes anywhere in their memory", () => {
       it(`decodes ${encoding} that begins ${offset} into it`, () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
-        // Each holds until the next is asked for.
+        // Each is valid until the next is requested.
         for (const one of decodedLayers(layer, EVERYWHERE, SECRET.length)) found.push(textOf(one).includes(SECRET));
         expect(found).to.include(true);
       });

@@ -5,7 +5,7 @@ import { sharedReads } from "../../src/engine/shared-reads.js";
 describe("shared reads", () => {
   let stands = 0;
   const begun: string[] = [];
-  /** Answers with what stands as it begins; a key that begins with - fails. */
+  /** Returns the value at its start; a key that begins with - fails. */
   const read = sharedReads(async (key: string) => {
     begun.push(key);
     const found = stands;

@@ -1,4 +1,4 @@
-/** What is certain of each try of a message, whatever the server does: taken, refused, unsure. */
+/** The known outcome of each attempt to send a message, whatever the server does: accepted, refused, unknown. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
@@ -54,7 +54,7 @@ describe("smtp", () => {
     }
   });
 
-  /** A server that says what the test says to each line. */
+  /** A server that answers each line as the test says. */
   async function scripted(onConnect: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
     const one = createServer((socket) => {
@@ -66,7 +66,7 @@ describe("smtp", () => {
     return (one.address() as { port: number }).port;
   }
 
-  /** As a server that takes the envelope, and then does as `onContent` says at the end of the content. */
+  /** A server that accepts the envelope, and calls `onContent` at the end of the content. */
   const upToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
     socket.write("220 here\r\n");
     let inContent = false;
@@ -139,7 +139,7 @@ describe("smtp", () => {
       connections.push(socket);
       upToContent((one) => one.write("250 taken\r\n"))(socket);
     });
-    // The first is taken in; what follows in it is read as commands again.
+    // The first is accepted; further data is read as commands again.
     const first = await smtp.deliver(to(port), HANDOVER);
     expect(first.kind).to.equal("taken");
     connections[0]!.destroy();

@@ -5,14 +5,14 @@ import { expect } from "chai";
 import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
 import { NOBODY, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
-/** Gives its rights up itself: another user may be unable to read the program. */
+/** Drops its rights itself, because another user may be unable to read the program. */
 const CONNECT = `
   const [host, port, uid] = process.argv.slice(1);
   const net = require("node:net");
   process.setuid(Number(uid));
   net.connect(Number(port), host).on("error", () => undefined);`;
 
-/** A user that nobody else is. */
+/** An unused user id. */
 const STRANGER = 64_033;
 
 const ends = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>

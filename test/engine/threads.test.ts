@@ -1,8 +1,8 @@
-/** A function called beside the event loop: its answer, its failure, and the end of one that goes on too long or takes too much. */
+/** A function called on a thread: its answer, its failure, and limits on time and memory. */
 import { expect } from "chai";
 import { createThreads } from "../../src/engine/threads.js";
 
-/** A module of one function of its text. */
+/** A module with one function from its text. */
 const moduleOf = (body: string) => new URL(`data:text/javascript,${encodeURIComponent(`export const work = ${body}`)}`);
 
 function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?: number } = {}) {

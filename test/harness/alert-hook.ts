@@ -1,4 +1,4 @@
-/** A webhook that keeps what alerts say to it, rules that have actions' failures told there, and whether each was. Starts no service. */
+/** A webhook that stores alerts, rules that report failures of actions, and a check that each was reported. Starts no service. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -25,7 +25,7 @@ export async function startAlertHook(): Promise<AlertHook> {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     const said = JSON.parse(text) as Heard;
-    // Sent again where the answer was lost: under the same id.
+    // Sent again with the same id if the response was lost.
     if (!heard.some(({ id }) => id === said.id)) heard.push(said);
     response.writeHead(204).end();
   }).listen(0, "127.0.0.1");
@@ -41,7 +41,7 @@ export async function startAlertHook(): Promise<AlertHook> {
   };
 }
 
-/** What is wrong with what was said of one rule's action, by its rows; null where nothing is. */
+/** Compares the alerts about one rule's action with its rows; null if they agree. */
 function faultOf(states: Heard["state"][], row: { failed: number; told: boolean; unsent: number }): string | null {
   if (row.unsent > 0) return `${row.unsent} messages were not sent`;
   if (row.failed > 0 && states.length === 0) return `${row.failed} runs failed and nobody was told`;
@@ -55,7 +55,7 @@ const STANDING = `
          (SELECT count(*)::int FROM run WHERE action_id = $2 AND state = 'failed' AND finished_at > $3) AS failed,
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
 
-/** Has the failures of each of these actions told; resolves once the rules stand. */
+/** Creates rules that report failures of these actions; resolves once they are stored. */
 export async function tellOfFailures(
   hook: AlertHook,
   service: { url: string; appId: number; token: string },
@@ -79,7 +79,7 @@ export async function tellOfFailures(
   }
   const since = new Date();
   return {
-    /** Waits until all that has ended was looked at and said. @returns what was not as it should be */
+    /** Waits until all ended runs were checked and reported. @returns the deviations */
     async faults(db: DataSource): Promise<string[]> {
       const [{ now }] = await db.query("SELECT now()");
       const settled = async () =>

@@ -14,7 +14,7 @@ export interface Content {
   file: number;
 }
 
-/** Sends a request as the holder of a token. @throws AssertionError unless the answer is a success */
+/** Sends a request as the holder of a token. @throws AssertionError unless the response is a success */
 // biome-ignore lint/suspicious/noExplicitAny: each route answers something else
 async function send(url: string, token: string, method: string, path: string, body?: object): Promise<any> {
   const isForm = body instanceof FormData;

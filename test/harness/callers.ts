@@ -1,21 +1,21 @@
-/** Callers who ask one thing after the other of a service, and what they were answered. They judge nothing. */
+/** Callers that send one request after the other to a service, and count the responses. */
 
-/** Nothing takes longer, whatever is lost: a request that does hangs. */
+/** No request takes longer, whatever fails: a slower one hangs. */
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface Answers {
-  /** How many came, by `code status`, where the body has a status; `unreachable` where the process was not there. */
+  /** Responses by `code status`, if the body has a status; `unreachable` if the process was down. */
   counts: Record<string, number>;
   /** 503 answers without Retry-After. */
   withoutRetryAfter: number;
-  /** The runs that were acknowledged. */
+  /** Runs that were acknowledged. */
   acknowledged: number[];
 }
 
 export const noAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
 
 export interface CallTarget {
-  /** Asked before each call: the process may have been started anew elsewhere. */
+  /** Called before each request: the process may have restarted elsewhere. */
   url: () => string;
   appId: number;
   token: string;
@@ -27,7 +27,7 @@ interface Body {
   result?: unknown;
 }
 
-/** @throws when no answer comes in time, or the process ends under a request that is under way */
+/** @throws if no response arrives in time, or the process ends during a request */
 async function call(target: CallTarget, answers: Answers, method: string, path: string, body?: unknown): Promise<Body> {
   const response = await fetch(target.url() + path, {
     method,
@@ -48,7 +48,7 @@ async function call(target: CallTarget, answers: Answers, method: string, path: 
 /** The event that the action `on-event` of SUBJECTS waits for. */
 export const EVENT = "dataSource.entry.create";
 
-/** What the requests need: to be published in the app. */
+/** Actions that the requests use, to be published in the app. */
 export const SUBJECTS = [
   { name: "subject", triggers: [{ trigger: "manual" as const }] },
   { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },

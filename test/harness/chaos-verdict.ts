@@ -1,9 +1,9 @@
-/** What must hold after any chaos: of instances killed, and of databases lost. */
+/** Checks after chaos: of killed instances, and of lost databases. */
 import { expect } from "chai";
 import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
-/** A run whose code could not be read, or whose process was killed, has failed; a process that was killed answers nothing. */
+/** A run whose code could not be read, or whose process was killed, has failed; a killed process does not respond. */
 const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
 const TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
@@ -33,7 +33,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
   expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
 }
 
-/** Where no instance was killed: no run waits, and none says that it is ready while one does. */
+/** If no instance was killed: no run waits, and no instance reports that it is ready while one does. */
 export function expectTaken({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);

@@ -1,4 +1,7 @@
-/** Several instances on one database that fire schedules each second and answer requests, while they are killed and the database is lost: what the ledger says afterwards. */
+/**
+ * Several instances on one database fire schedules each second and answer requests, while they are killed and the database is lost. Returns
+ * the state of the runs afterwards.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,9 +18,9 @@ import { firstCredentials } from "./service.js";
 import { ask, type Pace, RESTLESS, type Seen, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
-/** Each minute but one: the specification has nothing more frequent. */
+/** Every minute except one: the specification allows nothing more frequent. */
 export const FREQUENCY = "0-58 * * * *";
-/** Actions whose failures are told: the subjects, and schedules before them. */
+/** Actions whose failures are reported: the subjects, and some schedules. */
 const ALERTED = 5;
 const SETTLE_LIMIT_MS = 120_000;
 const RECOVERY_LIMIT_MS = 30_000;
@@ -27,43 +30,43 @@ export interface ChaosOptions {
   roles: readonly string[];
   schedules: number;
   callers: number;
-  /** How fast the schedules' clock goes: at 60 they fire each second, and a tick that is found a second late is skipped. */
+  /** Speed of the schedules' clock: at 60 they fire each second, and a tick that is a second late is skipped. */
   rate: number;
-  /** Instances killed, and browsers where the pace says so. */
+  /** Killed instances, and browsers if the pace says so. */
   kills: number;
   pace?: Pace;
-  /** Is told when a run of a subject or of the first schedules fails. */
+  /** Receives failures of subjects and of the first schedules. */
   hook?: AlertHook;
-  /** How the database goes, one after the other; each time it comes back. */
+  /** Ways in which the database is lost, one after the other; it returns each time. */
   losses: readonly Loss[];
 }
 
 export interface ChaosOutcome extends Seen {
-  /** Ticks that should be there, of all schedules. */
+  /** Expected ticks of all schedules. */
   expected: number;
-  /** `action tick` of those that no row accounts for. */
+  /** `action tick` of ticks without a row. */
   missing: string[];
-  /** Rows that account for no expected tick. */
+  /** Rows without an expected tick. */
   surplus: number;
-  /** How many ticks are in each state, skipped ones by reason. */
+  /** Ticks by state, skipped ones by reason. */
   fates: Record<string, number>;
-  /** Runs that started and have not exactly one log entry. */
+  /** Started runs without exactly one log entry. */
   unlogged: number;
-  /** Runs that were acknowledged and that no row stands for. */
+  /** Acknowledged runs without a row. */
   unknownRuns: number[];
   answers: Answers["counts"];
-  /** What was wrong with the alerts of failures. */
+  /** Deviations of the alerts about failures. */
   untold: string[];
   kills: number;
-  /** Why instances ended by themselves once they were up. */
+  /** Reasons for which instances ended by themselves while they were up. */
   crashes: string[];
-  /** Why requests failed where nobody foresaw it, as instances logged it. */
+  /** Unexpected failures of requests, as instances logged them. */
   faults: string[];
-  /** From a last restart of the database, with every instance up, to the next tick that completes. */
+  /** Milliseconds from a last restart of the database, with every instance up, to the next completed tick. */
   recoveryMs: number;
 }
 
-/** Waits until a tick that comes due from now on completes; answers how long that took. */
+/** Waits until a tick that falls due from now on completes; returns the duration. */
 async function recovery(db: DataSource): Promise<number> {
   const begun = performance.now();
   const newest = (where: string) => async () =>
@@ -84,13 +87,13 @@ interface LedgerRow {
 
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
-/** Every tick that a row stands for. */
+/** Every tick that a row represents. */
 function ticksOf({ actionId, tick, tickCount }: LedgerRow): string[] {
   const more = tickCount > 1 ? nextRuns(FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
-/** What the ledger says of the ticks of these actions from one time to another. */
+/** Compares the rows with the ticks of these actions in a period. */
 export async function judge(db: DataSource, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(
@@ -112,7 +115,7 @@ export async function judge(db: DataSource, actionIds: number[], from: Date, to:
   };
 }
 
-/** Lets what has begun come to its end, and no more begin. Answers the time up to which ticks are accounted for. */
+/** Waits for running work, and starts no more. Returns the end of the period whose ticks count. */
 export async function settle(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
@@ -133,7 +136,7 @@ export async function runsOf(db: DataSource, { acknowledged }: Answers) {
   return { unlogged, unknownRuns: acknowledged.filter((id) => !known.has(id)) };
 }
 
-/** Callers who share the instances out among themselves. */
+/** Callers that are distributed over the instances. */
 function askFleet(fleet: Fleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
   return (over: () => boolean) =>
     Promise.all(

@@ -1,24 +1,24 @@
-/** A way to PostgreSQL that cuts connections at random bytes, or falls silent, while it is asked to. Knows nothing of what passes. */
+/** A proxy to PostgreSQL that, on request, cuts connections at random bytes, or becomes silent. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A connection is cut after at most so many bytes of both ways: from the middle of its handshake to some statements later. */
+/** A connection is cut after at most this many bytes in both directions: during its handshake, or some statements later. */
 const LONGEST_LIFE_BYTES = 8_000;
 
 export interface CuttingProxy {
-  /** The given URL by way of the proxy. */
+  /** The given URL through the proxy. */
   url: string;
-  /** Connections cut so far. */
+  /** Number of cut connections. */
   cuts(): number;
-  /** Answers lost so far. */
+  /** Number of lost answers. */
   answersLost(): number;
-  /** From now on each connection, the present ones too, lives for a random number of bytes. */
+  /** From now on each connection, including current ones, is cut after a random number of bytes. */
   cut(): void;
-  /** Cuts the connection in the place of the next such answer: to a statement in whose text `to` stands, or in which `with` stands. */
+  /** Cuts the connection before the next answer to a statement whose text contains `to`, or an answer that contains `with`. */
   loseAnswer(which: { to: string } | { with: string }): void;
-  /** Keeps back what answers the next statement in whose text `to` stands. Resolves then, to what cuts that connection. */
+  /** Withholds the answer to the next statement whose text contains `to`. Resolves then, to a function that cuts that connection. */
   withhold(to: string): Promise<() => void>;
-  /** From now on nothing passes, and nobody is told. */
+  /** From now on nothing passes, without an error to either side. */
   silence(): void;
   heal(): void;
   stop(): Promise<void>;
@@ -26,11 +26,11 @@ export interface CuttingProxy {
 
 interface Way {
   sockets: readonly [Socket, Socket];
-  /** Bytes until the cut; null while there is none. */
+  /** Bytes until the cut; null if there is none. */
   left: number | null;
-  /** What the server says next goes to nobody. */
+  /** Drops further bytes of the server. */
   mute: boolean;
-  /** The same, and the connection stays. */
+  /** The same, but the connection stays open. */
   withheld: boolean;
 }
 
@@ -46,7 +46,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
 
-  /** What the dead side never said, the other never hears: half of the cuts are resets, half are ends. */
+  /** The other side does not receive the lost bytes: half of the cuts are resets, half are ends. */
   function end(way: Way): void {
     ways.delete(way);
     for (const socket of way.sockets) {
@@ -55,7 +55,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
-  /** Whether this is the answer that is to be lost. */
+  /** True if this answer is to be lost. */
   function isLost(way: Way, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === way.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
@@ -66,7 +66,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return isAnswer && way.mute;
   }
 
-  /** Whether this is an answer to be kept back. */
+  /** True if this answer is to be withheld. */
   function isWithheld(way: Way, chunk: Buffer, from: Socket): boolean {
     if (from === way.sockets[1]) return way.withheld;
     if (withholding && chunk.includes(withholding.to)) {

@@ -1,11 +1,11 @@
-/** What must hold after connections to the database were cut, however many. */
+/** Checks after connections to the database were cut, for any number of cuts. */
 import { expect } from "chai";
 import type { CutsOutcome } from "./database-cuts.js";
 
-/** EXECUTION_FAILED is the end of a run that could not read its code or settings. */
+/** EXECUTION_FAILED is the outcome of a run that could not read its code or settings. */
 const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$)/;
 
-/** What a service says on standard error when all is well. */
+/** Expected output of a healthy service on standard error. */
 const GREETING = /^\nSvc App Actions is up\.\n\n(?: {2}\S.*\n)+\n/;
 
 export function expectUnharmed(outcome: CutsOutcome): void {

@@ -1,4 +1,4 @@
-/** A service process whose connections to its database are cut at random bytes while it works: what it answers, and what the ledger says. */
+/** A service process whose database connections are cut at random bytes while it works: its responses, and its runs afterwards. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,30 +15,30 @@ import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
 const CALLERS = 24;
-/** Those of them who also run actions. */
+/** Number of callers that also run actions. */
 const RUNNING_CALLERS = 6;
 const SETTLE_LIMIT_MS = 60_000;
 const READY_LIMIT_MS = 10_000;
 
 export interface CutsOutcome {
   cuts: number;
-  /** How the process ended, or null: it lives. */
+  /** How the process ended; null: it is alive. */
   ended: object | null;
   stderr: string;
   answers: Answers["counts"];
   /** 503 answers without Retry-After. */
   withoutRetryAfter: number;
-  /** Runs that were acknowledged and that no row stands for. */
+  /** Acknowledged runs without a row. */
   unknownRuns: number[];
   /** Ended runs by state. */
   fates: Record<string, number>;
-  /** Runs that have not exactly one log entry. */
+  /** Runs without exactly one log entry. */
   unlogged: number;
-  /** Sessions left in a transaction, and session locks left. */
+  /** Sessions that stayed in a transaction, and session locks that stayed. */
   leftovers: number;
   /** Milliseconds from the last cut until the service was ready. */
   readyMs: number;
-  /** What a run answers afterwards. */
+  /** Result of a run afterwards. */
   after: unknown;
 }
 
@@ -63,7 +63,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // A session whose connection was cut takes the server a moment to end, and the living service has transactions of its own.
+  // A session whose connection was cut ends after a moment, and the live service has its own transactions.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
@@ -73,7 +73,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
   };
 }
 
-/** Cuts `count` connections of a working service, heals the way, and looks. */
+/** Cuts `count` connections of a working service, restores the connection, and checks. */
 export async function databaseCuts(count: number): Promise<CutsOutcome> {
   const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), "svc-cuts-"));
@@ -93,7 +93,7 @@ export async function databaseCuts(count: number): Promise<CutsOutcome> {
     proxy.cut();
     const over = () => ended !== null || proxy.cuts() >= count;
     const callers = Array.from({ length: CALLERS }, async (_, at) => {
-      // Most only read and write: runs wait for each other.
+      // Most callers only read and write, because runs wait for each other.
       const own = at < RUNNING_CALLERS ? [...runs, ...others] : others;
       for (let n = at; !over(); n += 1) await own[n % own.length]!();
     });

@@ -1,4 +1,4 @@
-/** Servers of the versions of PostgreSQL that Debian's packages put on this machine, each on a folder of its own. */
+/** PostgreSQL servers of the versions installed from Debian's packages, each in its own folder. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,14 +10,14 @@ import { until } from "./until.js";
 
 const PLACE = "/usr/lib/postgresql";
 
-/** Such as 15; the lowest first. */
+/** Such as 15; lowest first. */
 export function installedVersions(): number[] {
   if (!existsSync(PLACE)) return [];
   const found = readdirSync(PLACE).filter((name) => existsSync(join(PLACE, name, "bin/initdb")));
   return found.map(Number).sort((one, other) => one - other);
 }
 
-/** It refuses to run as root. */
+/** PostgreSQL refuses to run as root. */
 function account(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const row = readFileSync("/etc/passwd", "utf8")
@@ -50,12 +50,12 @@ async function create(url: string, database: string): Promise<boolean> {
 }
 
 export interface Server {
-  /** Of an empty database. */
+  /** URL of an empty database. */
   url: string;
   stop(): Promise<void>;
 }
 
-/** One of Debian's, or one whose programs are in the folder `bin`. */
+/** Starts a version of Debian's, or one with programs in the folder `bin`. */
 export async function startVersion(
   version: number,
   bin = join(PLACE, String(version), "bin"),

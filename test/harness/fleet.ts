@@ -1,4 +1,4 @@
-/** Several instances of the service on one database, each started again when it ends, as a supervisor does. Judges nothing. */
+/** Several instances of the service on one database, each restarted when it ends, like by a supervisor. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,17 +12,17 @@ const READY_LIMIT_MS = 120_000;
 
 export interface Fleet {
   killOne(): void;
-  /** A process of some instance's browser, where one is up: the browser itself, or one of its renderers and helpers. */
+  /** A process of a running instance's browser: the browser itself, a renderer or a helper. */
   killBrowser(): void;
-  /** The addresses of the instances that are up and answer calls. */
+  /** URLs of the instances that are up and serve requests. */
   urls(): string[];
   /** Resolves when every instance is up. */
   ready(): Promise<unknown>;
   stop(): Promise<void>;
   kills(): number;
-  /** Why instances ended by themselves once they were up. */
+  /** Reasons for which instances ended by themselves while they were up. */
   crashes(): string[];
-  /** Why requests failed where nobody foresaw it, as they logged it. */
+  /** Unexpected failures of requests, as they logged them. */
   faults(): string[];
 }
 
@@ -36,18 +36,18 @@ function endProcess(pid: number): void {
   }
 }
 
-/** A data folder of a process's own, whose media are on a volume that all processes share. */
+/** A data folder for one process, with media on a volume that all processes share. */
 export function folderWith(media: string): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-process-"));
   symlinkSync(media, join(folder, "media"));
   return folder;
 }
 
-/** `roles` are those of each instance; `began` and `rate` are their clock's, see fast-clock.ts. */
+/** `roles` of each instance; `began` and `rate` set their clock, see fast-clock.ts. */
 export async function startFleet(options: {
   roles: readonly string[];
   databaseUrl: string;
-  /** Of all of them, over the test's. */
+  /** Variables for all instances, on top of the test's. */
   environment?: Record<string, string>;
   began: number;
   rate: number;
@@ -71,7 +71,7 @@ export async function startFleet(options: {
   const lineOf = ({ log }: ServiceProcess, message: string) => log.find(({ msg }) => msg === message);
   const isUp = (instance: ServiceProcess) => lineOf(instance, "ready") !== undefined;
 
-  /** Ending while it starts, when the database goes away, is its right. */
+  /** An instance may end during its start when the database is lost. */
   function launch(at: number): void {
     const dataDir = folderWith(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [

@@ -1,4 +1,4 @@
-/** A fixed port in front of a PostgreSQL that is stopped and started again: who connects sees one server that goes and comes back. */
+/** A fixed port in front of a PostgreSQL that is stopped and restarted: clients see one server that goes and returns. */
 
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
@@ -10,17 +10,17 @@ import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
 /**
- * How a database goes: stopped fast (SIGINT) or at once (SIGQUIT), killed, cut off by the network alone, or killed with another server
- * that takes its storage over, as a cluster on shared storage does.
+ * How a database is lost: fast stop (SIGINT), immediate stop (SIGQUIT), killed, network cut, or killed with another server taking over its
+ * storage, as in a cluster on shared storage.
  */
 export type Loss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
 export interface RestartablePostgres {
-  /** The same through all restarts. */
+  /** Constant over all restarts. */
   url: string;
-  /** Stopped fast, and started again at once. */
+  /** Fast stop, followed by a start. */
   restart(): Promise<void>;
-  /** Gone in that way until the returned function brings it back. */
+  /** Loses the database in that way until the returned function restores it. */
   lose(loss: Loss): Promise<() => Promise<void>>;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     startEmbeddedPostgres({
       dataDir: dataDir(),
       log: pino({ level: "silent" }),
-      // What is committed must survive the restarts, as it does by default; the disk itself need not.
+      // Committed data must survive restarts, as by default; it need not survive a power loss.
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();

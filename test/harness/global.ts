@@ -1,12 +1,12 @@
-/** What surrounds a run of mocha: the test server, and that nothing outlives the tests; of each file where several processes share them out. */
+/** Global set-up of mocha: the test server, and a check that nothing outlives the tests; per file if several processes share the files. */
 import { readdirSync, readFileSync } from "node:fs";
 import { startTestServer, stopTestServer } from "./postgres.js";
 import { until } from "./until.js";
 
-/** Resources that keep a process alive and that only a forgotten `stop()` leaves behind. */
+/** Resources that keep a process alive and that only a missing `stop()` leaves behind. */
 const TELLTALE = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
 
-/** Command lines of this process's living children. */
+/** Command lines of this process's live children. */
 export function childProcesses(): string[] {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
@@ -26,7 +26,7 @@ function leftovers(): string[] {
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
 }
 
-/** In the first process. Where others run the files, they find the server by the environment that they are born with. */
+/** In the first process. Other processes find the server by their environment. */
 export async function mochaGlobalSetup(this: { isParallelMode(): boolean }): Promise<void> {
   if (this.isParallelMode()) process.env["TEST_POSTGRES_URL"] = await startTestServer();
 }

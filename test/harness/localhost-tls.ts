@@ -1,4 +1,4 @@
-/** A certificate of localhost for tests, which this process trusts once it is told to. Anybody may have its key. */
+/** A certificate of localhost for tests, which this process trusts on request. Its key is public. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { createSecureServer, type Http2SecureServer } from "node:http2";
@@ -24,12 +24,12 @@ fgp+IFVtZ93BGcmfaAYtX7/LLXd5asGrBgohlHj4DVW4/GNQdsqAQrLP
 -----END PRIVATE KEY-----`;
 
 const { publicKey } = new X509Certificate(CERTIFICATE);
-/** By which a browser that is told so takes the certificate for any host's. */
+/** With this hash a browser accepts the certificate for any host. */
 export const KEY_HASH = createHash("sha256")
   .update(publicKey.export({ type: "spki", format: "der" }))
   .digest("base64");
 
-/** Trusts the certificate in this process, beside all others. @returns what undoes it */
+/** Trusts the certificate in this process, in addition to others. @returns a function that undoes it */
 export function trustLocalhost(): () => void {
   const before = getCACertificates("default");
   setDefaultCACertificates([...before, CERTIFICATE]);

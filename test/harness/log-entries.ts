@@ -1,4 +1,4 @@
-/** Execution log entries without runs, written with their notices as a run's end writes them, so that many are cheap. */
+/** Execution log entries without runs, written with their notifications like at the end of a run, so that many are cheap. */
 import type { Client } from "pg";
 import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 
@@ -9,7 +9,7 @@ const ADD = `
     RETURNING id, app_id, run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** The data of an entry as it is usually made. */
+/** The usual data of an entry. */
 export const logData = (payload: object) => ({
   mode: "on-demand",
   runOn: "server",
@@ -20,7 +20,7 @@ export const logData = (payload: object) => ({
   result: { data: { orders: [1, 2, 3], note: "as it is usually returned" }, success: true },
 });
 
-/** Not to be called by two at once: their entries would have one run. */
+/** Do not call it concurrently: the entries would have one run. */
 export async function addLogEntry(
   db: Pick<Client, "query">,
   appId: number,

@@ -1,25 +1,25 @@
-/** Sockets that follow an app's execution logs, and those that stop reading what they are sent. */
+/** Sockets that follow an app's execution logs, and sockets that stop reading. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import WebSocket from "ws";
 
 export interface LogSocket {
-  /** Frames of entries so far. */
+  /** Number of received frames with entries. */
   received(): number;
-  /** The runs' payloads in them. */
+  /** Payloads of the runs in them. */
   payloads(): Record<string, unknown>[];
-  /** Takes nothing more from the network: neither frames nor pings, nor the end of the connection. */
+  /** Stops reading from the network: frames, pings and the end of the connection. */
   stall(): void;
-  /** Takes what the network still holds; resolves with the close code when the socket has ended. */
+  /** Reads the remaining data; resolves to the close code when the socket has ended. */
   drain(): Promise<number>;
   close(): void;
-  /** Of this end of the connection. */
+  /** Local port of the connection. */
   port: number;
 }
 
 const ESTABLISHED = "01";
 
-/** Opens one and resolves when its subscription is sent: it holds from the first entry that comes. */
+/** Opens one and resolves when its subscription has been sent: it is active from the first entry on. */
 export async function followLogs(url: string, token: string, appId: number): Promise<LogSocket> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   const closed = once(socket, "close") as Promise<[code: number]>;
@@ -43,7 +43,7 @@ export async function followLogs(url: string, token: string, appId: number): Pro
   };
 }
 
-/** How many of the sockets the service still holds open, whatever their own ends have noticed. */
+/** Number of sockets that the service still holds open, whatever the clients have noticed. */
 export function heldOpen(url: string, sockets: readonly LogSocket[]): number {
   const ports = new Set(sockets.map(({ port }) => port));
   const served = Number(new URL(url).port);

@@ -1,4 +1,4 @@
-/** An SMTP server on loopback that does as the test says: takes, refuses, falls silent, hangs up. It counts what it took, and judges nothing. */
+/** An SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects, and counts accepted messages. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 export interface TakenMail {
@@ -10,10 +10,10 @@ export interface TakenMail {
 
 type Refusal = { code: number; message: string };
 
-/** What becomes of the next message, by default taken. */
+/** Handling of the next message; by default it is accepted. */
 export interface Manners {
   onRecipient?: (address: string) => Refusal | null;
-  /** After the whole message: a refusal, or "hang up" before the answer, having taken it or not. */
+  /** After the whole message: a refusal, or "hang up" before the response, with or without accepting it. */
   onData?: (mail: TakenMail) => Refusal | "take and hang up" | "silence" | null;
   onConnect?: () => Refusal | null;
   auth?: { user: string; password: string };
@@ -21,10 +21,10 @@ export interface Manners {
 
 export interface MailServer {
   port: number;
-  /** In the order in which they came; a message that was sent twice is here twice. */
+  /** In order of arrival; a message that was sent twice is listed twice. */
   taken: TakenMail[];
   manners: Manners;
-  /** Resolves when `count` messages have been taken. */
+  /** Resolves when `count` messages have been accepted. */
   has(count: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export async function startMailServer(manners: Manners = {}): Promise<MailServer
     onAuth({ username, password }, _session, done) {
       const { auth } = mail.manners;
       if (auth && (username !== auth.user || password !== auth.password)) {
-        // As some servers do: it repeats what it was given.
+        // Some servers repeat the received text.
         const said = `535 no such login: ${username} with ${password} or ${Buffer.from(password ?? "").toString("base64")}`;
         return done(failure({ code: 535, message: said }));
       }

@@ -1,32 +1,32 @@
-/** A second app that minds its own business beside an attack: how long its calls take, and how long the service's one thread paused. */
+/** A second app with normal use beside an attack: the duration of its calls, and the pauses of the service's event loop. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServiceProcess } from "./process.js";
 
-/** A call is begun this often, whether or not the one before has come back. */
+/** Interval of calls, whether or not the previous one has ended. */
 const EVERY_MS = 100;
 const CODE = "async function execute({ payload }) { return payload.n * 2; }";
 
 export interface Figures {
-  /** Calls that were begun; every one of them has been answered. */
+  /** Number of started calls; each has been answered. */
   calls: number;
   p50: number;
   p95: number;
-  /** The longest. */
+  /** Duration of the longest call. */
   wait: number;
-  /** Answers that were not the right one. */
+  /** Wrong responses. */
   failures: string[];
-  /** The longest time for which the service's event loop did nothing else, in milliseconds, from its own metrics. */
+  /** Longest pause of the service's event loop in milliseconds, from its metrics. */
   pause: number;
 }
 
 export interface Neighbour {
-  /** Calls from now on, until `during` has settled, and for `atLeastMs`. */
+  /** Calls from now on until `during` has settled, for at least `atLeastMs`. */
   beside(during: Promise<unknown>, atLeastMs: number): Promise<Figures>;
 }
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-/** Milliseconds since the last time that it was asked. */
+/** Milliseconds since the last call of this function. */
 async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
@@ -34,7 +34,7 @@ async function longestPause(url: string): Promise<number> {
   return Number(seconds) * 1_000;
 }
 
-/** A neighbour in an app of its own, with one action that needs the language alone. */
+/** A neighbour in a separate app, with one action that needs only the language. */
 export async function createNeighbour(service: ServiceProcess, url: string): Promise<Neighbour> {
   const { admin } = service.credentials().tokens;
   // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects of it
@@ -70,7 +70,7 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, took, failures));
-        // The metric starts anew whenever it is asked, and an answer may itself have waited.
+        // Each read resets the metric, and a response may itself have waited.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }

@@ -1,10 +1,10 @@
-/** A way to the service that a test can cut and restore, as a failing network does: connections end, and no new one comes about. */
+/** A network path to the service that a test can cut and restore: connections end, and new ones fail. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface Network {
   url: string;
-  /** Connections from now on reach the service at that address. */
+  /** Routes new connections to the service at that address. */
   leadTo(url: string): void;
   cut(): void;
   restore(): void;

@@ -1,4 +1,4 @@
-/** An npm registry of a test's own: packages made in memory, archives with whatever entries a test wants, and everything that was asked. */
+/** An npm registry for a test: packages created in memory, archives with arbitrary entries, and a record of all requests. */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,14 +8,14 @@ import { Header } from "tar";
 export interface Entry {
   path: string;
   content?: string | Buffer;
-  /** File unless said. */
+  /** By default a file. */
   type?: "File" | "Directory" | "SymbolicLink" | "Link";
   linkpath?: string;
 }
 
 const BLOCK = 512;
 
-/** An archive as npm has it: gzipped tar. */
+/** A gzipped tar archive, as npm has it. */
 export function archiveOf(entries: readonly Entry[]): Buffer {
   const parts: Buffer[] = [];
   for (const { path, content = "", type = "File", linkpath } of entries) {
@@ -35,24 +35,24 @@ export interface Published {
   files?: Record<string, string>;
   /** Further fields of package.json. */
   manifest?: Record<string, unknown>;
-  /** When it was published; with any, the registry states times. */
+  /** Publication time; if any package has one, the registry states times. */
   publishedAt?: Date;
-  /** Instead of what `files` would make. */
+  /** Replaces the archive of `files`. */
   archive?: Buffer;
-  /** Instead of what the archive has. */
+  /** Replaces the archive's integrity. */
   integrity?: string;
 }
 
 export interface TestRegistry {
   url: string;
-  /** Paths that were asked, in order. */
+  /** Requested paths, in order. */
   asked: string[];
   /** Headers of the last request. */
   headers: IncomingMessage["headers"];
   publish(...packages: Published[]): void;
-  /** Takes a package away. */
+  /** Removes a package. */
   remove(name: string): void;
-  /** Answers in place of the registry until it is given back; null. */
+  /** Responds instead of the registry until it is null again. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | null;
   close(): Promise<void>;
 }

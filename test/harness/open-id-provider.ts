@@ -12,7 +12,7 @@ export interface OpenIdProviderServer {
   accounts: Map<string, Record<string, unknown>>;
   /** `sub` of the account that signs in next, without a page. */
   current: string;
-  /** Addresses that the provider may send a browser back to. */
+  /** Allowed redirect URIs. */
   redirectUris: string[];
   postLogoutRedirectUris: string[];
   stop(): Promise<void>;
@@ -34,7 +34,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
       },
     ],
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: CLAIMS.slice(2) },
-    // Claims are in the answer of the userinfo endpoint only, as at many providers.
+    // Claims are only in the response of the userinfo endpoint, as at many providers.
     findAccount: async (_context, sub) => ({
       accountId: sub,
       claims: async () => ({ sub, ...state.accounts.get(sub) }),
@@ -46,7 +46,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
   });
 }
 
-/** Signs the current account in and grants everything, as a person would by clicking twice. */
+/** Signs the current account in and grants everything, like a person with two clicks. */
 async function interact(
   provider: Provider,
   state: OpenIdProviderServer,
@@ -69,7 +69,7 @@ async function interact(
   );
 }
 
-/** @param redirectUris may be filled in until the first request */
+/** @param redirectUris can be filled until the first request */
 export async function startOpenIdProvider(redirectUris: string[] = []): Promise<OpenIdProviderServer> {
   let handle: (request: Parameters<Parameters<typeof createServer>[1] & object>[0], response: never) => void = () =>
     undefined;

@@ -1,4 +1,4 @@
-/** Outages of the database around runs that each insert once into a witness outside it: what the ledger and the witness hold afterwards. */
+/** Database outages around runs that each insert once into a witness outside of it: the states of runs and witness afterwards. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -21,7 +21,7 @@ const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;
 const REPEAT_MS = 300;
 
-/** Inserts into the witness, then waits; returns its key. */
+/** Inserts into the witness, waits, and returns its key. */
 const CODE = `async function execute({ payload: { witness, key, ms } }) {
   await fetch(witness + key, { method: "POST" });
   await new Promise((resolve) => setTimeout(resolve, ms));
@@ -30,19 +30,19 @@ const CODE = `async function execute({ payload: { witness, key, ms } }) {
 
 export interface Outage {
   loss: Loss;
-  /** How long the database is away. */
+  /** Duration of the outage. */
   awayMs: number;
-  /** How long each run goes on that is under way when the database goes. */
+  /** Durations of the runs that are in progress when the outage starts. */
   underWay: readonly number[];
-  /** Milliseconds after the database's return at which a further run is started. */
+  /** Milliseconds after the database's return at which further runs start. */
   after: readonly number[];
 }
 
 export interface Verdict {
   runs: number;
-  /** Keys whose run inserted more than once. */
+  /** Keys that were inserted more than once. */
   doubled: string[];
-  /** Keys whose run inserted never, or whose caller never got its result. */
+  /** Keys that were never inserted, or whose caller never got the result. */
   missing: string[];
   /** Runs that did not complete, with the error. */
   ended: string[];
@@ -62,7 +62,7 @@ async function startWitness() {
   return { url, inserts, stop: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
 }
 
-/** Services and a database that can be lost, for one outage after the other. */
+/** Services and a database that can be lost, for repeated outages. */
 export async function startOutages(roles: readonly string[]) {
   const postgres: RestartablePostgres = await startRestartablePostgres();
   await migrate(postgres.url);
@@ -77,7 +77,7 @@ export async function startOutages(roles: readonly string[]) {
   await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
   let cases = 0;
 
-  /** Calls until the run has answered, as the documentation tells callers to do. Resolves to whether it has returned its key. */
+  /** Repeats the call until the run has answered, as the documentation tells callers. Resolves to true if it returned its key. */
   async function call(key: string, ms: number): Promise<boolean> {
     for (let attempt = 0; ; attempt += 1) {
       const urls = fleet.urls();
@@ -115,7 +115,7 @@ export async function startOutages(roles: readonly string[]) {
   }
 
   return {
-    /** The runs of one outage, each to its end. */
+    /** The runs of one outage, up to their ends. */
     async experience({ loss, awayMs, underWay, after }: Outage): Promise<Verdict> {
       cases += 1;
       const keys = new Set<string>();

@@ -1,4 +1,4 @@
-/** People with accounts in a test's service, made beside it: sessions, and links whose tokens no answer has. */
+/** People with accounts in a test's service, created outside of it: sessions, and links whose tokens no response contains. */
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
@@ -22,7 +22,7 @@ export function accountsBeside({
 
 let made = 0;
 
-/** Makes an administrator with an account and returns the token of a session, with the person. */
+/** Creates an administrator with an account; returns the token of a session, and the person. */
 export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
   const { accounts } = accountsBeside(service);
   const { token } = await accounts.setupLink();

@@ -1,4 +1,4 @@
-/** A PgBouncer in transaction mode before a database, where one is installed. */
+/** A PgBouncer in transaction mode before a database, if one is installed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ async function freePort(): Promise<number> {
 }
 
 export interface Pooler {
-  /** The database of `url` by way of the pooler. */
+  /** The database of `url` through the pooler. */
   way(url: string): string;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Begins one for the server of `url`; few server connections, so that sessions do change hands. */
+/** Starts one for the server of `url`, with few server connections, so that sessions change connections. */
 export async function startPgbouncer(url: string): Promise<Pooler> {
   const { hostname, port, username, password } = new URL(url);
   const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));
@@ -70,7 +70,7 @@ admin_users = ${username}
 `,
   );
   chmodSync(folder, 0o755);
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const account = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const child: ChildProcess = spawn(PROGRAM, ["-q", ...account, join(folder, "ini")], { stdio: "ignore" });
   const gone = once(child, "exit");

@@ -1,10 +1,10 @@
-/** How many rows PostgreSQL reads to answer what a store asks: its plans, each performed once more and walked. Knows no table. */
+/** Counts the rows that PostgreSQL reads for a store's statements, by executing their plans again. */
 import pg from "pg";
 import type { DataSource } from "typeorm";
 
 export interface Reading {
   text: string;
-  /** Of all tables and indexes together, those that a filter left out among them. */
+  /** Rows of all tables and indexes, including those that a filter removed. */
   read: number;
 }
 
@@ -36,7 +36,7 @@ const EXPLAIN = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
 const literal = (value: unknown) =>
   typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
 
-/** What `work` reads with the pool that it is given: statements that are kept are planned without their values, as they are for it. */
+/** Rows that `work` reads with the given pool: prepared statements are planned without their values, as in production. */
 export async function readingsOf(db: DataSource, work: (watched: DataSource) => Promise<unknown>): Promise<Reading[]> {
   const readings: Reading[] = [];
   const keep = (text: string, answer: unknown) =>

@@ -1,4 +1,4 @@
-/** Processes that own an embedded PostgreSQL each, for tests that end them in whatever way, and a look at what they leave. */
+/** Processes that own an embedded PostgreSQL each, for tests that end them in different ways and check what they leave. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export const OWNER = "test/engine/postgres-owner.js";
 
 export interface Owner {
   child: ChildProcess;
-  /** The one line that it says once it serves, or cannot. */
+  /** The line that it prints once it serves or has failed. */
   said: { url?: string; error?: string };
 }
 
@@ -22,7 +22,7 @@ export interface OwnerOptions {
   nodeFlags?: readonly string[];
   /** The compiled checkout that it runs from. */
   dist?: string;
-  /** Where what it says of its death goes. */
+  /** Destination of its final messages. */
   stderr?: "inherit" | "ignore";
 }
 
@@ -34,7 +34,7 @@ export async function startOwner(dataDir: string, options: OwnerOptions = {}): P
   return { child, said: JSON.parse(line) };
 }
 
-/** @returns its exit code; null where a signal ended it */
+/** @returns its exit code; null if a signal ended it */
 export async function endOwner({ child }: Owner, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode === null && child.signalCode === null) {
     const gone = once(child, "exit");
@@ -65,7 +65,7 @@ export function isRunning(pid: number): boolean {
 }
 
 export interface PostgresOwners {
-  /** Empty folder of the test under way; as root its mode is 0700, and PostgreSQL's account cannot enter it. */
+  /** Empty folder of the current test; as root its mode is 0700, so PostgreSQL's account cannot enter it. */
   readonly folder: string;
   readonly dataDir: string;
   start(dist?: string): Promise<Owner>;

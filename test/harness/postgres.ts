@@ -1,4 +1,4 @@
-/** One PostgreSQL server for a whole run of mocha, and databases cloned from one migrated template. Knows no row. */
+/** One PostgreSQL server for a whole run of mocha, and databases cloned from one migrated template. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,20 +7,20 @@ import { pino } from "pino";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { until } from "./until.js";
 
-/** A test server may lose everything: it never waits for the disk. */
+/** A test server may lose data: it never waits for the disk. */
 const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "600" };
-/** A connection that takes longer to close on a busy machine is not a forgotten one. */
+/** A connection that closes slowly on a busy machine is not a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
-/** A server that is there already, whose owner stops it: mocha's first process, or a test on another version of PostgreSQL. */
+/** A server that is running already, stopped by its owner: mocha's first process, or a test with another version of PostgreSQL. */
 const GIVEN = process.env["TEST_POSTGRES_URL"];
-/** Of several processes that share a server, each names its databases by its own number. */
+/** Processes that share a server name their databases by their own number. */
 const WORKER = process.env["MOCHA_WORKER_ID"] ?? "0";
 const DUPLICATE_DATABASE = "42P04";
 
 export interface FreshDatabase {
   url: string;
-  /** Drops the database. Fails when a connection to it is still open: what was started was not stopped. */
+  /** Drops the database. Fails if a connection to it is still open: something was not stopped. */
   drop(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ async function ensureTemplate(base: string): Promise<void> {
     if ((error as { code?: string }).code === DUPLICATE_DATABASE) return;
     throw error;
   }
-  // Loaded here: tests that need no database need not wait for TypeORM.
+  // Loaded lazily: tests without a database need not wait for TypeORM.
   const { migrate } = await import("../../src/data/database.js");
   await migrate(urlOf(base, TEMPLATE));
 }
@@ -67,7 +67,7 @@ async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
 
 async function openConnections(admin: Client, database: string): Promise<string[]> {
   const found = await admin.query<{ who: string }>(
-    // The server's own vacuuming is nobody's to close.
+    // Vacuum processes of the server do not count.
     `SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity
       WHERE datname = $1 AND backend_type = 'client backend'`,
     [database],
@@ -78,7 +78,7 @@ async function openConnections(admin: Client, database: string): Promise<string[
 async function drop(base: string, database: string): Promise<void> {
   await withAdmin(base, async (admin) => {
     let open: string[] = [];
-    // A closed socket takes the server a moment to notice.
+    // The server notices a closed socket after a moment.
     const closed = await until(async () => {
       open = await openConnections(admin, database);
       return open.length === 0;
@@ -96,23 +96,23 @@ async function createDatabase(template: string): Promise<FreshDatabase> {
   return { url: urlOf(base, database), drop: () => drop(base, database) };
 }
 
-/** A migrated database of the caller's own, in some tens of milliseconds; the server starts with the first one. */
+/** A separate migrated database, in a few tens of milliseconds; the server starts with the first one. */
 export function freshDatabase(): Promise<FreshDatabase> {
   return createDatabase(TEMPLATE);
 }
 
-/** An empty database, for tests of the migrations themselves; of the template that no process of the server ever looks at. */
+/** An empty database, for tests of the migrations; cloned from the template that no server process uses. */
 export function emptyDatabase(): Promise<FreshDatabase> {
   return createDatabase("template0");
 }
 
-/** Starts the server, or finds the given one, before a test asks for it. Resolves to its address. */
+/** Starts the server, or finds the given one, before a test needs it. Resolves to its URL. */
 export async function startTestServer(): Promise<string> {
   server ??= start();
   return (await server).url;
 }
 
-/** Ends a server of this process's own. */
+/** Stops a server that this process has started. */
 export async function stopTestServer(): Promise<void> {
   const running = server;
   server = null;

@@ -1,16 +1,16 @@
-/** A reverse proxy that serves the service under a path of a host that is not its own, and tells what was asked of that host beside it. */
+/** A reverse proxy that serves the service under a path of another host, and records requests outside of that path. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 export interface PrefixProxy {
-  /** With the prefix, without a closing slash. */
+  /** With the prefix, without a trailing slash. */
   url: string;
-  /** Paths that were asked for outside the prefix. */
+  /** Requested paths outside the prefix. */
   outside: string[];
   leadTo(url: string): void;
-  /** Ends what is open, and refuses what comes, until it is mended. */
+  /** Ends open connections and refuses new ones until it is restored. */
   cut(): void;
   mend(): void;
   stop(): Promise<void>;
@@ -39,7 +39,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       answer.pipe(reply);
     });
     onward.on("error", () => reply.destroy());
-    // What nobody reads any more would keep its connection, the service's end of it closed or not.
+    // Unread data would keep its connection open, even after the service has closed it.
     reply.on("close", () => onward.destroy());
     asked.pipe(onward);
   });

@@ -1,4 +1,4 @@
-/** The service as its users start it: a process of its own, with its signals, its output, and the processes that it leaves. */
+/** The service as users start it: a separate process, with its signals, its output, and the processes that it leaves. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ import { until } from "./until.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const START_LIMIT_MS = 150_000;
 
-/** What `npm start` runs once the set-up is done, so that the tests start the service no other way. */
+/** What `npm start` runs after the set-up, so that tests start the service in the same way. */
 function startCommand(root: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const command = /exec node (.*)$/.exec(scripts.start)?.[1];
@@ -24,23 +24,23 @@ function startCommand(root: string): string[] {
 export interface ServiceProcess {
   pid: number;
   dataDir: string;
-  /** Resolves when it listens, with its address; rejects when it ends before. */
+  /** Resolves to its URL when it listens; rejects if it ends before. */
   listening(): Promise<string>;
   /** The same when it is ready. */
   ready(): Promise<string>;
-  /** Lines of standard output that are JSON, as far as they have come. */
+  /** JSON lines of standard output so far. */
   log: Record<string, unknown>[];
-  /** Everything that it wrote to standard error so far. */
+  /** Standard error so far. */
   stderr(): string;
-  /** Of the embedded database. */
+  /** URL of the embedded database. */
   databaseUrl(): string;
-  /** Tokens of the first app, of an embedded database. */
+  /** Tokens of the first app in an embedded database. */
   credentials(): FirstCredentials;
   signal(name: NodeJS.Signals): void;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Living processes that it started or that work in its folder, by command line; itself not among them. */
+  /** Live processes that it started or that work in its folder, by command line, without itself. */
   offspring(): string[];
-  /** Kills it and all that it left, and removes its folder. */
+  /** Kills it and its remaining processes, and removes its folder. */
   clean(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ function processes(): ProcessRow[] {
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
-/** Children, their children, and orphans by the folders that only they use. */
+/** Children, their children, and orphans that use its folders. */
 function offspringOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = processes();
   const family = new Set([pid]);
@@ -88,7 +88,7 @@ function offspringOf(pid: number, dataDir: string, known: Set<number>): ProcessR
   return found;
 }
 
-/** What the child writes, a promise for the first log line that carries a message, and its end. */
+/** The output of the child, a promise for the first log line with a message, and its end. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
   let complaint = "";
@@ -118,8 +118,8 @@ function end(pid: number): void {
 }
 
 /**
- * Starts the service; `environment` over a free port, no rate limits and a data folder of its own. `entry` is another module to run
- * in the same way, and its arguments; `root` the folder of another release.
+ * Starts the service; `environment` overrides a free port, no rate limits and a separate data folder. `entry` is another module to run in
+ * the same way, with arguments; `root` the folder of another release.
  */
 export function startProcess(
   environment: Record<string, string> = {},

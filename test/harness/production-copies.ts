@@ -1,4 +1,4 @@
-/** Actions published straight into the database, many at once: for tests of what starts them. */
+/** Actions published directly in the database, many at once, for tests of triggers. */
 import type { DataSource } from "typeorm";
 import { ActionRow } from "../../src/data/action.js";
 import type { Concurrency, Debounce, Trigger } from "../../src/data/action-types.js";
@@ -19,7 +19,7 @@ export interface Wanted {
 
 const CODE = "async function execute() { return 1; }";
 
-/** Master and production copy of each; answers with the production copies. `now` is the time by which schedules begin. */
+/** Inserts a draft and a live version of each; returns the live versions. `now` is the start time of schedules. */
 export async function publishDirectly(
   db: DataSource,
   appId: number,

@@ -1,6 +1,6 @@
 /**
- * A reader who follows a page: a checkout in a fresh folder, and a shell that has PATH and HOME and no other variable. Read it when a test
- * runs the commands of a page against real processes.
+ * A reader who follows a page: a checkout in a new folder, and a shell with PATH and HOME only. Read it when a test runs the commands of a
+ * page against real processes.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,9 +17,9 @@ const START_LIMIT_MS = 120_000;
 
 export interface Started {
   log: Record<string, unknown>[];
-  /** Text for the person who started it, so far: standard error. */
+  /** Standard error so far: text for the person who started it. */
   said(): string;
-  /** Ends the service like a supervisor does, by SIGTERM to its own process. @throws Error if it ends with another code than 0 */
+  /** Ends the service like a supervisor, by SIGTERM to its own process. @throws Error if its exit code is not 0 */
   stop(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface Reader {
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
   /** Runs commands that start a service; resolves when the service is ready. @throws Error with all output if it ends before */
   start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<Started>;
-  /** Kills what is left and removes the folder. */
+  /** Kills remaining processes and removes the folder. */
   leave(): void;
 }
 
@@ -48,7 +48,7 @@ export function freshFolder(): string {
   return folder;
 }
 
-/** A copy of this checkout with its build. The times of files are kept: `npm start` compares them and builds nothing. */
+/** A copy of this checkout with its build. File times are preserved: `npm start` compares them and builds nothing. */
 export function freshCheckout(): string {
   const folder = freshFolder();
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], { cwd: ROOT });
@@ -77,7 +77,7 @@ function spawnShell(commands: string, folder: string, environment: Record<string
   return spawn("bash", ["-e", "-o", "pipefail", "-c", commands], {
     cwd: folder,
     env: { PATH, HOME, ...environment },
-    // A process group of its own: everything that the commands started can be ended.
+    // A separate process group, so that everything that the commands started can be ended.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });

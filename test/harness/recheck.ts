@@ -1,16 +1,16 @@
-/** Proves a regular expression linear, and knows the list of those that were proven before. */
+/** Proves that a regular expression takes linear time, and reads the list of earlier proofs. */
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** Expressions that were proven before: proving all of them takes a minute. test/long/proven-expressions.test.ts proves the list itself. */
+/** Expressions with an earlier proof: proving all takes a minute. test/long/proven-expressions.test.ts proves the list itself. */
 export const PROVEN_FILE = fileURLToPath(new URL("../../../test/proven-expressions.json", import.meta.url));
-/** Of the checker: another one proves all expressions again. */
+/** Version of the checker: another version proves all expressions again. */
 export const { version: VERSION } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
 
-// The checker's other ways leave processes behind. It reads this variable when its module is loaded.
+// The checker's other backends leave processes behind. It reads this variable when its module is loaded.
 process.env["RECHECK_BACKEND"] = "pure";
 const { checkSync } = await import("recheck");
-/** The verdict must not depend on how busy the machine is: no step has a time limit, and no attack is timed. */
+/** The result must not depend on the load of the machine: no time limits, and no measured attack. */
 const TIMELESS = {
   ...{ timeout: null, attackTimeout: null, incubationTimeout: null, mutationTimeout: null, seedingTimeout: null },
   recallTimeout: -1,

@@ -1,4 +1,4 @@
-/** The release before this one, out of the project's own history: its files in a folder of their own, compiled. Starts nothing. */
+/** The previous release from the project's history: its files in a separate folder, compiled. Starts nothing. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ function commitBefore(migration: string): string {
   return git("rev-parse", "--verify", `${added}^`);
 }
 
-/** Returns the last commit of the release before; RELEASE_BEFORE names another commit or a tag. */
+/** Returns the last commit of the previous release; RELEASE_BEFORE names another commit or a tag. */
 export function commitOfReleaseBefore(): string {
   const given = process.env["RELEASE_BEFORE"];
   return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(LAST_OF_RELEASE_BEFORE);
@@ -30,7 +30,7 @@ interface Packages {
   devDependencies: Record<string, string>;
 }
 
-/** Its packages are this release's, where it asks for none that differs; else it gets its own. */
+/** Shares this release's packages if the versions are equal; otherwise it gets its own. */
 function givePackages(folder: string, run: (program: string, ...args: string[]) => void): void {
   const read = (root: string) => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Packages;
   const all = ({ dependencies, devDependencies }: Packages) => ({ ...dependencies, ...devDependencies });
@@ -41,21 +41,21 @@ function givePackages(folder: string, run: (program: string, ...args: string[]) 
 }
 
 export interface Release {
-  /** Abbreviated. */
+  /** Abbreviated hash. */
   commit: string;
-  /** Its folder, as this project's is. */
+  /** Its folder, with the layout of this project. */
   root: string;
   remove(): void;
 }
 
 /**
- * Takes a minute: it is compiled. `last`: the last migration that it is to have, where not the release before is meant but an older state.
- * @throws where the history is not there, as in a shallow clone
+ * Compiles for a minute. `last`: the last migration that it must have, for a state older than the previous release.
+ * @throws without the history, as in a shallow clone
  */
 export function checkOutReleaseBefore(last?: string): Release {
   const commit = last ? commitBefore(last) : commitOfReleaseBefore();
   const root = mkdtempSync(join(tmpdir(), "svc-release-"));
-  // What it starts as another user must come in.
+  // Processes of another user must be able to enter.
   chmodSync(root, 0o755);
   const path = `${join(root, "node_modules/.bin")}${delimiter}${process.env["PATH"]}`;
   const run = (program: string, ...args: string[]) =>

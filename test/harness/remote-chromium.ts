@@ -1,4 +1,4 @@
-/** A Chromium as an operator starts it for others to use: a process of its own, on a port, by the flags that the service asks for. */
+/** A Chromium that an operator starts for other processes: on a port, with the flags that the service requires. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { connect } from "puppeteer";
 import { browserFlags } from "../../src/engine/browser/chromium-flags.js";
 
 const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
-/** As root Chromium refuses its sandbox; one that the service itself does not use. */
+/** Chromium has no sandbox as root; an account that the service does not use. */
 const ACCOUNT = { uid: 64_950, gid: 64_950 };
 
 export function chromePath(): string {
@@ -21,12 +21,12 @@ export interface RemoteChromium {
   port: number;
   /** `ws://127.0.0.1:PORT` */
   endpoint: string;
-  /** The same with the path that only this start has. */
+  /** The same with the random path of this start. */
   socketUrl: string;
-  /** The contexts that are in it, beside its own. */
+  /** Number of its contexts, besides its own. */
   contexts(): Promise<number>;
   running(): boolean;
-  /** kill -9 of all its processes. */
+  /** kill -9 to all its processes. */
   kill(): Promise<void>;
 }
 
@@ -34,9 +34,9 @@ export interface RemoteChromiumOptions {
   /** Default: a free one. */
   port?: number;
   egressHost?: string;
-  /** Default: those that the service asks for. */
+  /** Default: the required ones. */
   flags?: readonly string[];
-  /** Beside them. */
+  /** Additional flags. */
   more?: readonly string[];
 }
 

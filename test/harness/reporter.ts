@@ -1,10 +1,10 @@
-/** mocha's spec report, and its sum as the very last line: `N passed, N failed`. */
+/** mocha's spec report, with a summary as the very last line: `N passed, N failed`. */
 import { relative } from "node:path";
 import Mocha from "mocha";
 
-/** A failed test as whoever runs several checks repeats it at the end of all their output. */
+/** A failed test, for a caller that runs several checks and repeats failures at the end. */
 function failureOf(test: Mocha.Test): { title: string; file: string; message: string } {
-  // A hook bears no file of its own.
+  // A hook has no file of its own.
   const file = test.file ?? test.parent?.file ?? "";
   return {
     title: test.fullTitle(),
@@ -17,11 +17,11 @@ class SumReporter extends Mocha.reporters.Spec {
   override epilogue(): void {
     super.epilogue();
     const { passes, failures } = this.stats;
-    // Whoever runs several checks hears the figures and prints one line for all of them.
+    // A caller that runs several checks receives the figures and prints one line for all.
     if (process.send) process.send({ passes, failures, failed: this.failures.map(failureOf) });
     else process.stdout.write(`${passes} passed, ${failures} failed\n`);
   }
 }
 
-// mocha loads a reporter by require(), which hands over the export of this name.
+// mocha loads a reporter by require(), which returns the export with this name.
 export { SumReporter as "module.exports" };

@@ -1,4 +1,4 @@
-/** A server of S3 of the test's own (@20minutes/s3rver), with one bucket. */
+/** An S3 server for tests (@20minutes/s3rver), with one bucket. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ interface S3Server {
   run(): Promise<AddressInfo>;
   close(): Promise<void>;
 }
-/** It brings no types. */
+/** The package has no types. */
 const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
 
 /** Starts an S3 server with one bucket; returns its address and the folder with its content. */

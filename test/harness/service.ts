@@ -1,4 +1,4 @@
-/** A whole service in this process on a database of its own, and the words to talk to it as each kind of caller. */
+/** A whole service in this process with a separate database, and functions to call it as each kind of caller. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { freshDatabase } from "./postgres.js";
 
 export type Kind = keyof FirstCredentials["tokens"];
 
-/** A REST answer; `body` is parsed JSON, or the text where it is none. */
+/** A REST response; `body` is parsed JSON, or the text if it is not JSON. */
 export interface Answer {
   http: number;
   headers: Headers;
@@ -25,7 +25,7 @@ export interface Answer {
 }
 
 export interface Call {
-  /** A kind of first credential, a token, or null for none; editor unless said. */
+  /** A kind of first credential, a token, or null for none; by default editor. */
   as?: Kind | (string & {}) | null;
   body?: unknown;
   headers?: Record<string, string>;
@@ -40,18 +40,18 @@ export interface TestService {
   tokens: FirstCredentials["tokens"];
   db: DataSource;
   rest(method: string, path: string, call?: Call): Promise<Answer>;
-  /** The answer's `data` and `errors`. */
+  /** The response's `data` and `errors`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
-  /** A graphql-ws client; the test disposes of it. */
+  /** A graphql-ws client; the test must dispose of it. */
   socket(as?: Kind | (string & {})): Client;
-  /** Stops the service, keeps the database. */
+  /** Stops the service and keeps the database. */
   stopService(): Promise<void>;
   /** Stops everything and drops the database. */
   stop(): Promise<void>;
 }
 
-/** Makes the first app and its tokens in a migrated database, without a service. */
+/** Creates the first app and its tokens in a migrated database, without a service. */
 export async function firstCredentials(databaseUrl: string, dataDir: string): Promise<FirstCredentials> {
   const db = await openDatabase(databaseUrl, 1);
   const log = pino({ level: "silent" });
@@ -64,8 +64,8 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
 }
 
 /**
- * `environment` overrides the test's: a free port, no rate limits, silent logs. `wayTo` answers the address by which the service reaches
- * its database, for tests that stand between the two. `options` may hold a clock that the test moves.
+ * `environment` overrides the test's: a free port, no rate limits, silent logs. `wayTo` returns the URL by which the service connects to
+ * its database, for tests that put a proxy in between. `options` can contain a clock that the test moves.
  */
 export async function startTestService(
   environment: Record<string, string> = {},

@@ -27,9 +27,9 @@ interface Options {
 /** A command that runs until a test ends it. */
 export interface RunningCommand {
   child: ChildProcessByStdio<null, Readable, Readable>;
-  /** What it printed until now. */
+  /** Its output so far. */
   printed(): string;
-  /** Ends it with a signal, and waits for that. */
+  /** Ends it with a signal, and waits for its end. */
   end(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export function writeProjectFile(folder: string, file: string, content: string):
 
 export type SvcProjects = ReturnType<typeof createSvcProjects>;
 
-/** @param serviceOf is called once the service has started */
+/** @param serviceOf called once the service has started */
 export function createSvcProjects(serviceOf: () => TestService) {
   const folders: string[] = [];
   const running = new Set<RunningCommand>();
@@ -72,7 +72,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return JSON.parse(out);
   }
 
-  /** Starts a command that does not end by itself. @param isGroup the signal that ends it reaches its whole process group, as Ctrl C does */
+  /** Starts a command that does not end by itself. @param isGroup true: the signal goes to its whole process group, like Ctrl C */
   function start(
     cwd: string,
     args: readonly string[],
@@ -105,7 +105,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return command;
   }
 
-  /** A published app that the editor may change. */
+  /** A published app that the editor can change. */
   async function newApp(name: string): Promise<number> {
     const service = serviceOf();
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });

@@ -1,4 +1,4 @@
-/** A task token that the test may use: of a run that it names, or without the run that it would belong to. */
+/** A task token for the test: of a given run, or without a run. */
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 

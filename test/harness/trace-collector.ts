@@ -1,4 +1,4 @@
-/** An OpenTelemetry collector in the test's own process: takes OTLP over HTTP as JSON, and keeps the spans. */
+/** An OpenTelemetry collector in the test's process: receives OTLP over HTTP as JSON, and stores the spans. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +7,7 @@ export interface CollectedSpan {
   name: string;
   traceId: string;
   spanId: string;
-  /** "" where it begins a trace. */
+  /** "" for the first span of a trace. */
   parentSpanId: string;
   values: Record<string, unknown>;
 }
@@ -24,9 +24,9 @@ interface Batch {
 export interface TraceCollector {
   url: string;
   spans: CollectedSpan[];
-  /** All that was sent, as it came. */
+  /** Raw bodies of all requests. */
   texts: string[];
-  /** The addresses that were asked for. */
+  /** Requested paths. */
   paths: Set<string>;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** What goes wrong around a fleet that works: instances killed, the database lost and back; and what is seen of it meanwhile. */
+/** Faults around a working fleet: killed instances, database outages; and observations meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import type { Answers } from "./callers.js";
@@ -6,22 +6,22 @@ import type { Fleet } from "./fleet.js";
 import type { Loss, RestartablePostgres } from "./gateway.js";
 
 const LOOK_MS = 250;
-/** Longer than this no run waits once the database is back. */
+/** Maximum wait of a run once the database is back. */
 export const WAIT_LIMIT_MS = 10_000;
 const PROBE_LIMIT_MS = 5_000;
 
 export interface Seen {
-  /** The longest that a run was seen queued, counted from the database's return where it was queued before. */
+  /** Longest time that a run was seen queued, counted from the database's return if it was queued before. */
   longestQueuedMs: number;
-  /** How often an instance said READY without a database. */
+  /** How often an instance reported READY without a database. */
   readyWhileAway: number;
-  /** How often one said READY while runs had waited for longer than the limit. */
+  /** How often an instance reported READY while runs had waited for longer than the limit. */
   readyWhileWaiting: number;
 }
 
 const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
 
-/** How many of the fleet say that they are ready. */
+/** Number of instances that report READY. */
 async function countReady(fleet: Fleet): Promise<number> {
   const asked = fleet.urls().map((url) =>
     fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) }).then(
@@ -32,17 +32,17 @@ async function countReady(fleet: Fleet): Promise<number> {
   return (await Promise.all(asked)).filter(Boolean).length;
 }
 
-/** How long it is quiet before each fault, between the two, in ms. */
+/** Pauses before each fault, between these bounds, in ms. */
 export interface Pace {
   kill: readonly [number, number];
   loss: readonly [number, number];
-  /** Every how many kills it is a browser's process and no instance; never without. */
+  /** Every how many kills a browser's process is killed instead of an instance; by default never. */
   browserEvery?: number;
 }
 
 export const RESTLESS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of these ways, somewhere in the middle of the work, and looks after its return until the next. */
+/** Loses the database in each of these ways during the work, and observes from its return to the next loss. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: Fleet; losses: readonly Loss[]; pace: Pace },
   seen: Seen,
@@ -75,7 +75,7 @@ async function watchQueue(db: DataSource, fleet: Fleet, seen: Seen, since: () =>
   }
 }
 
-/** Kills one instance after the other, `kills` in all, and beside that loses the database; `work` is what callers do until it is over. */
+/** Kills one instance after the other, `kills` in total, and loses the database meanwhile; `work` is what callers do until it is over. */
 export async function unrest(options: {
   postgres: RestartablePostgres;
   fleet: Fleet;
@@ -113,7 +113,7 @@ export async function unrest(options: {
   return seen;
 }
 
-/** One caller: what ends under a process that was killed is not its matter. */
+/** One caller: requests that end with a killed process do not count. */
 export async function ask(
   requests: readonly (() => Promise<{ status?: string }>)[],
   answers: Answers,
@@ -124,7 +124,7 @@ export async function ask(
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
       return null;
     });
-    // It comes again, as asked, only sooner.
+    // Retries as requested, only sooner.
     if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
   }
 }

@@ -1,16 +1,13 @@
-/** Waiting for a condition that sends no event, with a bound. */
+/** Waits for a condition without an event, with a limit. */
 import { setTimeout as delay } from "node:timers/promises";
 
 const POLL_MIN_MS = 10;
-/** Conditions are often requests: a long wait that looks each 10 ms takes the processor time that it waits for. */
+/** Conditions are often requests: checking every 10 ms would take the processor time that the test waits for. */
 const POLL_MAX_MS = 50;
-/** Ends what hangs; a busy machine takes its time. */
+/** Ends what hangs; a busy machine needs time. */
 const LIMIT_MS = 60_000;
 
-/**
- * Resolves with the first truthy answer of `condition`.
- * @throws Error after `limitMs` without one; what `condition` throws passes through
- */
+/** Resolves to the first truthy result of `condition`. @throws Error after `limitMs` without one; errors of `condition` */
 export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_MS): Promise<NonNullable<T>> {
   const begun = Date.now();
   for (;;) {

@@ -1,4 +1,4 @@
-/** A process that sends so many uploads at once, again and again, until it is ended. Arguments: address, megabytes of each, how many. */
+/** A process that sends concurrent uploads repeatedly until it is ended. Arguments: URL, megabytes of each, number. */
 const [url, megabytes, count] = process.argv.slice(2) as [string, string, string];
 const head = '--cut\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\n\r\n';
 const body = Buffer.concat([

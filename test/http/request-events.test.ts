@@ -134,7 +134,7 @@ describe("limits of requests to HTTP triggers", () => {
   it("bound one address, whatever becomes of its requests", async () => {
     const began = performance.now();
     const statuses: number[] = [];
-    // The bucket regains a request every two seconds: a slow machine sends more before one is refused.
+    // The limit regains a request every two seconds: a slow machine sends more before one is refused.
     while (!statuses.includes(429)) statuses.push((await send(service.url, `/h/${service.appId}/nowhere`)).http);
     const limit = 3 * HTTP_ADDRESS_FACTOR;
     const refilled = ((performance.now() - began) / RATE_WINDOW_MS) * limit;

@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers: proofs, answers and payloads, against a whole service. */
+/** Requests to HTTP triggers: proofs, responses and payloads, against a whole service. */
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Signatures of webhooks on the pure verification: the senders' own libraries and values, mutations, clocks, rotated keys. */
+/** Verification of webhook signatures without a service: the senders' own libraries and values, mutations, clocks, rotated keys. */
 
 import { Webhooks } from "@octokit/webhooks";
 import sendgrid from "@sendgrid/eventwebhook";
@@ -65,7 +65,7 @@ describe("signatures of webhooks", () => {
               drop: "",
             }[kind]!;
             fc.pre(after !== before);
-            // Another encoding of the same fields is what Twilio has signed.
+            // Twilio signs the fields, not their encoding.
             fc.pre(sample.name !== "twilio, form" || place !== "body" || fieldsOf(after) !== fieldsOf(before));
             const mutated =
               place === "body"
@@ -147,7 +147,7 @@ describe("signatures of webhooks", () => {
       expect(library.verifySignature(key, body, signature, time)).to.equal(true);
     });
 
-    // Made once with these packages, which take 2 s to load: test/long/webhook-clients.test.ts drives a service with them.
+    // Computed once with these packages, which take 2 s to load: test/long/webhook-clients.test.ts uses them with a service.
     it("values that stripe 23.1.0 and twilio 6.2.0 have made, and one that @slack/bolt 5.1.0 accepts", () => {
       const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";
       const body = '{"id":"evt_1","text":"grüße\\r\\n"}\r\n';

@@ -1,4 +1,4 @@
-/** Actions with HTTP triggers, and raw requests to them: `fetch` would normalize paths and headers. Judges nothing. */
+/** Actions with HTTP triggers, and raw requests to them: `fetch` would normalize paths and headers. */
 
 import { request as sendHttp } from "node:http";
 import { expect } from "chai";
@@ -21,7 +21,7 @@ export interface Sent {
   body?: string | Uint8Array;
 }
 
-/** Sends a request to a path as it is written. */
+/** Sends a request to the literal path. */
 export function send(url: string, path: string, { method = "GET", headers = {}, body }: Sent = {}): Promise<Received> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -49,7 +49,7 @@ export interface Made {
 
 let names = 0;
 
-/** An active action with that trigger; live unless said. */
+/** Creates an active action with that trigger; by default live. */
 export async function makeAction(
   service: TestService,
   where: HttpWhere,

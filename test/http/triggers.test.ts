@@ -1,4 +1,4 @@
-/** HTTP triggers from outside: where they answer, what the action gets, what its caller gets, and whom they let in. */
+/** HTTP triggers over HTTP: their URLs, the payload of the action, the response, and access. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { ECHO, makeAction, publishApp, type Received, type Sent, send } from "./support.js";

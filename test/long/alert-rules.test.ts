@@ -19,9 +19,9 @@ const describeWhereInstalled = (title: string, body: () => void) => {
 
 interface Case {
   alert: string;
-  /** Series by their name, in promtool's notation; a minute between two samples. */
+  /** Series by name, in promtool's notation; a minute between samples. */
   series: Record<string, string>;
-  /** Labels beside the severity of each alert that fires; none: the rule is silent. */
+  /** Labels besides the severity of each firing alert; none: the rule does not fire. */
   firing: Record<string, string>[];
 }
 

@@ -1,4 +1,4 @@
-/** Files of the gate that try a sample of their generated cases there (test/harness/samples.ts), and all of them here. */
+/** Runs all cases of the files that run only a sample in the gate (test/harness/samples.ts). */
 process.env["ALL_SAMPLES"] = "1";
 await import("../api/right-before-fault.test.js");
 await import("../attacks/author-pages.test.js");

@@ -1,4 +1,4 @@
-/** Each attack that once made everybody wait, beside a neighbour of another app: what it costs that one. One service for all of them. */
+/** Attacks that once blocked all apps, beside a neighbour of another app: their effect on it. One service for all attacks. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
@@ -9,14 +9,14 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { taskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
 
-/** How long an attack goes on at least. */
+/** Minimum duration of an attack. */
 const ATTACK_MS = 10_000;
-/** What stays of an attack is given this long to end, so that the next one meets a quiet service. */
+/** Time for the remains of an attack to end, so that the next one meets an idle service. */
 const CALM_MS = 3_000;
 const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
 const TIMES_QUIET = 3;
-/** Below it a p95 is noise of the machine. */
+/** Below it a p95 is noise. */
 const QUIET_FLOOR_MS = 15;
 
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
@@ -61,7 +61,7 @@ describe("an attack by one app, or by nobody in particular, beside a neighbour",
     return { http: response.status, text: await response.text() };
   }
 
-  /** An app of the attacker's own, with the admin's token: more than a stranger has. */
+  /** The attacker's own app, with the administrator's token: more rights than an unauthorized client. */
   async function hostile(actions: Record<string, string> = {}): Promise<Hostile> {
     const { admin } = service.credentials().tokens;
     apps += 1;
@@ -90,7 +90,7 @@ describe("an attack by one app, or by nobody in particular, beside a neighbour",
     }, 60_000);
   }
 
-  /** `callers` at once, each again and again until the attack's time is over. */
+  /** `callers` in parallel, each repeating until the attack's time is over. */
   async function again(callers: number, once: (n: number) => Promise<unknown>): Promise<void> {
     const end = Date.now() + ATTACK_MS;
     let n = 0;
@@ -100,7 +100,7 @@ describe("an attack by one app, or by nobody in particular, beside a neighbour",
     await Promise.all(Array.from({ length: callers }, caller));
   }
 
-  /** What each attack does; it is begun beside the neighbour, and what it starts may go on for a while. */
+  /** The requests of each attack; it starts beside the neighbour, and its effects may last for a while. */
   const ATTACKS: Record<string, () => Promise<() => Promise<unknown>>> = {
     "settings of 9,000 like strings, and a result": async () => {
       const app = await hostile({ one: body("return 1") });

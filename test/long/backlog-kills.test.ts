@@ -1,4 +1,4 @@
-/** A hundred thousand runs in the queue, and runners that are killed ten times while they take from it: what became of each run. */
+/** A hundred thousand queued runs, and runners that are killed ten times while they claim them: the outcome of each run. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const DEEP = 100_000;
 const KILLS = 10;
 /** Rows of one statement. */
 const CHUNK = 10_000;
-/** So many runs end between one kill and the next. */
+/** Number of runs that end between two kills. */
 const BETWEEN = 200;
 const CODE = 'async function execute() { console.log("ran"); return 1 }';
 
@@ -47,7 +47,7 @@ describe(`${DEEP} runs in the queue`, function () {
       const url = await api.ready();
       await Promise.all(runners.map((one) => one.ready()));
       const id = await asEditor(url, tokens.editor).create("work", CODE);
-      // Deep before the first is taken from it, as nearly as may be.
+      // The queue is nearly full before the first run is claimed.
       for (let sent = 0; sent < DEEP; sent += CHUNK) {
         await db.query(
           `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)

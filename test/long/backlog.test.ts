@@ -1,4 +1,4 @@
-/** What a deep queue costs those who take from it, and whether it loses anything where they die. */
+/** The cost of a deep queue for its runners, and no losses when they die. */
 import { expect } from "chai";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { connectedDatabase } from "../harness/connected-database.js";

@@ -1,4 +1,4 @@
-/** Files that call themselves backups: none reaches beyond the tables that the service has, and none leaves anything half-written. */
+/** Malicious backup files: none changes tables outside of the service's, and none leaves a partial restore. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ describe("a file that calls itself a backup", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** What restoring a changed copy says. */
+  /** The error when a changed copy is restored. */
   async function refusal(change: (parts: Part[]) => Part[], replace = false, url = place.url): Promise<string> {
     const path = join(folder, String(++count));
     await writeArchive(path, each(change([...parts])), KEY);
@@ -99,11 +99,13 @@ describe("a file that calls itself a backup", function () {
     ];
     for (const change of changes) expect(await refusal(manifest(change)), String(change)).to.match(/^the file is/);
     expect(await refusal(summary((all) => (all.sequences[0].name = sql)))).to.contain(
-      "summary.json says what none says",
+      "summary.json has unexpected content",
     );
-    expect(await refusal((all) => all.slice(1))).to.equal("the file is no backup of this service");
-    expect(await refusal((all) => all.slice(0, -1))).to.equal("the file is no backup of this service");
-    expect(await refusal(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain("is of a newer release");
+    expect(await refusal((all) => all.slice(1))).to.equal("the file is not a backup of this service");
+    expect(await refusal((all) => all.slice(0, -1))).to.equal("the file is not a backup of this service");
+    expect(await refusal(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
+      "a newer release made the backup",
+    );
     expect(await things(place.url)).to.deep.equal([]);
   });
 
@@ -159,7 +161,7 @@ describe("a file that calls itself a backup", function () {
     try {
       await firstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
-      // Names that no table of the service has, and a number that is beyond JSON's.
+      // Names that no table of the service has, and a number beyond JSON's.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
       await query(
         own.url,
@@ -168,7 +170,7 @@ describe("a file that calls itself a backup", function () {
       const path = join(folder, String(++count));
       await backUp({ databaseUrl: own.url, dataDir: join(folder, "source") }, path);
       await restoreTo(to, path);
-      expect(to.warnings).to.deep.equal(["tables that are none of the service's are left out: somebody_elses"]);
+      expect(to.warnings).to.deep.equal(["tables that do not belong to the service are left out: somebody_elses"]);
       expect(await things(place.url))
         .to.include("app")
         .and.not.include("somebody_elses");

@@ -99,7 +99,7 @@ describe("the pages on watching and backup", function () {
     const backups = () => inFolder("backups");
     const nameOf = (date: Date) => `svc-${date.toISOString().slice(0, 10)}`;
 
-    /** Runs the crontab's command as cron does: by /bin/sh, `\%` for a percent sign, and no variables but these and the crontab's. */
+    /** Runs the crontab's command like cron: by /bin/sh, `\%` for a percent sign, and only these and the crontab's variables. */
     function runByCron(lines: string): Promise<string> {
       const environment: Record<string, string> = { SHELL: "/bin/sh", LOGNAME: "svc", PATH: "/usr/bin:/bin" };
       let command = "";

@@ -1,6 +1,6 @@
 /**
- * A gigabyte of rows and files, backed up while it is written to, in little memory, and restored into every version of PostgreSQL that
- * Debian's packages have put here, into a bucket, and from the first release's schema.
+ * A gigabyte of rows and files: backed up during writes with little memory, and restored into every installed version of PostgreSQL, into a
+ * bucket, and from the first release's schema.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,10 +24,10 @@ const MB = 2 ** 20;
 const ROWS_MB = 700;
 const FILES_MB = 300;
 const FILE_MB = 50;
-/** Of the backing process: Node with the service's code alone takes half of it. */
+/** Limit of the backup process: Node with the service's code needs half of it. */
 const MEMORY_MAX_MB = 320;
 
-/** Runs a command of the service; answers its last line, and the most memory that it had. */
+/** Runs a command of the service; returns its last line, and its maximum memory. */
 async function command(name: string, args: string[], environment: Record<string, string>) {
   const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
   const { PATH } = process.env;
@@ -37,7 +37,7 @@ async function command(name: string, args: string[], environment: Record<string,
   child.stderr.on("data", (chunk) => (stderr += chunk));
   const watch = setInterval(() => {
     try {
-      // Once it has ended, until it is waited for, it has none.
+      // An ended process that has not been reaped reports none.
       const found = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
       peak = Math.max(peak, Number(found ?? 0) / 1024);
     } catch {
@@ -85,7 +85,7 @@ describe("a backup of a gigabyte", function () {
     writeFileSync(join(folder, "key"), (KEY as { bytes: Buffer }).bytes.toString("base64"));
     service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0", LOG_MAX_MB: "0", DISK_FREE_MIN_MB: "0" });
     await furnish(service);
-    // A kilobyte a row, of which a compressor can take three quarters away. A client of its own has no bound on its time.
+    // A kilobyte per row, compressible to a quarter. A separate client without a time limit.
     const client = new Client({ connectionString: service.databaseUrl });
     await client.connect();
     await client.query(`

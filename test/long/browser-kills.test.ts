@@ -1,10 +1,10 @@
-/** How soon the browser is back after a death, on a machine that does nothing else. */
+/** How soon the browser is back after its death, on an otherwise idle machine. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { amidDyingRenderers, hangingRun } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** What a page is given to open, and the run in the next one. */
+/** Time limit for opening a page, and for the run in the next one. */
 const GIVEN_UP_MS = 7_000;
 const BACK_MS = 2_000;
 

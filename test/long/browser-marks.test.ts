@@ -1,4 +1,4 @@
-/** As the test of the gate, for every object by itself, and every member of those whose marks cost the page. */
+/** Like the test of the gate, for every object by itself, and every member of objects whose marks cost the page. */
 import { expect } from "chai";
 import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
@@ -12,7 +12,7 @@ for (const mode of MODES) {
     });
     after(() => page.stop());
 
-    /** Halves what took a page with it, down to single members. @returns what was looked at in a page that was kept */
+    /** Bisects the objects that cost a page, down to single members. @returns what was checked in a page that survived */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);
       if (found !== null) {

@@ -1,4 +1,4 @@
-/** What a run puts into the browser's own processes is bounded as what it puts into its page, and ends with it. */
+/** Memory that a run uses in the browser's own processes is limited like that in its page, and freed at its end. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -8,10 +8,10 @@ import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
 const MB = 1024 * 1024;
-/** The limit for a browser's own processes, and what a busy machine lets through before it is looked at. */
+/** The limit for a browser's own processes, plus what a busy machine allows before a check. */
 const PEAK_MAX_MB = 1_800;
 
-/** What the browser's own processes hold together. */
+/** Memory of all of the browser's own processes. */
 function ownMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -23,7 +23,7 @@ function ownMegabytes(group: number): number {
         continue;
       sum += Number(fields[21]) * 4_096;
     } catch {
-      // It has gone.
+      // It has ended.
     }
   }
   return sum / MB;
@@ -32,7 +32,7 @@ function ownMegabytes(group: number): number {
 const SINKS: Record<string, string> = {
   blobs:
     "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
-  // Slow enough for the collector, so that the page itself stays small: 12,000 blobs of 240 KB, which stay in the browser's memory.
+  // Slow enough for the garbage collector, so that the page itself stays small: 12,000 blobs of 240 KB, which stay in the browser's memory.
   "small blobs": `const kept = [];
     for (let i = 0; i < 12_000; i += 1) { kept.push(new Blob([new Uint8Array(240_000).fill(i)])); if (i % 4 === 0) await wait(5) }`,
   "blobs of a worker": `new Worker(URL.createObjectURL(new Blob(["const kept = []; setInterval(() => kept.push(new Blob([new Uint8Array(1e7).fill(1)])), 2)"])));

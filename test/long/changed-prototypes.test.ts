@@ -1,4 +1,7 @@
-/** A run's code may change all that the language's objects share. What stands beside it in its scope reads names too, and goes on as if it had not. */
+/**
+ * A run's code can change everything that the language's objects share. The harness in the same scope reads these names too, and must work
+ * as if nothing had changed.
+ */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
@@ -11,13 +14,13 @@ import { type ConsoleLine, MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
-/** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
+/** Every name in the harness, whatever it is used for there, and all fields of a property descriptor. */
 const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
 const NAMES = [...new Set([...DESCRIBED, ...OTHERS, ...HARNESSES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
 
-/** What stands where a name is looked up in vain. */
+/** The value of a missing name. */
 const INSTEAD: Record<string, string> = {
   "getters that throw":
     "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",
@@ -28,7 +31,7 @@ const INSTEAD: Record<string, string> = {
   "numbers that nobody may change": "{ __proto__: null, value: 1 }",
 };
 
-/** Of all objects the names are those alone; the others lose what they have of their own, too. */
+/** For all objects only these names; the others lose their own members too. */
 const HOLDERS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[
@@ -38,7 +41,7 @@ const HOLDERS: Record<string, string> = {
   ]`,
 };
 
-/** What a realm borrows of its thread: what answers at once, and what answers later. */
+/** Functions that a realm borrows from its thread: synchronous and asynchronous ones. */
 const BORROWED = [
   "new Headers({ __proto__: null, name: 'one' }).get('name')",
   "new Blob(['one']).size",
@@ -49,7 +52,7 @@ const BORROWED = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Code that changes it all and then ends so. */
+/** Code that changes everything and then ends in this way. */
 const source = (holders: string, instead: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;
@@ -115,7 +118,7 @@ describe("what a run changes of the language's own objects", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // A promise asks for it, here as anywhere.
+          // A promise looks it up, here as anywhere.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

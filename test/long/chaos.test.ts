@@ -1,4 +1,4 @@
-/** A fleet that is killed and loses its database at random, for a time that counts: CHAOS_MINUTES, 30 unless given. */
+/** A fleet that is killed and loses its database at random, for CHAOS_MINUTES, by default 30. */
 import { expect } from "chai";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { chaos } from "../harness/chaos.js";
@@ -28,7 +28,7 @@ describe("three instances with 200 schedules that fire each second", () => {
 });
 
 const MINUTES = Number(process.env["CHAOS_MINUTES"] ?? 30);
-/** Seconds from one fault to the next, on average. */
+/** Average seconds between faults. */
 const KILL_EVERY = 5;
 const LOSS_EVERY = 25;
 const WAYS: Loss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];

@@ -45,7 +45,9 @@ describe("a scheduler whose clock is 90 s ahead", function () {
       return found.length > 0 ? (found as { isDue: boolean; state: string }[]) : null;
     });
     expect(run).to.deep.equal({ isDue: true, state: "queued" });
-    const warning = service.log.find(({ msg }) => String(msg).startsWith("this machine's clock is not the database's"));
+    const warning = service.log.find(({ msg }) =>
+      String(msg).startsWith("this machine's clock differs from the database's"),
+    );
     expect(warning!["databaseAheadSeconds"]).to.be.within(-91, -89);
   });
 });

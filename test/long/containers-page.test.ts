@@ -1,7 +1,7 @@
 /**
- * Commands of the page on containers, and of compose on the page on upgrading, without Docker: the files that the image copies, in a folder of their own, and the commands and
- * variables of Dockerfile and compose.yaml as processes. Builds no image and checks no sandbox of a container; containers.test.ts parses
- * the chart.
+ * Commands of the page on containers, and of compose on the page on upgrading, without Docker: uses the files that the image copies, in a
+ * separate folder, and the commands and variables of Dockerfile and compose.yaml as processes. Builds no image and checks no sandbox of a
+ * container; containers.test.ts parses the chart.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -22,7 +22,7 @@ const quoted = (words: readonly string[]) => words.map((word) => `'${word.replac
 const commandOf = (instruction: string) =>
   JSON.parse(new RegExp(`^\\s*${instruction} (\\[.*\\])$`, "m").exec(IMAGE.replaceAll("\\\n", ""))![1]!) as string[];
 
-/** Folder with what the image's last stage copies. Development packages are in it, because node_modules is this checkout's. */
+/** Folder with the contents of the image's last stage. Includes development packages, because node_modules is this checkout's. */
 function imageFolder(): string {
   const folder = freshFolder();
   for (const [, from, to] of IMAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
@@ -36,7 +36,7 @@ function imageFolder(): string {
   return folder;
 }
 
-/** Compose's interpolation, as far as the file uses it. @throws Error with the file's words if a required variable is not set */
+/** Compose's interpolation, as far as the file uses it. @throws Error with the file's message if a required variable is not set */
 const interpolated = (text: string, variables: Variables): string =>
   text.replace(/\$\{([A-Z_]+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, words: string) => {
     if (variables[name]) return variables[name];
@@ -69,7 +69,7 @@ describe("the page on containers", function () {
     await database.drop();
   });
 
-  /** Variables of a container: the image's, then those that compose.yaml gives the service. `/data` is a folder for each. */
+  /** Variables of a container: the image's, then those that compose.yaml sets. `/data` is a separate folder for each. */
   function environmentOf(service: "api" | "runner", itsPort: number): Variables {
     // Compose replaces variables in the values of the parsed file.
     const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));
@@ -86,7 +86,7 @@ describe("the page on containers", function () {
       PORT: String(itsPort),
       DATA_DIR: join(operator.folder, `data-${service}`),
     };
-    // The image's Node, which the system of this machine may not have.
+    // The image's Node, which this machine may not have installed.
     const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`;
     return { ...image, ...environment, ...here, PATH };
   }

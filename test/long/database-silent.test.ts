@@ -6,7 +6,7 @@ import { freshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** Longer than the longest statement and the silence after it. */
+/** Longer than the longest statement plus the silence limit. */
 const ANSWER_LIMIT_MS = 50_000;
 
 describe("a connection to the database without anything to do", () => {

@@ -11,7 +11,7 @@ import { until } from "../harness/until.js";
 
 const silent = pino({ level: "silent" });
 
-/** So that a server is left behind all the same. */
+/** So that a server is left behind even with a watchdog. */
 async function killWatchdogOf(postmaster: number): Promise<void> {
   const marks = ["svc-watchdog", String(postmaster)];
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));

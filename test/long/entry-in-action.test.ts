@@ -1,4 +1,4 @@
-/** What a call of a data source costs inside a server action, beside the same call over HTTP: both taken in turns, in one run. */
+/** The cost of a data source call inside a server action compared with the same call over HTTP: both measured in turns, in one run. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -6,7 +6,7 @@ const ROUNDS = 200;
 const WARM_UP = 30;
 const ALLOWED_MS = 3;
 
-/** Reads four times, and says how long each took, in milliseconds. */
+/** Reads four times, and returns the duration of each in milliseconds. */
 const CODE = `async function execute() {
   const seats = await Svc.DataSources.connectByName("seats");
   const times = [];

@@ -1,4 +1,4 @@
-/** The service and its database killed in the middle of imports and commits: each is there as a whole, with its events, or not at all. */
+/** The service and its database are killed during imports and commits: each is complete with its events, or absent. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const IMPORTED = 20_000;
 const COMMITTED = 40;
 const RECOVERY_LIMIT_MS = 60_000;
 
-/** Of one data source: what the tables say of it. */
+/** Rows of one data source. */
 interface Seen {
   entries: number;
   bytes: number;
@@ -86,7 +86,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
           ),
           request(url, tokens.editor, `${path}/${ids[1]}/commit`, { entries }),
         ].map((answer) => answer.catch(() => 0));
-        // Anywhere from before the first row to after the last.
+        // A random moment from before the first row to after the last.
         await new Promise((resolve) => setTimeout(resolve, (round / (2 * ROUNDS)) * 1_500));
         if (round % 2 === 0) {
           service.signal("SIGKILL");
@@ -97,7 +97,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
         await db.destroy().catch(() => undefined);
         db = await until(() => openDatabase(postgres.url, 2).catch(() => null), RECOVERY_LIMIT_MS);
         for (const [at, id] of ids.entries()) {
-          // What was under way on a connection that nobody holds any more ends with it.
+          // Statements on abandoned connections end with them.
           await until(async () => {
             const [busy] = await rows<{ count: number }>(
               db,

@@ -1,4 +1,4 @@
-/** The oracles of the query language, asked at length: once of a fixed seed, once of one that is new each time and printed. */
+/** The oracles of the query language with many queries: once with a fixed seed, once with a new one, which is printed. */
 import { expect } from "chai";
 import type { Client } from "pg";
 import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";

@@ -4,7 +4,7 @@ import type { ConsoleLine, Mode } from "../../src/engine/browser/run.js";
 import { fetchRealm } from "../attacks/fetch-realm.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 
-/** As much as the next run needs, too: both together are more than a page may hold. */
+/** As much as the next run needs too: both together exceed the limit of a page. */
 const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
 describe("runs that follow one another on a thread with fetch and fill memory", () => {
@@ -26,7 +26,7 @@ describe("runs that follow one another on a thread with fetch and fill memory", 
     });
   }
 
-  // Chromium ends the page of a realm's code where V8 reports the end of a collection in steps (chromium-flags.ts).
+  // Chromium ends a page with realm code if V8 reports the end of a garbage collection in steps (chromium-flags.ts).
   it("fail as ever where they fill the memory, and the next is unharmed", async () => {
     for (const fill of [
       "new Array(1e5).fill(1.5)",
@@ -60,7 +60,7 @@ describe("runs that follow one another on a thread with fetch and fill memory", 
       await failureOf(browsers(), asking, { ...here, mode: undefined, onMode });
     }
     expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
-    // More than one collection of all garbage in one go.
+    // Several full garbage collections.
     const long = execute(
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
     );

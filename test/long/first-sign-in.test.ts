@@ -1,5 +1,5 @@
 /**
- * README's way from `git clone` to a signed-in person: its two commands in a fresh folder, and one click on the printed link. Needs npm's
+ * README's steps from `git clone` to a signed-in person: its two commands in a new folder, and one click on the printed link. Needs npm's
  * registry. Installs all packages, so it takes minutes.
  */
 import { execFileSync } from "node:child_process";

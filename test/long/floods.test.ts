@@ -1,4 +1,4 @@
-/** A run that keeps the browser's own process busy is ended, no other is, and neighbours wait no longer than that takes. */
+/** A run that keeps the browser's own process busy is ended, no other run is, and neighbours wait no longer than that takes. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
@@ -13,9 +13,9 @@ import {
 } from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
-/** Longer than a flood takes to be noticed and paused, which is half a second on a machine that has time for the watch. */
+/** Longer than detecting and pausing a flood takes: half a second on a machine with time for the watch. */
 const WAIT_MAX_MS = 2_000;
-/** What else a machine is busy with shows in runs beside no flood: so many times the longest of these may come on top. */
+/** Other load shows in runs without a flood: the limit allows this multiple of the longest of them. */
 const SLOWER_MAX = 40;
 
 describe("the neighbour of a flood of the browser's own process", () => {

@@ -1,4 +1,4 @@
-/** PostgreSQL on a disk that is really full: a small file system that holds the service's database. Mounts it, as root or by sudo. */
+/** PostgreSQL on a disk that is really full: a small file system for the service's database. Mounts it, as root or by sudo. */
 import { execFile, execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -25,13 +25,13 @@ import { until } from "../harness/until.js";
 
 const DOCTOR = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const SIZE = "96m";
-/** So that a test of the service's own limits of free space is not met first. */
+/** So that the service's own check of free space does not refuse first. */
 const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 
 const privileged = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
-/** Fills the file system but for less than a page; returns what frees it again. */
+/** Fills the file system except for less than a page; returns a function that frees it. */
 function fill(folder: string): () => void {
   const file = join(folder, "filler");
   const handle = openSync(file, "w");

@@ -1,4 +1,4 @@
-/** More than a hundred files made to hurt: none executes, escapes its folder, tells where it was taken, or takes the process. */
+/** More than a hundred malicious files: none executes, escapes its folder, reveals a location, or ends the process. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -11,20 +11,20 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { filesUnder, type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** A decoder's own limits: what one file may take, on a machine that others use. */
+/** A decoder's own limits: maximum time for one file on a shared machine. */
 const FILE_LIMIT_MS = 90_000;
 const LOADED_TOGETHER = 20;
 const LOAD_PATIENCE_MS = 2_000;
-/** What the page of a browser has, as far as it is used here. */
+/** The part of a page that this test uses. */
 interface Loading {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
   navigator: { serviceWorker: { register(url: string): Promise<unknown> } };
   setTimeout(done: () => void, ms: number): void;
 }
-/** What a browser would run, or make a document of this service's origin. */
+/** Types that a browser would run, or open as a document of this service's origin. */
 const ACTIVE = /html|script|xml(?!$)|svg|pdf|wasm|json|css|multipart/;
 
-/** Sends a form as it is written here: a browser's own would make names fit. */
+/** Sends the form literally: a browser would change names. */
 async function sendRaw(service: TestService, root: string, name: string, bytes: Uint8Array, type: string) {
   const quoted = name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
   const head = `--cut\r\nContent-Disposition: form-data; name="file"; filename="${quoted}"\r\nContent-Type: ${type}\r\n\r\n`;
@@ -58,7 +58,7 @@ describe("hostile files by the hundred", () => {
       answers[http] = (answers[http] ?? 0) + 1;
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
       expect(performance.now() - began, name).to.be.below(FILE_LIMIT_MS);
-      if (http === 400) expect(body.error, name).to.match(/cannot be read as that|form/);
+      if (http === 400) expect(body.error, name).to.match(/but cannot be read:|form/);
       else await media.rest("PUT", `/files/${body.files[0]!.id}`, { folderId });
     }
     process.stdout.write(`      ${files.length} files: ${JSON.stringify(answers)}\n`);
@@ -98,7 +98,7 @@ describe("hostile files by the hundred", () => {
     }
   }).timeout(120_000);
 
-  /** What came of loading all of them into a page of the service's own origin, as whatever a page can load. */
+  /** Loads all files into a page of the service's own origin, in every way that a page can; returns the outcomes. */
   async function loadedAs(page: Page, urls: readonly string[]) {
     return page.evaluate(
       async (given, patience) => {
@@ -107,7 +107,7 @@ describe("hostile files by the hundred", () => {
           new Promise<void>((done) => {
             const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
             document.body.append(element);
-            // What is saved instead of shown says nothing to the frame that asked for it.
+            // A downloaded file sends no event to its frame.
             setTimeout(done, patience);
           });
         const workers = await Promise.all(

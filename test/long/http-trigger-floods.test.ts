@@ -1,4 +1,6 @@
-/** Floods of requests to HTTP triggers, sent to two processes on one database: limits hold over both, and neither queue nor disk fills. */
+/**
+ * Floods of requests to HTTP triggers, sent to two processes on one database: the limits apply over both, and neither queue nor disk fills.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,9 +17,9 @@ import { type Received, send } from "../http/support.js";
 
 const LIMIT = 60;
 const SENT = 300;
-/** Far more than two processes count for one address, each by itself. */
+/** Far above what two processes allow for one address separately. */
 const FROM_ONE_ADDRESS_MAX = 20 * LIMIT * HTTP_ADDRESS_FACTOR;
-/** Beyond the bound of one action's events. */
+/** Above the limit of one action's events. */
 const EXCESS = 5_000;
 const FILLED_AT_ONCE = 50_000;
 const TABLE_MAX_BYTES = 400 * 2 ** 20;
@@ -42,7 +44,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     return (await answer.json()) as any;
   }
 
-  /** A published app with one action, whose trigger takes events from everyone. */
+  /** A published app with one action, whose trigger accepts events without a credential. */
   async function createHook(): Promise<{ appId: number; actionId: number; path: string }> {
     const { id: appId } = (await call("POST", "/v1/admin/apps", { name: "hooks" })).app;
     const where = {
@@ -104,7 +106,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     const finished = "SELECT FROM run WHERE id = $1 AND finished_at IS NOT NULL";
     await until(async () => (await db.query(finished, [other.json.runId])).length === 1, 120_000);
     expect(await queuedOf(flooded.appId), "the flood's runs still wait").to.be.above(0);
-    // What was refused has left nothing.
+    // Refused requests have left no rows.
     const [{ count }] = await db.query("SELECT count(*)::int AS count FROM run WHERE app_id = $1", [flooded.appId]);
     expect(count).to.equal(countOf(answers, 202));
   });
@@ -138,7 +140,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)
       SELECT $1, sha256(int4send(n)), n, now() - n * interval '10 milliseconds' FROM generate_series($2::int, $3::int) n`;
     const all = HTTP_EVENTS_KEPT + EXCESS;
-    // A statement has its time limit.
+    // In parts, because a statement has a time limit.
     for (let from = 1; from <= all; from += FILLED_AT_ONCE) {
       await db.query(fill, [flooded.actionId, from, Math.min(all, from + FILLED_AT_ONCE - 1)]);
     }

@@ -1,4 +1,4 @@
-/** The browser dies in the milliseconds between a run's answer and the renewal of its page, while promises of that renewal are pending. */
+/** The browser dies in the milliseconds between a run's result and the renewal of its page, while promises of that renewal are pending. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,9 +9,9 @@ import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-pro
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { until } from "../harness/until.js";
 
-/** Each kill comes so many milliseconds after the answer. */
+/** Milliseconds between the result and the kill. */
 const DELAYS_MS = [0, 1, 2, 3];
-/** Reads one answer and leaves a request that gets none, so that the renewal has something to clear and to wait for. */
+/** Reads one response and leaves a request without one, so that the renewal has something to clear and to wait for. */
 const CODE = `async function execute({ payload: { url } }) {
   if (typeof fetch === "undefined") return "read";
   fetch(url + "/never").catch(() => {});
@@ -28,7 +28,7 @@ describe("a browser that is killed right after an answer", function () {
   const note = (error: unknown) => unhandled.push(error);
   let others: NodeJS.UnhandledRejectionListener[] = [];
   before(async () => {
-    // Mocha's own listener would end the test at the first one.
+    // Mocha's own listener would end the test at the first rejection.
     others = process.listeners("unhandledRejection");
     process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
     host = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** Everything that asks for much at once, against a service with half a gigabyte of heap: it lives, and goes on answering. */
+/** Very large requests and responses against a service with half a gigabyte of heap: it survives, and continues to respond. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { createClient } from "graphql-ws";
@@ -9,9 +9,9 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
 const ENTRIES = 40;
-/** A result of 6 MB, of two million objects. */
+/** A result of 6 MB with two million objects. */
 const RESULT = `[${"{},".repeat(1_999_999)}{}]`;
-/** Of the service's own process: twice what was measured, a quarter of what it took while refused documents were read on. */
+/** Memory of the service's process: twice the measured value, and a quarter of what it took while rejected documents were still read. */
 const PEAK_MAX_MB = 900;
 const LOGS = "/v3/apps/1/actions/logs";
 const RETURNS = "async function execute() { return Array.from({ length: 1_900_000 }, () => ({})) }";
@@ -49,7 +49,7 @@ describe("a service with 512 MB of heap", () => {
   async function expectAlive(): Promise<void> {
     expect((await fetch(`${url}/health/live`)).status).to.equal(200);
     expect((await post(LOGS, { limit: 1 })).http).to.equal(200);
-    // What has been answered has ended: nothing goes on behind it.
+    // All work of answered requests has ended.
     await until(async () => /^svc_answer_bytes 0$/m.test(await (await fetch(`${url}/metrics`)).text()));
     const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
     const megabytes = Math.round(Number(peak) / 1024);

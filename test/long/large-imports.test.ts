@@ -1,4 +1,4 @@
-/** Commits and imports whose size takes the database seconds. Limits of smaller bodies: test/attacks/refused-bodies.test.ts. */
+/** Commits and imports that take the database seconds. Limits of smaller bodies: test/attacks/refused-bodies.test.ts. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,10 +1,13 @@
-/** What runs in a realm have given to the platform's own objects is held by their thread, where V8 does not count it: its end is the thread's. */
+/**
+ * Memory that runs in a realm allocate in the platform's objects belongs to their thread, outside of V8's count: it is freed with the
+ * thread.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
-/** What the renderers of a browser hold together, in megabytes. */
+/** Memory of a browser's renderers, in megabytes. */
 function renderersMegabytes(group: number): number {
   const pages = readdirSync("/proc").map((pid) => {
     try {
@@ -14,7 +17,7 @@ function renderersMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       return Number(fields[2]) === group && isRenderer ? Number(fields[21]) : 0;
     } catch {
-      // No process, or one that has gone.
+      // No process, or it has ended.
       return 0;
     }
   });

@@ -1,4 +1,7 @@
-/** What lists of a log cost where it has grown a thousandfold: both sizes in one run, call by call, so that only their ratio counts. */
+/**
+ * The cost of log lists after the log has grown a thousandfold: both sizes measured in one run, call by call, so that only the ratio
+ * counts.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,14 +19,14 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SMALL = 10_000;
-/** Fewer for a quick look: LOG_ENTRIES=1000000. */
+/** LOG_ENTRIES=1000000 is quicker. */
 const LARGE = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
-/** The large one where it is grown already, as `grown` does it, on a server of the caller's; it is empty afterwards. */
+/** A prepared large database, as `grown` builds it, on the caller's server; it is empty afterwards. */
 const GROWN = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;
 const ACTIONS = 20;
-/** Of somebody who runs an action beside what is dropped. */
+/** Callers that run actions while partitions are dropped. */
 const CALLERS = 4;
 const QUIET_RUNS = 1_000;
 
@@ -35,15 +38,15 @@ interface Sized extends ConnectedDatabase {
   words: ReturnType<typeof createRunWords>;
 }
 
-/** Runs of the last 30 days with their entries and words; one of fifty failed, one of 10,000 says `rare`. */
+/** Runs of the last 30 days with their entries and words; one in fifty failed, one in 10,000 contains `rare`. */
 async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
-  // A client of its own has no bound on its time.
+  // A separate client without a time limit.
   const patient = new Client({ connectionString: url });
   await patient.connect();
   await patient.query("SET statement_timeout = 0; SET synchronous_commit = off");
   for (const table of ["run", "console_line", "run_search", "execution_log"]) {
-    // Before the first one lie the rows of before, of which there are none; each day has its own partition.
+    // The first partition holds earlier rows, of which there are none; each day has its own partition.
     await patient.query(`DROP TABLE ${table}_p1, ${table}_rest`);
     for (let day = 0; day < DAYS; day += 1) {
       const low = day === 0 ? "MINVALUE" : day * chunk + 1;
@@ -73,7 +76,7 @@ async function fill(url: string, size: number): Promise<void> {
     await patient.query(`VACUUM ANALYZE ${table}`);
   }
   await patient.query("VACUUM ANALYZE run_search");
-  // All words are gathered: no service on it has to look for what is not.
+  // All words are indexed, so that no service starts to index them.
   await patient.query("UPDATE run_search_mark SET newest = now(), oldest = '-infinity'");
   await patient.end();
 }
@@ -93,7 +96,7 @@ async function grown(size: number, url?: string): Promise<Sized> {
   return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunWords(db) };
 }
 
-/** A service on that database, and callers who each run an action again and again: how long each run took, and when it ended. */
+/** A service on that database, and callers that run an action repeatedly: the duration and the end of each run. */
 async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
   const service = await startService(
     readConfig({
@@ -165,7 +168,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
         for (const [sized, taken] of times) {
           const start = performance.now();
           found.push(await list(sized));
-          // The first of them plan.
+          // The first ones plan statements.
           if (round >= 20) taken.push(performance.now() - start);
         }
         expect(found[0], "both find as much").to.equal(found[1]);
@@ -181,7 +184,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
   it("is dropped in under ten seconds, and nobody's runs get slower by it", async () => {
     const beside = await runsBeside(large);
     const { runs } = beside;
-    // The first of them make the browser's places.
+    // The first ones create browser pages.
     await until(() => runs.length > QUIET_RUNS, 300_000);
     const start = performance.now();
     // All of them are too old for it.
@@ -191,7 +194,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
     const during = runs.filter((run) => run.ended > start && run.begun < end);
-    // The machine's speed wanders by as much as is measured: they are compared with those before and those after.
+    // The speed of the machine varies as much as the measured difference: compare with runs before and after.
     const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.begun >= end);
     const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.begun);
     const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];

@@ -1,4 +1,4 @@
-/** The database gave this process a run, and its answer never came: the connection was cut between the commit and the answer. */
+/** The database assigned a run to this process, but the response was lost: the connection was cut between the commit and the response. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
@@ -38,7 +38,7 @@ describe("a run that was taken by a statement whose answer was lost", () => {
   }
 
   it("is begun all the same when it came from the queue", async () => {
-    // Only the taking of this very run answers with its payload.
+    // Only the claim of this run returns its payload.
     proxy.loseAnswer({ with: "the payload of a run" });
     const queued = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
       VALUES (1, $1, 'master', 'manual', '{"is": "the payload of a run"}', 'queued') RETURNING id`;

@@ -1,4 +1,4 @@
-/** Media under load: a large file's memory, hundreds of uploads beside runs, hostile files by the hundred, kill -9 in the middle. */
+/** Media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, kill -9 in between. */
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ const KILLED_UPLOADS = 6;
 const S3_KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
 const LOAD = fileURLToPath(new URL("../harness/upload-load.js", import.meta.url));
 
-/** The memory of a process itself, in megabytes, that no other has too. */
+/** Private memory of a process, in megabytes. */
 const ownMemory = (pid: number): number =>
   Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
 
@@ -73,7 +73,7 @@ describe("media under load", () => {
     } = service.credentials());
   }
   before(() => {
-    // The client of AWS finds them by itself.
+    // The AWS client reads them from the environment.
     Object.assign(process.env, S3_KEYS);
   });
   after(() => {
@@ -117,7 +117,7 @@ describe("media under load", () => {
     };
     await measure(50);
     const alone = await measure(300);
-    // Apart from the process that measures, whose own turns would wait for the uploads.
+    // In a separate process, because the measuring process would wait for the uploads.
     const load = fork(LOAD, [`${url}/v1/apps/${appId}/media/files`, "5", "200"], { env: { TOKEN: token } });
     await until(() => filesUnder(join(service.dataDir, "media", "incoming")).length >= 150);
     const beside = await measure(300);
@@ -148,7 +148,7 @@ describe("media under load", () => {
           if (http === 201) answered += 1;
           return http;
         });
-        // As they come in; as one is put into the store; as some are files already.
+        // While files arrive; while one is stored; when some are complete.
         const moments = [() => true, () => stored().length > known, () => answered > 1];
         const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
         await until(half);
@@ -166,7 +166,7 @@ describe("media under load", () => {
         db,
         "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
       );
-      // An answer may be lost with the service that gave it; a file that was answered is there.
+      // A response may be lost with the killed service; an acknowledged file must exist.
       expect(taken, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
       expect(files.length, "files that are there").to.be.within(taken, 20 * KILLED_UPLOADS - 1);
       const [used] = await rows<{ same: boolean; space: string }>(
@@ -209,7 +209,7 @@ describe("damaged pictures by the hundred", () => {
         const { http, body } = await media.send([{ name, bytes }]);
         answers[http] = (answers[http] ?? 0) + 1;
         expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
-        if (http === 400) expect(body.error).to.match(/cannot be read as that/);
+        if (http === 400) expect(body.error).to.match(/but cannot be read:/);
         if (http === 201 && body.files[0].size) {
           expect((await media.bytes(body.files[0].id)).includes("Somebody"), name).to.equal(false);
         }

@@ -1,4 +1,4 @@
-/** 10,000 messages at 100 a second, and the service that takes and sends them killed twenty times meanwhile. */
+/** 10,000 messages at 100 per second, while the service that accepts and sends them is killed twenty times. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The schema of a large database changes under a service that works: logs, runs and events become partitions, and nobody waits for it. */
+/** The schema of a large database changes under a running service: logs, runs and events become partitions, and requests do not wait. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
@@ -10,11 +10,11 @@ import { checkOutReleaseBefore, type Release } from "../harness/release-before.j
 import { firstCredentials } from "../harness/service.js";
 import { ask } from "../harness/unrest.js";
 
-/** Of runs, of entries of the log and of log events, each. Fewer for a quick look: LOG_ENTRIES=100000. */
+/** Number of runs, log entries and log events each. LOG_ENTRIES=100000 is quicker. */
 const ROWS = Number(process.env["LOG_ENTRIES"] ?? 3_000_000);
 const LAST_WITHOUT_PARTITIONS = "RunHistory1763600175000";
 const TABLES = ["run", "execution_log", "log_event"];
-/** What a caller waits at the most: a lock is asked for in turns of half a second. */
+/** Maximum wait of a caller: locks are requested in attempts of half a second. */
 const WAIT_MAX_MS = 3_000;
 
 const FILL = `
@@ -58,7 +58,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     release?.remove();
   });
 
-  /** Nothing is too old, and nothing too much. */
+  /** No row is too old, and no limit is exceeded. */
   const environment = () => ({
     DATABASE_URL: database.url,
     SETTINGS_KEY: settingsKey,
@@ -85,7 +85,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     return (await patient.query(`SELECT ARRAY[${list}] AS counts`)).rows[0].counts;
   }
 
-  /** A caller who starts runs and one who reads and writes the rest: what each was answered, and how long the longest answer took. */
+  /** A caller that starts runs and one that uses the rest of the API: the responses, and the longest duration. */
   function callersBeside() {
     let longest = 0;
     let over = false;
@@ -131,7 +131,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
       `      changed in ${(took / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
     );
     expect(Object.keys(others.counts).filter((status) => !status.startsWith("2"))).to.deep.equal([]);
-    // As docs/operate/upgrading.md says: such a process no longer starts runs once they lie in partitions.
+    // As docs/operate/upgrading.md says: such a process starts no runs after they were partitioned.
     expect(Object.keys(runs.counts).filter((status) => !/^2|^500 INTERNAL_ERROR$/.test(status))).to.deep.equal([]);
     expect(longest).to.be.below(WAIT_MAX_MS);
     const acknowledged = [...new Set(runs.acknowledged)];
@@ -142,7 +142,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     await expectServed();
   });
 
-  /** This release on the database: the rows that were there are its first, and runs go on behind them. */
+  /** This release on the database: existing rows form the first partition, and new runs follow them. */
   async function expectServed(): Promise<void> {
     const current = startProcess(environment());
     try {

@@ -1,4 +1,4 @@
-/** Hostile packages that take long: sizes, depths, and registries that never answer. The service answers others meanwhile. */
+/** Malicious packages that take long: sizes, depths, and registries that never answer. The service serves others meanwhile. */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { expect } from "chai";

@@ -1,6 +1,6 @@
 /**
- * Popular packages from the registry that npm knows, each in a server action and in a browser's page, computing something that is
- * checked; and those that cannot run there, refused in words. Needs a registry: without one it fails.
+ * Popular packages from npm's registry, each in a server action and in a browser's page, with a checked result; and packages that cannot
+ * run there, with their errors. Fails without a registry.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -11,7 +11,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** A dependency, the body of `execute`, which has the address of {@link startHost} as `url`, and what that returns. */
+/** A dependency, the body of `execute`, which has the URL of {@link startHost} as `url`, and its result. */
 type Work = readonly [dependency: string, body: string, expected: unknown];
 
 const WORKS: readonly Work[] = [
@@ -86,7 +86,7 @@ const WORKS: readonly Work[] = [
   ],
 ];
 
-/** A dependency, and the reason that its refusal gives. */
+/** A dependency, and the reason in its error. */
 const CANNOT: readonly (readonly [dependency: string, reason: RegExp])[] = [
   ["express", /needs Node's .*\bstring_decoder\b/],
   ["pg", /needs Node's .*\bdns\b/],
@@ -100,7 +100,7 @@ const CANNOT: readonly (readonly [dependency: string, reason: RegExp])[] = [
   ["mongodb", /needs Node's .*\bhttp\b/],
 ];
 
-/** A host on this machine that says what it was asked, to whomever. */
+/** A local host that returns the request that it received, to any origin. */
 async function startHost(): Promise<Server> {
   const host = createServer(async (request, response) => {
     const allowed = {

@@ -1,4 +1,4 @@
-/** No input gives 5xx, at length: odd values in every place of every route and field. */
+/** No input causes a 5xx: unusual values in every position of every route and field. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

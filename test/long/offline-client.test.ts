@@ -9,7 +9,7 @@ import { launchChromium } from "../web/chromium.js";
 
 const GAP_MS = 30_000;
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
-/** Names itself in the page's list of what ran. */
+/** Adds its name to the page's list of executed actions. */
 const noting = (text: string) =>
   `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(text)}); }`;
 
@@ -40,7 +40,7 @@ describe("An open page whose network is gone for 30 s", () => {
     return id;
   }
 
-  /** Views pages until that starts exactly these. */
+  /** Views pages until exactly these start. */
   const startsExactly = (...expected: string[]) =>
     until(async () => {
       await page.evaluate("window.ran = new Set(); void Svc.App.Analytics.pageView({})");

@@ -11,7 +11,7 @@ const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
 const OUTAGE: fc.Arbitrary<Outage> = fc.record({
   loss: fc.constantFrom<Loss>("SIGINT", "SIGQUIT", "SIGKILL", "cut off", "failed over"),
   awayMs: fc.integer({ min: 1_000, max: 60_000 }),
-  // Some end before the database is back, some after.
+  // Some runs end before the database is back, some after.
   underWay: fc.array(fc.integer({ min: 0, max: 75_000 }), { minLength: 1, maxLength: 8 }),
   after: fc.array(fc.integer({ min: 0, max: 2_000 }), { minLength: 1, maxLength: 8 }),
 });

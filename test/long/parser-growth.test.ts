@@ -1,6 +1,6 @@
 /**
- * Growth of the time of the parsers that read text from outside on the main thread: twice the text takes at most two and a
- * half times as long, whatever the text repeats.
+ * Growth of the parsers that read untrusted text on the main thread: twice the text takes at most two and a half times as long, for any
+ * repetition.
  */
 import { Readable } from "node:stream";
 import { expect } from "chai";
@@ -78,7 +78,7 @@ const PARSERS: Record<string, Parser> = {
   "network addresses": (text) => addressBlock(text),
   "names of packages": (text) => isPackageName(text),
   "values of settings": (text) => secretsOfSetting("__a", text),
-  // A key has 512 characters at most.
+  // A key has at most 512 characters.
   "keys of settings": (text) => [text.slice(0, 512)].map((key) => [storedKey(key), spokenKey(key), artifactKey(key)]),
   "texts without case": (text) => foldCase(text),
 };
@@ -138,18 +138,18 @@ const FRAGMENTS = [
 ];
 
 const WHOLE = 256 * 1_024;
-/** As many pieces are parsed one by one, to compare them with the whole: five doublings of the text. */
+/** The same number of pieces is parsed one by one for comparison: five doublings of the text. */
 const PIECES = 32;
 const MOST_PER_DOUBLING = 2.5;
-/** Growth of a linear parser is 2 at each doubling, so the whole takes as long as its pieces. */
+/** A linear parser grows by 2 at each doubling, so the whole takes as long as its pieces. */
 const MOST = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
 const ROUNDS = 2;
 /** Processor time is counted in ticks of about 8 ms. */
 const MEASURABLE_MS = 30;
-/** A parser that takes so long for one piece is given no more. */
+/** A parser that takes this long for one piece gets no longer text. */
 const LONGEST_MS = 1_000;
 
-/** Processor time of this thread, for other work on the machine does not count. The shorter of two rounds. */
+/** Processor time of this thread, so that other work does not count. The shorter of two rounds. */
 async function timeOf(parse: Parser, text: string, times: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -158,7 +158,7 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
       try {
         await parse(text);
       } catch {
-        // A refusal is an answer too.
+        // An error is a result too.
       }
     }
     const { user, system } = process.threadCpuUsage(before);
@@ -167,7 +167,7 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
   return best;
 }
 
-/** What is wrong with the growth; null where nothing is. */
+/** Describes excessive growth; null if there is none. */
 async function growthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
   for (const length of [512, WHOLE / PIECES]) {

@@ -1,4 +1,4 @@
-/** The service behind PgBouncer in transaction mode, where that is installed (`apt-get install pgbouncer`); elsewhere nothing is tried. */
+/** The service behind PgBouncer in transaction mode, if that is installed (`apt-get install pgbouncer`); otherwise nothing runs. */
 import { expect } from "chai";
 import { Client } from "pg";
 import { hasPgbouncer, type Pooler, startPgbouncer } from "../harness/pgbouncer.js";
@@ -93,7 +93,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
   it("does not start where it is led to the pooler alone, and says what is wanting", async () => {
     const wrong = startTestService({ ROLES: "api" }, (url) => pooler.way(url));
     expect(await wrong.catch((error: Error) => error.message)).to.match(
-      /^DATABASE_URL leads to a pooler: DATABASE_DIRECT_URL/,
+      /^DATABASE_URL points to a connection pooler: DATABASE_DIRECT_URL/,
     );
   });
 

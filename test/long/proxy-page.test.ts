@@ -1,4 +1,7 @@
-/** Files of the page on proxies in real nginx and Caddy, of Debian's packages `nginx` and `caddy`, before a service started as the page says. */
+/**
+ * Files of the page on proxies in real nginx and Caddy, from Debian's packages `nginx` and `caddy`, before a service that is started as on
+ * the page.
+ */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -109,7 +112,7 @@ describe("the page on proxies", function () {
     describe(`with ${name}`, () => {
       let proxy: Proxy;
 
-      /** Sends the request of the page's address to the proxy of this test, from an address of its own. */
+      /** Sends the request for the page's host to the proxy of this test, from a separate address. */
       const curl = (args: string) => {
         const to = `--connect-to ${HOST}:443:127.0.0.1:${proxy.https} --interface 127.0.0.9`;
         return operator.paste(`curl --silent --show-error --cacert ${proxy.authority} ${to} ${args}`);

@@ -1,4 +1,4 @@
-/** The limits in real time: two processes, 1,000 calls of each class across a window's edge. Takes some 75 seconds. */
+/** Rate limits in real time: two processes, 1,000 calls of each class across a window's boundary. Takes some 75 seconds. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -88,7 +88,7 @@ describe("the rate limits in real time", () => {
     });
     const accepted = (await Promise.all(calls)).filter((answer) => answer !== null);
     expect(performance.now() - started).to.be.above(WINDOW_MS);
-    // The call was counted after it was sent and before it was answered.
+    // The call was counted between its sending and its response.
     const sent = accepted.map((answer) => answer.sent).sort(ascending);
     const received = accepted.map((answer) => answer.received).sort(ascending);
     const spans = received.slice(limit).map((end, index) => end - sent[index]!);

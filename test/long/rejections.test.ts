@@ -1,10 +1,10 @@
-/** A rejection that no code handles is a fault of the service; the process survives it. */
+/** An unhandled rejection is a fault of the service; the process survives it. */
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { editorOf, QUICK } from "../service/support.js";
 
-/** Rejects a promise in the service's process at each SIGUSR2; after the first one like a call to a database that is away. */
+/** Rejects a promise in the service's process at each SIGUSR2; later ones look like a database call during an outage. */
 const FAULT = `let code;
 process.on('SIGUSR2', () => {
   Promise.reject(Object.assign(new Error('a fault'), { code }));

@@ -1,4 +1,4 @@
-/** Limits of an action's runs at their worst: many keys, a deep queue of one, floods, and processes that are killed. */
+/** Limits of an action's runs in extreme cases: many keys, a deep queue of one key, floods, and killed processes. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -36,7 +36,7 @@ async function filled(keys: number, ofOne: number) {
       FROM generate_series(1, $3::int) AS n`;
   await db.query(insert, ["many ", keys, keys]);
   await db.query(insert, ["one ", 1, ofOne]);
-  // Each key's first has its place, as if it had been judged.
+  // The first run of each key has its slot, as after a decision.
   await db.query(`
     UPDATE run_concurrency SET admitted = true WHERE run_id IN (SELECT min(run_id) FROM run_concurrency GROUP BY key);
     UPDATE run SET waits_for = NULL, ready_at = now() FROM run_concurrency AS its WHERE its.run_id = run.id AND its.admitted;
@@ -62,7 +62,7 @@ describe("limits of an action's runs", () => {
           const { id } = await repository.insert({ ...run, ...more, payload: JSON.stringify({ k }) }, null);
           await limiter.checkRun(id);
         }
-        // Of the app with a new key: of the other one nothing is taken.
+        // From the app with a new key: from the other one nothing is claimed.
         const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
         taken.push(performance.now() - start);

@@ -1,4 +1,4 @@
-/** 20,000 odd bodies thrown at the settings endpoints. */
+/** Sends 20,000 unusual bodies to the settings endpoints. */
 import { expect } from "chai";
 import { throwOddBodies } from "../api/odd-bodies.js";
 import { startTestService, type TestService } from "../harness/service.js";

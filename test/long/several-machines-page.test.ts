@@ -195,7 +195,7 @@ describe("the page on several machines", function () {
       const after = await scrape();
       expect(rules.length).to.be.above(10);
       const firing = rules.filter(({ expr }) => evaluate(expr, before, after).length > 0);
-      // The event loop of a busy machine is late; its rule says nothing about what the page sets up.
+      // The event loop of a busy machine is late, which its rule reports for reasons other than the page's setup.
       expect(firing.map(({ alert }) => alert).filter((alert) => alert !== "SvcEventLoopLate")).to.deep.equal([]);
     });
 

@@ -1,4 +1,4 @@
-/** Thousands of runs, and browsers that are killed under them: nothing grows, nothing is lost, nothing is left. */
+/** Thousands of runs, with browsers that are killed meanwhile: nothing grows, nothing is lost, nothing is left behind. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import pg from "pg";
@@ -10,14 +10,14 @@ const RUNS = 7_000;
 const APPS = 12;
 const CALLERS = 4;
 const KILLS = 100;
-/** Memory is looked at every so many runs. */
+/** Number of runs between two measurements of memory. */
 const SAMPLE_EVERY = 100;
 const codeWith = (statement: string) => `async function execute({ payload }) {
   ${statement}
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** Code by its mode: a document whose context is discarded, one that is renewed, and both isolates. */
+/** Code by mode: a document whose context is discarded, a renewed document, and both isolates. */
 const CODES: [RunMode, string][] = [
   ["document", codeWith('document.body.append(document.createElement("iframe"));')],
   ["document", codeWith("document.title = 'n';")],
@@ -46,7 +46,7 @@ describe("a service that runs for long", () => {
 
   const run = (n: number, ms: number) => call(`/v3/apps/${apps[n % APPS]}/actions/soak/runWithResult`, { n, ms });
 
-  /** Calls `once` with 0, 1, 2 … from several callers until it has been called `count` times, or `over` says so. */
+  /** Calls `once` with 0, 1, 2 … from several callers until it was called `count` times, or `over` returns true. */
   async function fire(count: number, once: (n: number) => Promise<void>, over = () => false): Promise<void> {
     let next = 0;
     const caller = async () => {
@@ -71,7 +71,7 @@ describe("a service that runs for long", () => {
 
   const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
 
-  /** Bytes that the service and its browser hold; what processes share counts once. */
+  /** Bytes of the service and its browser; shared memory counts once. */
   function held(): number {
     const share = (pid: number) => {
       try {
@@ -115,7 +115,7 @@ describe("a service that runs for long", () => {
 
   it(`performs ${RUNS} runs of ${APPS} apps, each once, and grows by less than a fifth after the first 500`, async () => {
     const samples: number[] = [];
-    // In rounds, so that no app has two runs at once: how many pages an app keeps for those is a matter of chance.
+    // In rounds, so that no app has two runs at once: the number of pages for concurrent runs varies.
     for (let first = 0; first < RUNS; first += CALLERS) {
       const round = Array.from({ length: CALLERS }, (_, caller) => first + caller);
       for (const { http, body, n } of await Promise.all(round.map(async (n) => ({ n, ...(await run(n, 0)) })))) {
@@ -136,7 +136,7 @@ describe("a service that runs for long", () => {
     const counted = await ranIn();
     for (const [index, app] of apps.entries()) {
       const [room] = CODES[index % CODES.length]!;
-      // A busy machine may be late for some, which are begun anew in a worker.
+      // On a busy machine some may be late, and start again in a worker.
       expect(counted(app, room), `${room}, of ${counted(app)}`).to.be.above(counted(app) / 2);
     }
   });

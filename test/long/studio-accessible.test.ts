@@ -1,4 +1,4 @@
-/** Every screen of Studio in each of its looks, judged by axe and by its width. */
+/** Every screen of Studio in each of its states, checked by axe and for its width. */
 import { walkStudio } from "../web/studio-walk.js";
 
 for (const width of [1280, 390]) {

@@ -1,4 +1,4 @@
-/** How long Studio's first screens take on a slow line: 1.6 Mbit/s with 150 ms of latency, as Chromium's protocol makes one. */
+/** Loading time of Studio's first screens on a slow line: 1.6 Mbit/s with 150 ms of latency, simulated by Chromium. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -36,7 +36,7 @@ describe("Studio on a slow line", () => {
     return page;
   }
 
-  /** The median of a few first visits, in milliseconds from the request to `usable`. */
+  /** Median of a few first visits, in milliseconds from the request to `usable`. */
   async function timed(usable: string, place = ""): Promise<number> {
     const times: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {

@@ -1,4 +1,4 @@
-/** Studio with a name or a text of an attacker wherever it takes one: on every page it is text, and no page is wider for it. */
+/** Studio with an attacker's text in every name: it appears as text on every page, and makes no page wider. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";
@@ -7,7 +7,7 @@ import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
 import { COUNT_FETCHES, kindOfPlace, linksOn, settle } from "../web/studio-crawl.js";
 import { studioPage } from "../web/studio-page.js";
 
-/** Markup, an attribute's end, the marks of templates, and a turn of the direction of writing. */
+/** Markup, the end of an attribute, template syntax, and a change of the writing direction. */
 const HOSTILE = `"><img class=hostile src=x onerror="hostile=1"><b class=hostile>\${hostile}{{hostile}}\u202Egpj.exe`;
 const TEXT = JSON.stringify(HOSTILE);
 

@@ -1,4 +1,4 @@
-/** A hundred thousand rows, and ten thousand lines of a run that prints them, in a browser: how long its page answers nobody. */
+/** A hundred thousand rows, and ten thousand console lines of a run, in a browser: how long the page blocks. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -60,7 +60,7 @@ describe("Studio with a hundred thousand rows", function () {
     await service?.stop();
   });
 
-  /** From here on the page notes each task of 50 ms or more. */
+  /** From here on the page records each task of 50 ms or more. */
   const watchTasks = () =>
     page.evaluate(`{
       globalThis.longTasks = [];
@@ -73,7 +73,7 @@ describe("Studio with a hundred thousand rows", function () {
     return ms;
   };
 
-  /** From the top to the bottom and back, a step with each picture that the screen is given. */
+  /** Scrolls from the top to the bottom and back, one step per frame. */
   const scroll = (selector: string, pixels = "box.scrollHeight") =>
     page.evaluate(`(async () => {
       const box = document.querySelector(${JSON.stringify(selector)});

@@ -1,4 +1,4 @@
-/** The whole story at a desk and on a phone. */
+/** The whole story on a desktop and on a phone. */
 import { tellStory } from "../web/studio-story.js";
 
 tellStory(1280);

@@ -1,4 +1,4 @@
-/** Every subscription whose caller loses the right to it ends within a second. Runs the matrix of test/service with that bound. */
+/** Every subscription ends within a second after its caller loses the right. Runs the matrix of test/service with that limit. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect } from "chai";

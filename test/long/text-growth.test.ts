@@ -1,4 +1,4 @@
-/** Functions that read text from outside on the main thread: four times the text takes about four times as long, whatever it is made of. */
+/** Functions that read untrusted text on the main thread: four times the text takes about four times as long, for any content. */
 import { expect } from "chai";
 import { HARNESS_NAME, readAnswer, withoutHarness } from "../../src/engine/browser/pages/answer.js";
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
@@ -10,9 +10,9 @@ import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
 const LONGER = 4;
-/** Of processor time, as 2.5 for twice the text. Quadratic is 16; the rest is for the collection of garbage. */
+/** Of processor time, 2.5 for twice the text. Quadratic growth is 16; the rest is garbage collection. */
 const RATIO_MAX = 6.25;
-/** Shorter than this, a time says nothing. */
+/** A shorter time is too imprecise. */
 const TIME_MIN_MS = 10;
 const CHARACTERS_MAX = 2 ** 19;
 const ROUNDS = 7;
@@ -31,7 +31,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   filledTests: (text) => filledTests({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };
-/** Each was, or could be, what an expression reads in two ways. */
+/** Each was, or could be, ambiguous for an expression. */
 const PARTS = [
   ..." \n\t\"'<>{}()[]@.,:;=/\\%-_a0",
   ...'<!-- --> <!---->  <?xml?>  {{user. {{user.[ \nssat  a@  \\" \\u00 {} = imports{ require(" constsxs=s'.split(" "),
@@ -40,7 +40,7 @@ const PARTS = [
   '"abcdefgh1":',
 ];
 
-/** Ends differently, so that a search for the end fails. In one piece: a repeated text is put together when it is first read. */
+/** Ends differently, so that a search for the end fails. Flattened, because a repeated string is joined when it is first read. */
 const textOf = (part: string, characters: number) =>
   Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
 
@@ -51,7 +51,7 @@ async function timeOf(read: (text: string) => unknown, text: string): Promise<nu
   return (user + system) / 1_000;
 }
 
-/** The least of some rounds: what else the machine does only adds. */
+/** The minimum of some rounds, because other load only adds time. */
 async function least(read: (text: string) => unknown, text: string): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) best = Math.min(best, await timeOf(read, text));

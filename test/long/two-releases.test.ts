@@ -1,6 +1,6 @@
 /**
- * An upgrade without a stop, as it is done: a process of the release before serves, one of this release starts beside it and brings the
- * schema up to date, both serve, the old one goes. Then the way back: an old one starts on the newer schema.
+ * A rolling upgrade: a process of the previous release serves, one of this release starts beside it and migrates the schema, both serve,
+ * the old one stops. Then the rollback: an old process starts on the newer schema.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -29,15 +29,15 @@ const ALONE_MS = 4_000;
 const SAVES = 30;
 const EVENTS = 20;
 const START_LIMIT_MS = 180_000;
-/** What became of them. At this rate a tick is late after a second, on a machine with much else to do. */
+/** Outcome of the ticks. At this rate a tick is late after a second on a busy machine. */
 const TICKS = ["completed", "still running", "late by more than 60 s"];
 
-/** One process that calls are sent to, until they are taken away from it. */
+/** A process that receives calls until they are moved away from it. */
 interface Served {
   name: string;
   process: ServiceProcess;
   url: string;
-  /** No more calls; resolves when those that were sent are answered. */
+  /** Sends no more calls; resolves when all have their response. */
   relieve(): Promise<void>;
 }
 
@@ -101,7 +101,7 @@ describe("this release and the one before it on one database, under load", funct
     return answer;
   }
 
-  /** Two callers for as long as the process serves. */
+  /** Two callers while the process serves. */
   async function serve(name: string, started: ServiceProcess): Promise<Served> {
     const url = await started.listening();
     const heard = noAnswers();
@@ -126,7 +126,7 @@ describe("this release and the one before it on one database, under load", funct
     expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
   }
 
-  /** Creates what the load needs, through the process as a caller would; answers the ids of live actions by name. */
+  /** Creates what the load needs, through the process like a caller; returns the ids of live actions by name. */
   async function publish(url: string): Promise<Map<string, number>> {
     await call(url, "POST", `/v1/apps/${appId}/publish`);
     const copies = new Map<string, number>();
@@ -142,7 +142,7 @@ describe("this release and the one before it on one database, under load", funct
     return copies;
   }
 
-  /** What one saves, the other runs, reads and counts; and the other way round. */
+  /** One process saves, the other runs, reads and counts; then the other way round. */
   async function saveAcross(one: Served, other: Served): Promise<void> {
     const actions = `/v3/apps/${appId}/actions`;
     const { actions: found } = await call(one.url, "GET", actions);
@@ -161,7 +161,7 @@ describe("this release and the one before it on one database, under load", funct
     }
   }
 
-  /** A call that is repeated by the other process with the same key is one run. */
+  /** A call that is repeated at the other process with the same key is one run. */
   async function repeatAcross(one: Served, other: Served): Promise<void> {
     const ask = async ({ url }: Served, key: string) => {
       const headers = { "auth-token": token, "content-type": "application/json", "idempotency-key": key };
@@ -193,7 +193,7 @@ describe("this release and the one before it on one database, under load", funct
     const old = await serve("before", first);
     await delay(ALONE_MS);
 
-    // It brings the schema up to date, beside a process that works.
+    // It migrates the schema beside a working process.
     const current = await serve("this", await launch(HERE));
     db = await openDatabase(database.url, 2);
     const beside = delay(BESIDE_MS);
@@ -205,7 +205,7 @@ describe("this release and the one before it on one database, under load", funct
     await stop(old);
     await delay(ALONE_MS);
 
-    // The way back, beside this one again.
+    // The rollback, again beside this process.
     const again = await serve("before, on the newer schema", await launch(release.root));
     await saveAcross(current, again);
     await sendEvents(again);

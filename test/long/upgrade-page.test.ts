@@ -1,6 +1,6 @@
 /**
- * Commands of the page on upgrading: clones of the release before are started with data, backed up, upgraded by the page's commands, and
- * brought back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more: each clone installs its packages twice.
+ * Commands of the page on upgrading: clones of the previous release are started with data, backed up, upgraded by the page's commands, and
+ * rolled back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more: each clone installs its packages twice.
  */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -93,7 +93,7 @@ describe("the page on upgrading", function () {
       await expectContent(urlOf(port), token, content);
       await stop(one);
       await first!.paste(copyData!);
-      // The machines of the next part: checkouts of the release before, installed and compiled.
+      // The machines of the next part: checkouts of the previous release, installed and compiled.
       await home.paste("cp -a first second && rm -r second/.data second/data-before-the-upgrade && cp -a second third");
     });
 

@@ -1,6 +1,6 @@
 /**
- * HTTP triggers, driven by the libraries that senders of webhooks publish: stripe, @octokit/webhooks, standardwebhooks, @slack/bolt and
- * twilio. They take 2 s to load, so that they are not in the gate; test/http/signatures.test.ts has values that they made.
+ * HTTP triggers with the libraries that webhook senders publish: stripe, @octokit/webhooks, standardwebhooks, @slack/bolt and twilio. They
+ * take 2 s to load, so they are not in the gate; test/http/signatures.test.ts has values that they computed.
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { Webhooks } from "@octokit/webhooks";
@@ -43,7 +43,7 @@ interface Client {
   key: string;
   /** True if the scheme signs a time. */
   isTimed: boolean;
-  /** Header with the signature, which mutations change beside the body. */
+  /** Header with the signature, which mutations change like the body. */
   header: string;
   sign(event: Event): Promise<Signed> | Signed;
   /** True if the client's library accepts the request. */
@@ -215,7 +215,7 @@ describe("webhooks of the senders' libraries", () => {
 
       it("are accepted, and the action gets the body byte for byte", async () => {
         for (const text of TEXTS) {
-          // A form has three to nine characters for one.
+          // A form encoding has three to nine characters for one.
           const signed = await client.sign(
             event({ text: client.name === "twilio, form" ? text.slice(0, 90_000) : text }),
           );
@@ -255,7 +255,7 @@ describe("webhooks of the senders' libraries", () => {
             drop: "",
           }[kind]!;
           fc.pre(after !== given);
-          // Twilio signs the fields, which another text may also stand for.
+          // Twilio signs the fields, which can have other encodings.
           const hasSameFields = JSON.stringify(formOf(after)) === JSON.stringify(formOf(given));
           fc.pre(client.name !== "twilio, form" || place !== "body" || !hasSameFields);
           const mutated =

@@ -1,4 +1,4 @@
-/** Floods of requests and messages over few connections, each beside a neighbour in an app of its own. Prints the neighbour's figures. */
+/** Floods of requests and messages over few connections, each beside a neighbour in a separate app. Prints the neighbour's figures. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const MB = 1024 * 1024;
 const FLOOD_MS = 6_000;
-/** The neighbour's calls go on for a while, so that what a flood leaves behind shows. */
+/** The neighbour's calls continue for a while, so that after-effects of a flood show. */
 const BESIDE_MS = 10_000;
 /** Longest call of the neighbour: floods took it to 18 s before requests in progress were bounded. */
 const WAIT_MAX_MS = 5_000;
@@ -38,7 +38,7 @@ describe("a flood over few connections", () => {
     await service.clean();
   });
 
-  /** Measures the neighbour and the service's memory beside the flood. */
+  /** Measures the neighbour and the service's memory during the flood. */
   async function measure(name: string, flood: Promise<unknown>): Promise<void> {
     const before = residentBytes(service.pid);
     let peak = before;
@@ -55,7 +55,7 @@ describe("a flood over few connections", () => {
     expect(peak - before).to.be.below(GROWTH_MAX_BYTES);
   }
 
-  /** Connections that send 500 requests ahead, and come again when they are cut. */
+  /** Connections that send 500 requests ahead, and reconnect when they are cut. */
   async function pipeline(connections: number, token: () => string): Promise<void> {
     const { hostname, port } = new URL(url);
     const end = Date.now() + FLOOD_MS;

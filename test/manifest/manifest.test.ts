@@ -1,4 +1,4 @@
-/** The manifest of an app: read whole, applied whole or not at all, over REST and GraphQL. */
+/** The manifest of an app: read completely, applied in one transaction, over REST and GraphQL. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -228,7 +228,7 @@ describe("manifest", () => {
     const app = await newApp();
     await put(app, WHOLE);
     expect(validate((await get(app)).body)).to.equal(true);
-    // Each field of each kind of item: with a value of a wrong type, or with another name, both refuse the document.
+    // Each field of each kind of item with a value of a wrong type, or with another name: both are rejected.
     for (const field of ["settings", "dataSources", "actions", "alerts"] as const) {
       const items = schema.body.properties[field].items;
       expect(items.additionalProperties).to.equal(false);
@@ -315,7 +315,7 @@ describe("manifest", () => {
     ]);
     expect(after.settings.at(-1).value).to.equal(winner);
     expect(after.dataSources[0].columns).to.include(`N${winner}`);
-    // Edits beside it come before it or after it: none is lost, and none fails.
+    // Concurrent edits come before it or after it: none is lost, and none fails.
     const id = app.split("/").at(-1);
     const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`, { as: "admin" })).body;
     const edits = actions.map((one: { id: number }) =>
@@ -388,10 +388,10 @@ describe("manifest", () => {
     expect((await get(app)).body.actions).to.have.length(0);
     expect((await service.rest("GET", `${app}/manifest`, { as: read })).http).to.equal(403);
     expect((await write(both, mixed)).http).to.equal(200);
-    // Whether a private setting is a secret is an editor's to say.
+    // An editor decides whether a private setting is a secret.
     const shown = { version: 1, settings: [{ key: "_shown", secret: false }] };
     expect((await write(both, shown)).body.status).to.equal("FORBIDDEN");
-    // Parts that stay as they are need no right.
+    // Unchanged parts need no right.
     const whole = (await service.rest("GET", `${app}/manifest`, { as: manage })).body;
     expect((await write(manage, { ...whole, actions: [{ ...plain, description: "new" }] })).http).to.equal(200);
     const users = { version: 1, dataSources: [{ ...WHOLE.dataSources[1], name: "other" }] };

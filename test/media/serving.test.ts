@@ -1,4 +1,4 @@
-/** How contents go out: ranges, tags, dispositions; and that nothing which somebody uploaded runs on the service's origin. */
+/** Downloads: ranges, ETags, dispositions; and that no upload runs code on the service's origin. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { type Media, mediaOf, noise, picture } from "./support.js";

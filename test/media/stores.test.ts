@@ -1,4 +1,7 @@
-/** The store of media, in a folder and in a bucket of a real S3 server (@20minutes/s3rver), alike; and the sweep that brings it and the database together. */
+/**
+ * The media store in a folder and in a bucket of an S3 server (@20minutes/s3rver), with equal results; and the sweep that synchronizes it
+ * with the database.
+ */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -23,7 +26,7 @@ describe("media: the store", () => {
   const before_ = { ...process.env };
   before(async () => {
     s3 = await startS3();
-    // The client of AWS finds them by itself.
+    // The AWS client reads them from the environment.
     Object.assign(process.env, KEYS);
   });
   after(async () => {
@@ -145,7 +148,7 @@ describe("media: the store", () => {
         blobs.stop();
       });
 
-      /** As if it had lain there for two hours; a bucket says its own time. */
+      /** As if it had been stored two hours ago; a bucket sets its own time. */
       function age(key: string): void {
         const [path] = filesUnder(join(service.dataDir, "media", space)).filter((one) => one.endsWith(key));
         if (path) utimesSync(path, new Date(Date.now() - 7_200_000), new Date(Date.now() - 7_200_000));

@@ -1,4 +1,4 @@
-/** Words for tests of an app's media: forms, pictures, and what lies in the store. */
+/** Helpers for tests of media: forms, pictures, and the contents of the store. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,13 +9,13 @@ import type { Answer, TestService } from "../harness/service.js";
 export interface Part {
   name: string;
   bytes: Uint8Array<ArrayBuffer> | string;
-  /** What the form says that it is. */
+  /** Content type in the form. */
   type?: string;
 }
 
 export type Media = ReturnType<typeof mediaOf>;
 
-/** The media of the service's first app, as a caller has them; editor unless said. */
+/** The media of the service's first app for a caller; by default the editor. */
 export function mediaOf(service: TestService, as: string | null = "editor") {
   const root = `/v1/apps/${service.appId}/media`;
   const token = as !== null && as in service.tokens ? service.tokens[as as keyof TestService["tokens"]] : as;
@@ -32,7 +32,7 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   return {
     root,
     send,
-    /** One file that is accepted. */
+    /** Uploads one file that is accepted. */
     async upload(name: string, bytes: Part["bytes"], fields: Record<string, string> = {}): Promise<MediaFile> {
       const { http, body } = await send([{ name, bytes }], fields);
       if (http !== 201) throw new Error(`${http} ${JSON.stringify(body)}`);
@@ -43,7 +43,7 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
       const { body } = await service.rest("POST", `${root}/folders`, { as, body: { name, parentId } });
       return body.folder.id;
     },
-    /** The contents as they come over the wire. */
+    /** The raw response with the contents. */
     contents: (id: number, query = "", headers: Record<string, string> = {}) =>
       fetch(`${service.url}${root}/files/${id}/contents${query}`, {
         headers: { ...auth, ...headers },
@@ -55,11 +55,11 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   };
 }
 
-/** Files under a folder, by path; those of uploads under way too, which may go while one looks. */
+/** Files in a folder by path, including uploads in progress, which may disappear meanwhile. */
 export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
-  // The store names itself in a file, which is no upload.
+  // The store has a file with its identity, which is no upload.
   return all
     .filter((one) => one.isFile() && one.name !== "store-id")
     .map(({ parentPath, name }) => join(parentPath, name));

@@ -1,4 +1,4 @@
-/** API processes on one database that have one media store, and what happens to one that has another. */
+/** API processes on one database share one media store; a process with another store is refused. */
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Administrators of the service, and changes of roles while a person works: in both of two processes at once. */
+/** Administrators of the service, and role changes while a person works: in two processes at once. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,7 +32,7 @@ describe("administrators and roles over two processes", () => {
 
   const as = (token: string, method: string, path: string, body?: object) =>
     service.rest(method, path, { as: token, ...(body && { body }) });
-  /** The status of the same request to the second process. */
+  /** Status of the same request at the second process. */
   const atSecond = async (token: string, path: string) =>
     (await fetch(second.url + path, { headers: { "auth-token": token } })).status;
 
@@ -130,7 +130,7 @@ describe("administrators and roles over two processes", () => {
     expect(await atSecond(made.body.token, `${scope}/env.js`)).to.equal(200);
     const members = `/v1/organizations/${service.organizationId}/members`;
     expect((await as(administrator.token, "DELETE", `${members}/${someone.id}`)).http).to.equal(200);
-    // The notice takes a moment to the other process.
+    // The notification reaches the other process after a moment.
     await until(async () => (await atSecond(someone.token, "/v1/auth/session")) === 401);
     await until(async () => (await atSecond(made.body.token, `${scope}/env.js`)) === 401);
     expect((await as(someone.token, "GET", "/v1/auth/session")).http).to.equal(401);

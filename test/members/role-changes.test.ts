@@ -166,7 +166,7 @@ describe("members whose roles change", () => {
     const reader = await join(id, "reader");
     const link = (by: string) => as(by, "POST", `${members(id)}/${reader.id}/reset-link`);
     expect((await link(owner.token)).http).to.equal(201);
-    // No notice is sent: the service goes on with the rights that it has read, as in the moment before a notice arrives.
+    // No notification is sent: the service uses the rights that it has read, as before a notification arrives.
     await service.db.query("DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2", [
       id,
       owner.id,
@@ -247,7 +247,7 @@ describe("members whose roles change", () => {
     const { body } = await as(administrator.token, "POST", "/v1/admin/users", human);
     const change = (method: string) =>
       as(administrator.token, method, `/v1/apps/${appId}/editors`, { userId: body.user.id });
-    // The second one of each changes nothing.
+    // The second request of each changes nothing.
     for (const method of ["POST", "POST", "DELETE", "DELETE"]) expect((await change(method)).http).to.equal(200);
     const ofApp = await as(administrator.token, "GET", `/v1/apps/${appId}/audit`);
     const facts = (entries: { type: string; data: object }[]) => entries.map(({ type, data }) => [type, data]);

@@ -10,13 +10,13 @@ export interface Person {
   token: string;
 }
 
-/** The session token that an answer sets. */
+/** Returns the session token that a response sets. */
 export const cookieOf = ({ headers }: Answer): string =>
   /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 export const tokenIn = (link: string): string => link.slice(link.indexOf("#token=") + "#token=".length);
 export const stated = ({ http, body }: Answer) => [http, body.status];
 
-/** Requests about members. `started` returns the service and its administrator once they are there. */
+/** Requests about members. `started` returns the service and its administrator after their start. */
 export function memberCalls(started: () => { service: TestService; administrator: Person }) {
   const as = (token: string | null, method: string, path: string, body?: object): Promise<Answer> =>
     started().service.rest(method, path, { as: token, ...(body && { body }) } as Call);

@@ -1,4 +1,4 @@
-/** Alerts in a whole service: who is told what, how often, by which way, and that nothing else is reached or let out. */
+/** Alerts in a whole service: their receivers, frequency and transport, and that nothing else is reached or revealed. */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,7 +17,7 @@ interface Heard {
   body: Record<string, unknown> & { text: string };
 }
 
-/** A webhook that answers as it is told, and keeps what it hears. */
+/** A webhook with scripted responses, which stores what it receives. */
 async function startHook() {
   const heard: Heard[] = [];
   const answers: number[] = [];
@@ -41,7 +41,7 @@ describe("alerts", function () {
   let masterId = 0;
   let copyId = 0;
 
-  // No scheduler and no runner: what ends is written by the test, and what is dead is dead.
+  // No scheduler and no runner: the test writes the ends of runs, and dead processes stay dead.
   before(async () => {
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     hook = await startHook();
@@ -82,7 +82,7 @@ describe("alerts", function () {
        VALUES ($1, $2, 'production', $3, '{}', $4, now(), $5)`,
       [service.appId, copyId, more.trigger ?? "manual", state, more.reason ?? null],
     );
-  /** One look of whichever process comes first, from its beginning to its end. */
+  /** One complete check, by the process that comes first. */
   async function look(): Promise<void> {
     const sql = "UPDATE alert_cursor SET looked_at = '-infinity' RETURNING looked_until";
     await service.db.query(sql);
@@ -168,7 +168,7 @@ describe("alerts", function () {
     moved = 30_000;
     await look();
     expect(hook.heard).to.deep.equal([]);
-    // The tick is 61 s late, and every process looks every 15 s.
+    // The tick is 61 s late, and every process checks every 15 s.
     moved = 61_000;
     await look();
     expect((await told(1))[0]).to.contain("its schedule does not run");
@@ -260,7 +260,7 @@ describe("alerts", function () {
     }
     expect((await refused({ actionId: copyId })).status).to.equal("ACTION_NOT_FOUND");
     await create({});
-    expect((await refused({ name: "job fails" })).error).to.contain("name is another alert's");
+    expect((await refused({ name: "job fails" })).error).to.contain("another alert of this app has it");
   });
 
   it("are changed, tried and removed over GraphQL as over REST, and only by who edits the app", async () => {
@@ -307,7 +307,7 @@ describe("alerts to hosts that an app names", () => {
           const { deliveries } = (await service.rest("GET", path)).body;
           return deliveries[0]?.status === "failed" && deliveries;
         });
-        expect(delivery.detail).to.match(/^(port \d+ may not be used|the host is no public address)$/);
+        expect(delivery.detail).to.match(/^(port \d+ may not be used|the host's address is not public)$/);
       }
       expect(hook.heard).to.deep.equal([]);
       const http = { __hook: { url: hook.url, secret: SECRET } };

@@ -1,4 +1,4 @@
-/** Whose run a process executes next, and which runs start in nested slots. */
+/** The order in which a process executes runs, and which runs start in nested slots. */
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
 import { coolDownOf, Dispatcher } from "../../src/operations/runs/dispatcher.js";
@@ -27,7 +27,7 @@ const settled = async () => {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A dispatcher whose queue is a list, and whose runs end on demand. `queued` holds the app of each run. */
+/** A dispatcher with a list as queue, whose runs end on demand. `queued` has the app of each run. */
 function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
@@ -35,7 +35,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   /** What the repository answers to the other questions. */
   const answers = { longestWait: 0, awaited: [] as { id: number; causeRunId: number }[], lost: [] as number[] };
   const signals: AbortSignal[] = [];
-  /** Called after the queue was read, before the answer is here. */
+  /** Called after the queue was read, before the result is returned. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];
@@ -82,12 +82,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
         }),
     },
   });
-  /** Writes a queued run, as another process does. */
+  /** Adds a queued run like another process. */
   function write(appId: number): number {
     rows.push(runOf(++lastId, appId));
     return lastId;
   }
-  /** As a caller of runWithResult does. */
+  /** Calls like runWithResult. */
   function call(appId: number): Promise<RunOutcome> {
     const slot = dispatcher.slotFor(appId, null);
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
@@ -95,7 +95,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     dispatcher.expectQueued(appId);
     return new Promise((resolve) => void dispatcher.onStart(id, resolve));
   }
-  /** Ends the longest run. */
+  /** Ends the oldest run. */
   async function endOne(outcome = DONE): Promise<void> {
     ends.shift()?.(outcome);
     await settled();

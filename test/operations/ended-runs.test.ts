@@ -1,4 +1,4 @@
-/** What the service asks of the ledger every few seconds, beside many runs that have ended: it reads none of them. */
+/** Periodic statements of the service do not read ended runs, however many there are. */
 import { expect } from "chai";
 import type { DataSource, EntityManager } from "typeorm";
 import type { Ending } from "../../src/operations/runs/finish.js";

@@ -1,4 +1,4 @@
-/** Runs that end at the same moment: each in its own state and log entry, and only by its holder. */
+/** Runs that end at the same moment: each has its own state and log entry, written only by its holder. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";

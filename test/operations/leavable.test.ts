@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { leavable, leftWith } from "../../src/operations/records/leavable.js";
 
-/** 1, and after that nothing until it is left. */
+/** Yields 1, then waits until its reader leaves. */
 const numbers = (heard: string[]) =>
   leavable(async function* (left) {
     try {

@@ -1,4 +1,4 @@
-/** Who waits for what a run prints or comes to, and goes before it does: nothing is asked for on their account any more. */
+/** Callers that wait for a run's console or result and disconnect: no further queries are made for them. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
@@ -8,7 +8,7 @@ import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.j
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
 
-/** Longer than from one look at the run to the next. */
+/** Longer than the interval of checks of a run. */
 const LINGER_MS = 500;
 const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
@@ -34,7 +34,7 @@ describe("a wait for a run that is left", () => {
     await database?.stop();
   });
 
-  /** Of the connection for notices: a channel that nobody follows is left soon. */
+  /** Last statement of the notification connection: unused channels are unsubscribed soon. */
   const lastAsked = async (): Promise<string> => {
     const text =
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";
@@ -58,9 +58,9 @@ describe("a wait for a run that is left", () => {
     await until(isHeard);
     caller.abort();
     const error = await answer.catch((reason: unknown) => reason);
-    expect(error).to.include({ status: "REQUEST_INVALID", message: "nobody waits for this answer any more" });
+    expect(error).to.include({ status: "REQUEST_INVALID", message: "the client disconnected before the response" });
     await until(isLeft);
     const late = await entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal).catch(String);
-    expect(late).to.include("nobody waits");
+    expect(late).to.include("the client disconnected");
   });
 });

@@ -1,4 +1,4 @@
-/** Log events that are stored by one statement: each is its own app's, starts its own runs and no more than its app may have waiting. */
+/** Log events stored by one statement: each belongs to its own app and starts only its own runs, within its app's limit. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";

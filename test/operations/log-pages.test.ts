@@ -8,7 +8,7 @@ import { cursorOf } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { readingsOf } from "../harness/plans.js";
 
-/** Another app's entries in each partition, which a plan may pass over. */
+/** Another app's entries in each partition, which a plan can skip. */
 const NEIGHBOURS = 100;
 
 describe("pages of a log", () => {
@@ -74,7 +74,7 @@ describe("pages of a log", () => {
         () => null,
         (error: Error) => error,
       );
-      expect(refusal?.message, JSON.stringify(cursor)).to.equal("cursor must be a cursor that a page before gave");
+      expect(refusal?.message, JSON.stringify(cursor)).to.equal("cursor must be the cursor of an earlier page");
     }
   });
 

@@ -39,7 +39,7 @@ describe("following execution logs", () => {
         await manager.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${service.appId}:${id}:0`]);
         if (then) await manager.query(then);
       });
-    // Until it follows, nothing that is written is promised to it.
+    // Before the subscription has started, no entry is guaranteed to it.
     let told = false;
     void first.then(() => {
       told = true;
@@ -79,7 +79,7 @@ describe("what is written before the first follower is heard", () => {
       };
       const notify = (id: number) => db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
       await write();
-      // Moments are told apart by milliseconds.
+      // Times have millisecond precision.
       await delay(5);
       const seen: number[] = [];
       const tail = createLogTail({ logs: createLogs(db), notifications, log });
@@ -89,7 +89,7 @@ describe("what is written before the first follower is heard", () => {
       );
       const first = await write();
       await db.transaction(async (manager) => {
-        // What was missed is not read before its notice has come as well.
+        // Missed entries are read only after their notification has arrived too.
         await manager.query("LOCK TABLE execution_log IN ACCESS EXCLUSIVE MODE");
         await notifications.start();
         const waits =
@@ -159,7 +159,7 @@ describe("following execution logs over gaps", () => {
         const quick = write(now);
         ids.push(await quick.id);
         await quick.done;
-        // The later one is visible now, and waits for the earlier.
+        // The later entry is visible now, and waits for the earlier one.
         await delay(5);
         expect(live.seen).to.not.include(ids.at(-1));
         release.resolve();
@@ -181,7 +181,7 @@ describe("following execution logs over gaps", () => {
 });
 
 describe("a follower of execution logs", () => {
-  /** A tail over two apps, whose readings `over` replaces. */
+  /** A tail over two apps, with readers replaced by `over`. */
   async function tailOver(over: (logs: Logs) => Partial<Logs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
@@ -189,7 +189,7 @@ describe("a follower of execution logs", () => {
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
-    /** Writes entries of the app and sends the notice of the last; returns their ids. */
+    /** Writes entries of the app and sends the notification of the last; returns their ids. */
     const write = async (appId: number, count = 1): Promise<number[]> => {
       const sql = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
         SELECT $1, 1, run, 'app.task.completed', '{}' FROM generate_series(1, $2) AS run RETURNING id`;

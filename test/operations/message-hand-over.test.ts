@@ -1,4 +1,4 @@
-/** A message leaves only from the process that holds it, while that process's lease holds. */
+/** Only the process that holds a message sends it, while its lease is valid. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createOutbox } from "../../src/operations/communicate/outbox.js";

@@ -1,4 +1,4 @@
-/** Notices by which runners learn of queued runs: one for each app that a statement queues runs of. */
+/** Notifications by which runners learn of queued runs: one per app for each statement that queues runs. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
@@ -36,7 +36,7 @@ describe("a queued run", () => {
     await database.stop();
   });
 
-  /** The notices of what `work` does, all of which come before the last one. */
+  /** Notifications sent by `work`; all arrive before the last one. */
   async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
     received = [];
     await work();

@@ -1,4 +1,4 @@
-/** What leaves with a run's end was judged by all secrets that stood by then, however they change meanwhile. */
+/** The end of a run is scanned for all secrets that were valid until then, however they change meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
@@ -22,7 +22,7 @@ const RUN: HeldRun = {
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
 };
 
-/** An app whose secrets change by hand: each scan takes its time, and each ending of the repository is kept. */
+/** An app whose secrets the test changes: each scan takes time, and each end in the repository is recorded. */
 function createApp(onEnd: () => void = () => {}) {
   const app = { version: 1, endings: [] as Ending[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);

@@ -1,4 +1,4 @@
-/** What runs wait for beside a place, in the repository: two processes on one database, each with connections of its own. */
+/** Reasons other than a slot for which runs wait, in the repository: two processes on one database, with separate connections. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
@@ -58,7 +58,7 @@ describe("the limits of an action's runs", () => {
   const limit = (concurrency: Concurrency | null, debounce: Debounce | null = null) =>
     db.query("UPDATE action SET concurrency = $1, debounce = $2", [concurrency, debounce]);
 
-  /** As a process does with a run that it cannot start at once. */
+  /** Like a process with a run that it cannot start at once. */
   async function ask(
     payload: string | object = {},
     { by = 0, trigger = "manual" as const, personId = null as number | null } = {},
@@ -137,7 +137,7 @@ describe("the limits of an action's runs", () => {
     const notices: string[] = [];
     const client = await listen(database.url, "svc_cancel", notices);
     await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
-    // The run that makes way is named with the one for which it does.
+    // The cancelled run is listed with the run that replaces it.
     await until(async () => notices.includes(`${first}:${first + 20}`));
     await client.end();
     expect((await states()).filter((state: string) => !state.includes("cancelled"))).to.deep.equal([
@@ -211,7 +211,7 @@ describe("the limits of an action's runs", () => {
     for (const payload of payloads) await ask(payload);
     const started = [];
     for (let run = await claim(); run !== null; run = await claim()) started.push(run.id);
-    // The first of the absent ones, of 7 and of each of the others.
+    // The first of the runs without a key, of 7 and of each other key.
     expect(started).to.deep.equal([1, 5, 7, 8, 9, 10, 11, 12]);
     const [{ longest }] = await db.query("SELECT max(octet_length(key)) AS longest FROM run_concurrency");
     expect(longest).to.equal(32);

@@ -1,11 +1,11 @@
-/** What happens after a run's outcome never changes the outcome: each later step is made to fail by the database itself. */
+/** Steps after a run's outcome never change it: the database makes each later step fail. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const REFUSE = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`;
 
-/** Later steps of a run, each by the statement that it needs. */
+/** Later steps of a run, each with its statement. */
 const LATER = {
   "the end of its token": "BEFORE UPDATE ON credential",
   "the keeping of its console lines": "BEFORE INSERT ON console_line",

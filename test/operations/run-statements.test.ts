@@ -1,26 +1,26 @@
-/** What a run asks of the database, statement by statement: it is what bounds how many of them there are in a second. */
+/** The statements of a run: their number limits the runs per second. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect } from "chai";
 import pg from "pg";
 import { startTestService, type TestService } from "../harness/service.js";
 
-/** Told as a request begins, within all that comes of it. */
+/** Diagnostics event at the start of a request, in its async context. */
 const REQUEST = "http.server.request.start";
-/** Until then the service learns who asks, and what the action is. */
+/** The first requests load the caller and the action into caches. */
 const WARM = 3;
 const RUNS = 5;
 
 describe("a run of known code", () => {
   let service: TestService;
-  /** The statements of all requests and of the service itself. */
+  /** All statements, of requests and of the service itself. */
   let all: string[] = [];
   before(async () => {
     service = await startTestService({ RUNNER_CONCURRENCY: "4" });
   });
   after(() => service.stop());
 
-  /** The statements that each request of the runs' has asked for, by their names or beginnings; not what the service asks by itself meanwhile. */
+  /** The statements of each run request, by name or beginning, without background statements. */
   async function statementsOf(runs: () => Promise<unknown>): Promise<string[][]> {
     const { query } = pg.Client.prototype;
     const asking = new AsyncLocalStorage<string[]>();

@@ -1,4 +1,4 @@
-/** The tokens of runs: whoever issued one keeps what it stands for until the run's end, and nobody longer. */
+/** Tokens of runs: only the process that issued one caches it, until the run's end. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../../src/engine/notifications.js";
@@ -19,7 +19,7 @@ describe("A run's token", () => {
   const create = () => createCredentials({ db, notifications });
   const issued = (credentials: ReturnType<typeof create>) =>
     credentials.issue({ kind: "task", appId: 1, expiresAt: new Date(Date.now() + 60_000) });
-  /** What only the database says from here on. */
+  /** Changes the row without a notification. */
   const endInDatabase = (id: number) => db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
 
   it("is asked of the database once by whom it was issued, and at each use by all others", async () => {

@@ -17,7 +17,7 @@ describe("the words of runs", () => {
   });
   after(() => database.stop());
 
-  /** A run that ended so many minutes ago, with its entry. */
+  /** A run that ended that many minutes ago, with its entry. */
   async function end(
     appId: number,
     { data = {}, payload = {}, printed = "", hosts = [] as string[], minutesAgo = 0 },
@@ -84,7 +84,7 @@ describe("the words of runs", () => {
          FROM unnest($1::bigint[]) AS id`,
       [ids],
     );
-    // Newer ones without the word, so that the newest alone do not answer.
+    // Newer runs without the word, so that reading only the newest is not enough.
     await db.query(
       `INSERT INTO run_search (run_id, words) SELECT id, array_to_tsvector(ARRAY['@1', 'other'])
          FROM generate_series(500000001, 500002500) AS id`,

@@ -1,4 +1,4 @@
-/** Reads of settings that come together: one statement, and nothing but what stood when the last of them came. */
+/** Concurrent reads of settings: one statement, with the state after the last of them started. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type pg from "pg";

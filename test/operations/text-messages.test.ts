@@ -1,4 +1,4 @@
-/** Text messages by a webhook and by Twilio's REST, and what providers report of messages. */
+/** Text messages by a webhook and by Twilio's REST API, and delivery reports. */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { expect } from "chai";

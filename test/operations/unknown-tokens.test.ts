@@ -1,4 +1,4 @@
-/** Tokens that stand for no credential: which of them cost a query, and how many one address may send. */
+/** Unknown tokens: which of them cost a query, and how many one address can send. */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { expect } from "chai";
@@ -58,7 +58,7 @@ describe("an unknown token", () => {
   });
   after(() => database.stop());
 
-  /** Credentials on a connection whose queries are counted. */
+  /** Credentials with a connection that counts queries. */
   function counted() {
     let queries = 0;
     const counting = {
@@ -107,14 +107,14 @@ describe("an unknown token", () => {
     const changing = {
       async query(sql: string, values: unknown[]) {
         const found = await db.query(sql, values);
-        // The look-up is the only one that neither writes nor announces.
+        // The lookup is the only statement that neither writes nor notifies.
         if (/UPDATE|pg_notify/.test(sql)) return found;
         queries += 1;
         if (queries === 1) await credentials.announce();
         return found;
       },
     };
-    // The database's own notice would come at any moment.
+    // The database's own notification could arrive at any moment.
     const silent = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as unknown as Notifications;
     const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
@@ -137,7 +137,7 @@ describe("an unknown token", () => {
     const { credentials, queries } = counted();
     const flooding = "203.0.113.2";
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
-    // Five are regained in a second: the first refusal comes after the limit, or later on a slow machine.
+    // Five are regained per second: the first refusal comes after the limit, or later on a slow machine.
     let [accepted, before] = [0, 0];
     let refusal: ActionError | null = null;
     while (!refusal) {

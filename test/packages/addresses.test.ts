@@ -1,4 +1,4 @@
-/** Scripts at addresses elsewhere: fetched once at save, kept by content, told when they change. */
+/** Scripts at external URLs: fetched once when saving, stored by content, with a warning when they change. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ describe("Scripts at addresses elsewhere", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Does something while nobody answers at the host. */
+  /** Runs `what` while the host does not respond. */
   async function withoutHost<T>(what: () => Promise<T>): Promise<T> {
     server.closeAllConnections();
     server.close();
@@ -158,7 +158,7 @@ describe("Scripts at addresses elsewhere", () => {
     location = "http://127.0.0.1:1/x.js";
     expect(await refusal()).to.match(/without TLS/);
     location = `${origin}/refused.js`;
-    expect(await refusal()).to.match(/led on from address to address/);
+    expect(await refusal()).to.match(/has too many redirects/);
   });
 
   it("are refused for the moment where their host says that it cannot, with nothing written", async () => {
@@ -257,7 +257,7 @@ describe("Scripts at addresses elsewhere", () => {
       for (status of [404, 503]) {
         await refused(publish);
         await refused(() => update(id, { dependencies }));
-        // What a save does not give is no reason to refuse it.
+        // Absent fields are no reason to refuse a save.
         expect((await update(id, { description: `${status}` })).body.action.assets[0].unreached).to.equal(true);
       }
     });
@@ -288,7 +288,7 @@ describe("Scripts at addresses that are not public", () => {
         const data = { name: "inside", code: "async function execute() {}", dependencies: [`https://${host}/x.js`] };
         const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
         expect({ http, status: body.status }, host).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
-        expect(body.error).to.match(/no public address/);
+        expect(body.error).to.match(/address is not public/);
       }
     } finally {
       await service.stop();

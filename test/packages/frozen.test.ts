@@ -1,4 +1,4 @@
-/** What an action has stays what it is: whatever the registry says by then, whoever else asks it, and where npm is switched off. */
+/** Stored scripts of an action never change, whatever the registry returns later, other processes request, or if npm is switched off. */
 import { once } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,7 @@ interface Entry {
 describe("A package that an action has", () => {
   let registry: TestRegistry;
   let service: TestService;
-  /** Another process of the service, which remembers nothing of what the first one asked. */
+  /** Another process of the service, without the caches of the first one. */
   let later: Service;
 
   const release = (name: string, version: string, says: string) =>
@@ -93,7 +93,7 @@ describe("A package that an action has", () => {
     expect(await toldOf(id)).to.deep.equal(["1.0.0"]);
   });
 
-  /** As the other process tells of it. */
+  /** The asset with the other process's URL. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
   it("is told in the trail whenever it is another: by a save, a restore or an import", async () => {
@@ -140,7 +140,7 @@ describe("A registry's token", () => {
     const mirror = await startRegistry();
     const seen: { path: string; headers: IncomingHttpHeaders }[] = [];
     const tokens: (string | undefined)[] = [];
-    /** Where the mirror says that its archives are. */
+    /** URL of the archives in the mirror's documents. */
     let archives = registry.url;
     const mirrored = async (path: string) => {
       const answer = Buffer.from(await (await fetch(mirror.url + path)).arrayBuffer());

@@ -1,4 +1,4 @@
-/** The mode of a run with a package of npm depends on what the run uses of it, not on all that the package names. */
+/** The mode of a run with an npm package depends on what the run uses of it, not on everything that the package names. */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -27,7 +27,7 @@ describe("A package that names what its uses never touch", () => {
     const text = await (await fetch(`${service.url}/metrics`)).text();
     const found = [...text.matchAll(/^svc_runs_total\{[^}]*mode="([\w-]+)"[^}]*\} (\d+)$/gm)];
     const sums: Record<string, number> = {};
-    // One line for each outcome.
+    // One line per outcome.
     for (const [, mode, runs] of found) sums[mode!] = (sums[mode!] ?? 0) + Number(runs);
     return sums;
   }

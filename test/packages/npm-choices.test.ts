@@ -1,4 +1,4 @@
-/** Which package, version and module a dependency becomes, and the refusals that name what to do instead. */
+/** The package, version and module that a dependency resolves to, and errors that name alternatives. */
 import { expect } from "chai";
 import { archiveOf, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Packages of npm as an author meets them: resolved at save, kept by content, run without a registry. */
+/** npm packages: resolved when saving, stored by content, run without a registry. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
@@ -140,7 +140,7 @@ describe("Packages of npm", () => {
     const scripts = createKeptScripts(service.db);
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.declarations(appId, integrity);
-    // Five come back in a second, so that some of a hundred more than allowed are refused on any machine.
+    // Five are regained per second, so that with a hundred above the limit some are refused on any machine.
     const asked = Array.from({ length: DECLARATIONS_PER_APP + 100 }, () => read(service.appId).catch((error) => error));
     const answers: (null | ActionError)[] = await Promise.all(asked);
     expect(new Set(answers.slice(0, DECLARATIONS_PER_APP))).to.deep.equal(new Set([null]));

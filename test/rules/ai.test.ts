@@ -1,4 +1,4 @@
-/** Shapes of OpenAI's and Anthropic's APIs that need no service: fields by model, and streams of services that imitate them. */
+/** Formats of OpenAI's and Anthropic's APIs without a service: fields by model, and streams of compatible services. */
 import { expect } from "chai";
 import type { Completion, ProviderApi } from "../../src/rules/ai/answer.js";
 import { ANTHROPIC } from "../../src/rules/ai/anthropic.js";

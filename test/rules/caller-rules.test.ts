@@ -1,4 +1,4 @@
-/** The form of callers and tests in access rules: what an editor may write, and each fault by its field. */
+/** The form of callers and tests in access rules: valid values, and each fault by its field. */
 import { expect } from "chai";
 import { allows, checkAllow, checkColumn, checkTests, filledTests, meets } from "../../src/rules/caller-rules.js";
 import { parseAccessRules } from "../../src/rules/entries/access-rules.js";

@@ -1,10 +1,10 @@
-/** The ticks around clock changes, golden, in zones whose changes differ in size, hour and direction. */
+/** Ticks around clock changes, with expected values, in zones whose changes differ in size, hour and direction. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
 import { nextRuns } from "../../src/rules/schedule.js";
 
-/** Title, frequency, time zone, the moment asked from, the ticks that follow (UTC, to the minute). */
+/** Title, frequency, time zone, start time, and the expected ticks (UTC, to the minute). */
 const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
   // New York: 8 March 2026, 02:00 to 03:00 at 07:00Z; 1 November 2026, 02:00 back to 01:00 at 06:00Z.
   [
@@ -115,7 +115,7 @@ const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
     "2026-10-28T12:00Z",
     ["2026-10-28T21:00Z", "2026-10-29T22:00Z", "2026-10-30T22:00Z"],
   ],
-  // Apia left out 30 December 2011: from 29 December 24:00 (10:00Z on the 30th) straight to the 31st.
+  // Apia skipped 30 December 2011: from 29 December 24:00 (10:00Z on the 30th) directly to the 31st.
   [
     "a day that does not exist has no noon",
     "0 12 * * *",
@@ -213,7 +213,7 @@ function wallClock(zone: string, at: number): string {
   return clock.format(at);
 }
 
-/** The first minutes after each clock change of 2026, found hour by hour. */
+/** The first minutes after each clock change of 2026, found by checking every hour. */
 function clockChanges(zone: string): { zone: string; at: number }[] {
   const offset = (at: number) => Date.parse(`${wallClock(zone, at).replace(" ", "T")}:00Z`) - at;
   const changes: { zone: string; at: number }[] = [];

@@ -6,7 +6,7 @@ import { refusal } from "./refusal.js";
 
 const inExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
 
-/** `${expression}` in the source that is tested, not in this file. */
+/** `${expression}` in the tested source, not in this file. */
 const inTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
 
 describe("code: accepted forms of execute", () => {

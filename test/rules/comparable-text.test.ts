@@ -1,4 +1,4 @@
-/** Case-blind comparison: the same in memory and in PostgreSQL, for a text and its parts, in every script. */
+/** Comparison ignoring case: the same in memory and in PostgreSQL, for a text and its parts, in every script. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { Client } from "pg";
@@ -47,7 +47,7 @@ describe("texts that are compared case aside", () => {
   }
 
   it("fold alike in memory and in PostgreSQL, for letters of every script", async () => {
-    // Of U+1C80 to U+1CBF, later versions of Unicode have letters that the database's ICU does not know.
+    // Newer versions of Unicode have letters from U+1C80 to U+1CBF that the database's ICU lacks.
     const letters = Array.from({ length: 0x2000 }, (_, code) => String.fromCodePoint(code + 1)).filter((one) =>
       /[^\P{Letter}\u1c80-\u1cbf]/u.test(one),
     );

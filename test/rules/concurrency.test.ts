@@ -1,10 +1,10 @@
-/** The limit of an action's runs as a pure function: which run starts, is skipped, waits or makes way. */
+/** The concurrency limit as a pure function: which run starts, is skipped, waits or is cancelled. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { ConcurrencyPolicy } from "../../src/data/action-types.js";
 import { type ContendingRun, judgeRuns } from "../../src/rules/concurrency.js";
 
-/** One letter a run: upper case for those that are admitted. */
+/** One letter per run: upper case for runs with a slot. */
 const POLICIES: Record<string, ConcurrencyPolicy> = { q: "queue", s: "skip", c: "cancel" };
 const runsOf = (text: string): ContendingRun[] =>
   [...text].map((letter, at) => ({

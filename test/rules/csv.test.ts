@@ -1,4 +1,4 @@
-/** CSV in parts: wherever a text is cut, its rows are those of Papa Parse over the whole text. */
+/** CSV in parts: the rows do not depend on where a text is split, and equal those of Papa Parse. */
 import { expect } from "chai";
 import fc from "fast-check";
 import Papa from "papaparse";
@@ -9,7 +9,7 @@ function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   return [...parts.flatMap((part) => parser.write(part)), ...parser.end()];
 }
 
-/** Papa Parse is told delimiter and line break: what it detects is not compared. */
+/** Papa Parse gets delimiter and line break: its detection is not compared. */
 function oracle(text: string, delimiter: string, newline: "\r\n" | "\n" | "\r"): string[][] {
   return Papa.parse<string[]>(text, { delimiter, newline, skipEmptyLines: true }).data;
 }

@@ -1,4 +1,4 @@
-/** The script that sets `window.ENV`, run as a browser would. */
+/** The script that sets `window.ENV`, run like in a browser. */
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import fc from "fast-check";

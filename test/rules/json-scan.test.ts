@@ -14,7 +14,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** JSON, and JSON with one character changed: what a hostile page would send in its place. */
+/** JSON with at most one changed character, as a malicious page could send it. */
 const nearlyJson = fc
   .tuple(
     fc.json({ maxDepth: 6 }),

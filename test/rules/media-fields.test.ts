@@ -1,4 +1,4 @@
-/** Names of uploaded files: what no name may have is left out, what is too long loses the end of its stem. */
+/** Names of uploaded files: invalid characters are removed, and long names lose the end of their stem. */
 import { expect } from "chai";
 import { MEDIA_NAME_MAX_CHARACTERS, mediaName, uploadName } from "../../src/rules/media-fields.js";
 

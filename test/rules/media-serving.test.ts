@@ -1,4 +1,4 @@
-/** Ranges and tags of a file's contents, as RFC 9110 has them. */
+/** Ranges and ETags of a file's contents, by RFC 9110. */
 import { expect } from "chai";
 import { contentDisposition, namesTag, rangeIn, servingOf } from "../../src/rules/media-serving.js";
 

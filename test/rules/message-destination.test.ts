@@ -1,4 +1,4 @@
-/** Where an app's mail and text messages go, as its settings say: each value in its place, and each fault by its field. */
+/** Destinations of mail and text messages in an app's settings: each value, and each fault by its field. */
 import { expect } from "chai";
 import { DestinationFault, parseSender, smsDestination, smtpDestination } from "../../src/rules/message-destination.js";
 

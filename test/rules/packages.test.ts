@@ -1,4 +1,4 @@
-/** What dependencies resolve to, and what an operator may add to the catalogue. */
+/** Resolution of dependencies, and an operator's additions to the catalogue. */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { NETWORK_ISOLATE_GLOBALS } from "../../src/engine/browser/globals.js";

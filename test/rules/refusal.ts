@@ -1,4 +1,4 @@
-/** Catches what a rule throws, for tests: the status and the text. Knows no rule. */
+/** Catches the error of a rule for tests: its status and message. */
 import { expect } from "chai";
 import { ActionError, type Status } from "../../src/errors.js";
 

@@ -1,4 +1,4 @@
-/** Descriptions of schedules: read back into the minutes and days that they state, and compared with the expression. */
+/** Descriptions of schedules: parsed back into minutes and days, and compared with the expression. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { type CronFields, firesEveryDay, parseCron } from "../../src/rules/cron-grammar.js";
@@ -62,7 +62,7 @@ function statement(fields: CronFields): Statement {
 const timesOf = (minutes: number[], hours: number[]) =>
   hours.flatMap((hour) => minutes.map((minute) => `${hour}:${minute}`));
 
-/** Reads "1 through 3, 5 and 9", or names in place of numbers. */
+/** Parses "1 through 3, 5 and 9", or names instead of numbers. */
 function readList(text: string, names: string[] = []): number[] {
   const value = (word: string) => (names.includes(word) ? names.indexOf(word) : Number.parseInt(word, 10));
   return ordered(

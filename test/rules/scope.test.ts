@@ -1,4 +1,4 @@
-/** Whom a notification is for. */
+/** Scopes of notifications. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { Statement } from "../../src/rules/entry-query/statement.js";

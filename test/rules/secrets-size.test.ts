@@ -1,4 +1,4 @@
-/** How many secrets an app may have, and how many bytes of them. */
+/** Maximum number and bytes of an app's secrets. */
 import { expect } from "chai";
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
 import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../src/rules/secrets.js";

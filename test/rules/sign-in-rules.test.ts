@@ -1,4 +1,4 @@
-/** Rules of signing in without a service: waits after failures, paths to return to, variables of OpenID providers. */
+/** Rules of sign-ins without a service: waits after failures, return paths, variables of OpenID providers. */
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { safeNext } from "../../src/rules/next-path.js";
@@ -28,7 +28,7 @@ describe("waits after failed sign-ins", () => {
       waits.push((until - now) / MINUTE_MS);
       now = until;
       expect(blockedUntil(state, now)).to.equal(null);
-      // Waits that are longer than the window leave ten failures to be free again.
+      // After a wait that is longer than the window, ten failures are free again.
       while (blockedUntil(state, now) === null) state = withAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
@@ -113,7 +113,7 @@ describe("variables of OpenID providers", () => {
 
   const FAULTS: [Record<string, string>, RegExp][] = [
     [{ OIDC_ISSUER: "https://id.example" }, /OIDC_CLIENT_ID must .*OIDC_CLIENT_SECRET must/],
-    [{ OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" }, /OIDC_ISSUER must be set where OIDC_CLIENT_ID is/],
+    [{ OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" }, /OIDC_ISSUER must be set when OIDC_CLIENT_ID is set/],
     [{ ...FIRST, OIDC_ISSUER: "http://id.example" }, /OIDC_ISSUER must/],
     [{ ...FIRST, OIDC_ISSUER: "https://user:secret@id.example" }, /OIDC_ISSUER must/],
     [{ ...FIRST, OIDC_AUTO_CREATE: "yes" }, /OIDC_AUTO_CREATE must be 0 or 1/],

@@ -1,4 +1,4 @@
-/** A database that is out of reach for a while, under a service that goes on. */
+/** A database outage while the service runs. */
 import { once } from "node:events";
 import { expect } from "chai";
 import WebSocket from "ws";
@@ -107,7 +107,7 @@ describe("a service whose database is away", () => {
 
   it("is not ready while a run waits longer than ten seconds for a place that is free, and mends itself", async () => {
     await until(async () => (await ready()).http === 200);
-    // Found by no claim as long as somebody else has it locked, and already waiting for longer than the limit.
+    // No claim finds it while another transaction locks it, and it has already waited for longer than the limit.
     const [{ id }] = await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, reason, finished_at)
        VALUES ($1, $2, 'master', 'manual', '{}', 'skipped', 'a test', now()) RETURNING id`,

@@ -32,7 +32,7 @@ describe("the start of a process", () => {
       await service.ready();
       expect((await get(`${url}/health/ready`)).http).to.equal(200);
       expect(linesOf(service, "waiting for the database")).to.have.length(1);
-      expect(linesOf(service, "the database answers")).to.have.length(1);
+      expect(linesOf(service, "the database responds")).to.have.length(1);
       expect(service.stderr()).to.not.contain("Error");
       service.signal("SIGTERM");
       await service.ended;

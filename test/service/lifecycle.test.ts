@@ -10,13 +10,13 @@ const WAIT_MS = 6_000;
 /** Long for a short action, which must end before it. */
 const LIMIT_MS = 6_000;
 
-/** Each test goes on with the process, or with the folder, that the one before it leaves: a start on an empty folder is dear. */
+/** Each test continues with the process or folder of the previous one, because a start in an empty folder takes long. */
 describe("the life of a service on its own data", () => {
   const started: ServiceProcess[] = [];
   let service: ServiceProcess;
   let editor: Editor & { url: string };
 
-  /** On the folder of the first start, from the second on. */
+  /** Uses the folder of the first start, from the second on. */
   function start(environment: Record<string, string> = {}): void {
     const [first] = started;
     service = startProcess({ ...(first && { DATA_DIR: first.dataDir }), ...environment });
@@ -94,7 +94,7 @@ describe("the life of a service on its own data", () => {
       { waited: WAIT_MS },
     ]);
     expect((await queued).body).to.include({ status: "OVERLOADED" });
-    // Long before the grace is over, which the first start set to an hour.
+    // Long before the grace period ends, which the first start set to an hour.
     await expectEnded(0);
     start();
     editor = await editorOf(service);
@@ -123,7 +123,7 @@ describe("the life of a service on its own data", () => {
     const logs = await editor.logs({ id: taskId });
     expect(logs.map(({ type }) => type)).to.deep.equal(["app.task.completed"]);
     await until(() => service.stderr().includes("/studio"));
-    // Nobody has used the link yet.
+    // The link has not been used yet.
     expect(service.stderr()).to.contain("Create the first administrator");
     expect(service.stderr()).not.to.contain("credentials.json");
   });
@@ -145,7 +145,7 @@ describe("the life of a service on its own data", () => {
     const pidFile = join(service.dataDir, "postgres/postmaster.pid");
     process.kill(Number(readFileSync(pidFile, "utf8").split("\n")[0]), "SIGKILL");
     expect(await service.ended).to.deep.equal({ code: 1, signal: null });
-    expect(service.stderr()).to.include("PostgreSQL ended by itself; a new start recovers what it held\n");
+    expect(service.stderr()).to.include("PostgreSQL stopped unexpectedly; the next start recovers its data\n");
     start();
     editor = await editorOf(service);
   });

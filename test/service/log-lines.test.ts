@@ -62,7 +62,7 @@ describe("the log of a process", () => {
 
   it("has a line on a trace collector that cannot be reached", async () => {
     await fetch(`${url}/v3/apps/1/actions`);
-    const line = await until(() => linesOf("the trace collector takes no spans")[0]);
+    const line = await until(() => linesOf("the trace collector does not accept spans")[0]);
     expect(line).to.include({ level: 40, collector: "http://127.0.0.1:9" });
     expect(line["reason"]).to.be.a("string").and.not.equal("");
     expect(Number(line["lostSpans"])).to.be.above(0);
@@ -103,10 +103,10 @@ describe("the log of exported spans", () => {
     report({ code: 0 }, 3);
     report({ code: 0 }, 3);
     expect(lines.map(({ msg, lostSpans }) => [msg, lostSpans])).to.deep.equal([
-      ["the trace collector takes no spans", 2],
-      ["the trace collector takes no spans", 122],
-      ["the trace collector takes no spans", 242],
-      ["the trace collector takes spans again", 260],
+      ["the trace collector does not accept spans", 2],
+      ["the trace collector does not accept spans", 122],
+      ["the trace collector does not accept spans", 242],
+      ["the trace collector accepts spans again", 260],
     ]);
     expect(lines[0]).to.include({ reason: "connect ECONNREFUSED", collector: "http://collector:4318" });
   });

@@ -1,4 +1,4 @@
-/** What a service in its own process writes out at its most talkative: neither a token nor a setting's value. */
+/** The output of a service in its own process at log level trace: no token and no value of a setting. */
 import { expect } from "chai";
 import { startProcess } from "../harness/process.js";
 

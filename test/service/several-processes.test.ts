@@ -12,7 +12,7 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { asEditor, ENDLESS, QUICK } from "./support.js";
 
-/** A lease and a heartbeat, as the instances keep them. */
+/** A lease and a heartbeat of the instances. */
 
 describe("several processes on one database", () => {
   const settingsKey = randomBytes(32).toString("base64");
@@ -89,7 +89,7 @@ describe("several processes on one database", () => {
     const held = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
     await until(held);
-    // Whichever of the two holds it.
+    // Whichever process holds it.
     await Promise.all([processes.runner.clean(), processes.second.clean()]);
     const entry = await until(async () => (await logs({ id }))[0]);
     expect(entry).to.deep.include({ type: "app.task.failed" });

@@ -1,6 +1,6 @@
 /**
- * Starts of the service inside the test's own process, where each takes a tenth of the time of a process: faults of the environment, of the
- * machine, of the schema, and what a start copes with. `lifecycle.test.ts` shows that the process prints such a fault and ends with 1.
+ * Starts of the service inside the test's process, which take a tenth of the time: faults of the environment, of the machine and of the
+ * schema, and starts that succeed nevertheless. `lifecycle.test.ts` shows that the process prints such a fault and ends with 1.
  */
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -28,13 +28,13 @@ describe("the start of a service", () => {
   };
   let shared: FreshDatabase;
   let sharedFolder: string;
-  /** On the database and the folder that the tests share; `database` null: on an embedded one. */
+  /** Uses the database and the folder that the tests share; `database` null: an embedded one. */
   async function start(environment: Record<string, string>, database: string | null = shared.url): Promise<Service> {
     const given = { PORT: "0", DATA_DIR: sharedFolder, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
     return startService(readConfig({ ...given, ...(database && { DATABASE_URL: database }), ...environment }));
   }
 
-  /** The line that a process with this environment ends with. Nothing that had started is left. */
+  /** The last line of a process with this environment. Everything that it started has ended. */
   async function faultOf(environment: Record<string, string>, database?: string | null): Promise<string> {
     const before = childProcesses().sort();
     const outcome = await start(environment, database).catch((error: unknown) => faultLine(error));
@@ -71,8 +71,8 @@ describe("the start of a service", () => {
       { EGRESS_PROXY_HOST: "198.51.100.7", BROWSER_WS_ENDPOINTS: "ws://127.0.0.1:9" },
       /^EGRESS_PROXY_HOST must be an address of this machine: listen EADDRNOTAVAIL/,
     ],
-    [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set where MAIL_FROM is/],
-    [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set where SMTP_URL is/],
+    [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set when MAIL_FROM is set/],
+    [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set when SMTP_URL is set/],
     [{ PACKAGES_FILE: "/nowhere/packages.json" }, /PACKAGES_FILE/],
   ];
   for (const [environment, line] of faults) {
@@ -111,7 +111,7 @@ describe("the start of a service", () => {
     const path = findChromium(readConfig().chromePath, usualPlaces(null))!;
     const wrapper = join(folder(), "chromium");
     chmodSync(join(wrapper, ".."), 0o755);
-    // One user namespace and none inside it: what a container or a hardened kernel does to Chromium.
+    // One user namespace without nested ones, as for Chromium in a container or on a hardened kernel.
     const limit = "echo 1 > /proc/sys/user/max_user_namespaces";
     const inner = `${limit} && exec unshare --user --map-user=1000 "$0" "$@"`;
     writeFileSync(wrapper, `#!/bin/sh\nexec unshare --user --map-root-user sh -c '${inner}' ${path} "$@"\n`);

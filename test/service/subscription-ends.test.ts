@@ -1,4 +1,4 @@
-/** Every subscription × every way to lose the right to it, over two processes: one changes the right, the other has the subscriber. */
+/** Every subscription with every way to lose its right, over two processes: one changes the right, the other has the subscriber. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,11 +19,11 @@ import { firstCredentials, type Kind } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
-/** Bound on the slowest end. Set by test/long/subscription-ends.test.ts only: a busy machine is late without a fault. */
+/** Limit for the slowest end. Set by test/long/subscription-ends.test.ts only, because a busy machine may be late. */
 const WITHIN_MS = Number(process.env["ENDS_WITHIN_MS"] ?? Number.POSITIVE_INFINITY);
 const CODE = "async function execute() { return 1; }";
 const READABLE = [{ type: ["select"], allow: "loggedIn" }];
-/** Users of one office see a column more. */
+/** Users of one office can read an additional column. */
 const BY_OFFICE = [
   { type: ["select"], allow: { user: { Office: { equals: "London" } } } },
   { type: ["select"], allow: "loggedIn", exclude: ["hidden"] },
@@ -37,9 +37,9 @@ type Name =
   | "notificationAdded"
   | "runConsoleAdded"
   | "runConsoleLinesAdded";
-/** Kinds of callers that a subscription may have. */
+/** Kinds of callers of a subscription. */
 type Who = "api" | "editor" | "live" | "visitor" | "user";
-/** `UNAUTHORIZED` and so on: an error with that status. `reset`: a message with `reset`. `goes on`: nothing, and events still come. */
+/** `UNAUTHORIZED` and so on: an error with that status. `reset`: a message with `reset`. `goes on`: no message, and events continue. */
 type Outcome =
   | "UNAUTHORIZED"
   | "FORBIDDEN"
@@ -112,7 +112,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   let folder: string;
   let db: DataSource;
   let processes: ServiceProcess[];
-  /** Of the process that changes rights, and of the one that has the subscribers. */
+  /** URLs of the process that changes rights, and of the one with the subscribers. */
   let [near, far] = ["", ""];
   let app: number;
   let tokens: Record<Kind, string>;
@@ -162,13 +162,13 @@ describe("a subscription whose caller loses the right to it, over two processes"
   });
 
   const subscriptions = async () => {
-    // The page of metrics takes the process longer than the tests otherwise wait between two looks.
+    // The page of metrics takes the process longer than the usual interval between two checks.
     await delay(30);
     const response = await fetch(`${far}/metrics`);
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);
   };
 
-  /** A caller with a credential of its own, and what takes its right away. */
+  /** A caller with a separate credential, and functions that remove its right. */
   async function callerOf(who: Who) {
     if (who === "visitor") {
       const page = await fetch(`${near}/apps/${app}`);
@@ -192,7 +192,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { token: token as string, user: 0, entry: entry.id as number };
   }
 
-  /** What a cell's subscription is about, and an event for it. */
+  /** The subject of a subscription, and an event for it. */
   async function thingOf(name: Name, rules: object[]) {
     sequence += 1;
     const source = (await rest("POST", `/v1/apps/${app}/data-sources`, { name: `s${sequence}`, accessRules: rules }))
@@ -275,13 +275,13 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { got, client };
   }
 
-  /** Revoking and expiring as the database says it, for credentials of any kind. */
+  /** Revokes or expires credentials of any kind in the database. */
   const change = async (set: string, token: string) => {
     await db.query(`UPDATE credential SET ${set} WHERE hash = $1`, [hashToken(token)]);
     await db.query("SELECT pg_notify('svc_credential', '')");
   };
 
-  /** @returns the moment from which on the right is lost */
+  /** @returns the time from which on the right is lost */
   async function lose(
     way: Way,
     { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
@@ -335,12 +335,12 @@ describe("a subscription whose caller loses the right to it, over two processes"
       const thing = await thingOf(name, isByOffice ? BY_OFFICE : READABLE);
       const caller = await callerOf(who);
       const { got, client } = follow(name, thing, caller.token);
-      // The same of a caller who keeps every right: what it has got, the other would have got.
+      // The same for a caller who keeps every right: it receives what the other would have received.
       const control = follow(name, thing, who === "live" || who === "visitor" ? tokens.live : tokens.editor);
       try {
         await until(subscriptions);
         await until(async () => (await subscriptions()) === 2);
-        // Sources without a first message of their own.
+        // Sources that send no first message of their own.
         const first = got.events.length;
         await thing.emit();
         await until(() => got.events.length > first && control.got.events.length > 0);

@@ -1,4 +1,4 @@
-/** What the lifecycle tests say to a service process: actions, runs, logs, over its REST address. */
+/** Requests of the lifecycle tests to a service process: actions, runs, logs, over its REST API. */
 import { Client } from "pg";
 import type { ServiceProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
@@ -44,13 +44,13 @@ export function asEditor(url: string, token: string) {
 
 export type Editor = ReturnType<typeof asEditor>;
 
-/** Waits for a process with an embedded database, and answers its editor. */
+/** Waits for a process with an embedded database, and returns its editor. */
 export async function editorOf(service: ServiceProcess): Promise<Editor & { url: string }> {
   const url = await service.ready();
   return { ...asEditor(url, service.credentials().tokens.editor), url };
 }
 
-/** Resolves once so many runs of the process with an embedded database are in that state. */
+/** Resolves once that many runs of the process with an embedded database are in that state. */
 export async function runningIn(service: ServiceProcess, count = 1, state = "running"): Promise<void> {
   const client = new Client({ connectionString: service.databaseUrl() });
   await client.connect();

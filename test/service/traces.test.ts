@@ -11,7 +11,7 @@ const SECRET = "a-secret-of-many-characters";
 const OURS = "0af7651916cd43dd8448eb211c80319c";
 const parentOf = (traceId: string) => `00-${traceId}-b7ad6b7169203331-01`;
 
-/** A host that is not the service's, and what it hears. */
+/** A host outside of the service, and the requests that it receives. */
 async function startStranger() {
   const heard: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {

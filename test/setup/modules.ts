@@ -1,4 +1,4 @@
-/** Reaches the set-up's scripts, which are plain JavaScript outside the build. */
+/** Imports the set-up's scripts, which are plain JavaScript outside the build. */
 
 /** The module scripts/setup/<name>.mjs, with the shape that the test expects of it. */
 export function setUpModule<T>(name: string): Promise<T> {

@@ -1,4 +1,4 @@
-/** An action with a fault in its innermost function, and the place of that fault in the author's file. */
+/** An action with a fault in its innermost function, and the position of that fault in the author's file. */
 export interface Faulty {
   files: Record<string, string>;
   place: string;
@@ -9,7 +9,7 @@ const TYPES_ABOVE =
 const FAULT = '((): void => {\n  throw new Error("at fault");\n})() ? null : ';
 const BODIES = ["return ", "=> "];
 
-/** Puts a fault before the first value that a module returns, or else the action itself, below lines of types. */
+/** Adds a fault before the first value that a module returns, or to the action itself, below lines of types. */
 export function withFault({ files }: RealAction): Faulty {
   const names = Object.keys(files).filter((name) => name.endsWith(".ts"));
   const ordered = [...names.filter((name) => name !== "action.ts"), "action.ts"];
@@ -24,7 +24,7 @@ export function withFault({ files }: RealAction): Faulty {
   throw new Error("no file returns a value");
 }
 
-/** Actions in TypeScript as people write them, each with the result of its run with `{n: 3}`. */
+/** Realistic TypeScript actions, each with the result of its run with `{n: 3}`. */
 export interface RealAction {
   title: string;
   files: Record<string, string>;

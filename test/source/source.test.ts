@@ -180,7 +180,7 @@ describe("source", () => {
     const two = { language: "typescript", files: { "action.ts": "export const execute = async () => 2;" } };
     const whole = await put({ source: two });
     expect((await run(id)).result).to.equal(2);
-    // What was read can be sent back whole.
+    // A response can be sent back as a whole.
     expect(await put(whole)).to.deep.include({ source: two, code: whole.code });
     expect(await put({ code: CODE })).to.not.have.property("source");
     expect((await run(id)).result).to.equal(1);

@@ -100,7 +100,7 @@ describe("Accounts in Studio", () => {
 
   it("the first link makes an administrator by passphrase, and its token is in no address after it was read", async () => {
     const requested: string[] = [];
-    // Puppeteer adds the fragment of the page's address, which is not sent.
+    // Puppeteer adds the fragment of the page's URL, which is not sent.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
     const email = await openSetup();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);
@@ -301,7 +301,7 @@ describe("Accounts in Studio", () => {
     const name = 'input[aria-label="Name of the app"]';
     await studio.replace(name, "Renamed after a break");
     await made.sessions.endAll(user.id);
-    // By script: a request in the background may have opened the dialog already, and a click would meet the dialog.
+    // By script: a background request may have opened the dialog already, which would receive the click.
     await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
       (one as unknown as { click(): void }).click(),
     );

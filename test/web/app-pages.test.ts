@@ -8,7 +8,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
 
-/** Writes into the example page, as the walk-through's action does. */
+/** Writes into the example page, as the action of the guide does. */
 const greet = (text: string) =>
   `async function execute({ payload, settings }) {
      document.querySelector("#greeting").textContent = ${JSON.stringify(text)} + " on page " + payload.data._pageId;
@@ -20,7 +20,7 @@ describe("The app's own pages", () => {
   let browser: Browser;
   let page: Page;
   let watch: PageWatch;
-  /** What the pages go through; everybody else reaches the service directly. */
+  /** A proxy for the pages; everything else reaches the service directly. */
   let network: Network;
   let names = 0;
 
@@ -75,7 +75,7 @@ describe("The app's own pages", () => {
   const greeting = () => page.$eval("#greeting", (output) => output.textContent);
   const view = (id: number) => page.evaluate(`void Svc.App.Analytics.pageView({ _pageId: ${id} })`);
 
-  /** Views pages until the greeting reads so. */
+  /** Views pages until the greeting has this text. */
   async function viewUntil(text: string): Promise<void> {
     let id = 100;
     await until(async () => {
@@ -290,7 +290,7 @@ describe("The app's own pages", () => {
     it("of the viewer to the session of a person: it runs drafts, and ends with the session or the role", async () => {
       const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
-      // Each stays an owner of the organization.
+      // Both stay owners of the organization.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
       await create(greet("a draft"), { access: "editors" });
       await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });

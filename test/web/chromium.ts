@@ -1,4 +1,4 @@
-/** A real Chromium for tests of our own pages. Knows nothing of running actions. */
+/** A real Chromium for tests of our own pages. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
@@ -9,7 +9,7 @@ const WAIT_LIMIT_MS = 120_000;
 export async function launchChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, usualPlaces(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
-  // Chromium refuses its sandbox as root; these pages are ours, so a test may go without.
+  // Chromium refuses its sandbox as root; these pages are trusted, so a test may run without it.
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const browser = await launch({
     ...{ executablePath, pipe: true, protocolTimeout: 2 * WAIT_LIMIT_MS },
@@ -23,11 +23,11 @@ export async function launchChromium(): Promise<Browser> {
   return browser;
 }
 
-/** What a page did that a test must be able to rule out. */
+/** Observations of a page that tests must rule out. */
 export interface PageWatch {
-  /** Addresses requested outside the page's own origin. */
+  /** Requested URLs outside the page's origin. */
   foreign: string[];
-  /** Uncaught errors, errors of the console and what the content security policy refused. */
+  /** Uncaught errors, console errors and violations of the content security policy. */
   errors: string[];
 }
 

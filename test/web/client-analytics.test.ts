@@ -1,4 +1,4 @@
-/** What the client library sends of the events that a page makes. */
+/** Requests of the client library about the events of a page. */
 import { expect } from "chai";
 import { useClientPage } from "./client-page.js";
 

@@ -1,4 +1,4 @@
-/** The `clientTriggers` subscription as a test drives it: actions are set, removed, and the sockets cut. */
+/** The `clientTriggers` subscription for tests: sets and removes actions, and cuts the sockets. */
 import { createHash } from "node:crypto";
 import type { Server } from "node:http";
 import { buildSchema, GraphQLError } from "graphql";
@@ -10,7 +10,7 @@ export interface TestAction {
   id: number;
   name: string;
   code: string;
-  /** Of its analytics trigger. */
+  /** `where` of its analytics trigger. */
   where: object;
   assets?: { name: string; url: string; path: string; integrity?: string }[];
 }
@@ -76,11 +76,11 @@ export function createFeed(httpServer: Server) {
       actions.delete(id);
       tell([], [id]);
     },
-    /** Leaves every socket open and answers nothing on it any more, as a network that fails in silence does. */
+    /** Leaves every socket open without any response, like a network that fails silently. */
     silence() {
       for (const socket of sockets) socket.pause();
     },
-    /** Ends every socket without a word, as a failing network does. */
+    /** Ends every socket without a close frame, like a failing network. */
     cut() {
       for (const socket of sockets) socket.terminate();
     },

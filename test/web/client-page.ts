@@ -1,21 +1,21 @@
-/** Opens the client library in a real page for each test of a suite, with its service and a foreign host beside it. */
+/** Opens the client library in a real page for each test of a suite, with its service and a foreign host. */
 import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type ClientService, startClientService } from "./client-service.js";
 
 export interface ClientPage {
   service: ClientService;
-  /** Another host, which must learn nothing. */
+  /** Another host, which must receive nothing. */
   elsewhere: ClientService;
   page: Page;
   watch: PageWatch;
-  /** Evaluates in the page. */
+  /** Evaluates code in the page. */
   run(code: string): Promise<unknown>;
-  /** Opens the page anew, with its scripts, after a test has set the service up. */
+  /** Reloads the page with its scripts, after a test has set the service up. */
   open(...scripts: string[]): Promise<void>;
 }
 
-/** Registers the suite's hooks; the object it gives is filled before each test. */
+/** Registers the suite's hooks; the returned object is filled before each test. */
 export function useClientPage(): ClientPage {
   let browser: Browser;
   const fixture = {
@@ -53,7 +53,7 @@ export function useClientPage(): ClientPage {
   return fixture;
 }
 
-/** Code that gives what a promise is rejected with, in a form that leaves the page. */
+/** Code that returns the reason of a rejected promise in a serializable form. */
 export const rejectionOf = (promise: string) =>
   `(${promise}).then(() => "resolved", (error) =>
     ({ isError: error instanceof Error, name: error.name, message: error.message, own: { ...error },

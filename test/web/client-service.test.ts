@@ -11,7 +11,7 @@ interface Settled {
 
 const ECHO = "async function execute({ payload }) { return [payload, 1]; }";
 
-/** The operations between them: the client library in Chromium, and the service that it is made for. */
+/** The client library in Chromium with the real service. */
 describe("Svc.App.V3.Actions in a browser, against the service", () => {
   let service: TestService;
   let browser: Browser;
@@ -25,7 +25,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     page = await browser.newPage();
     await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1" });
     await page.goto(`${service.url}${actions}/${body.action.id}/compile?html`);
-    // The page's own token is a viewer's; these are an author's operations.
+    // The page's own token belongs to a viewer; these operations need an author.
     await page.evaluate(`Svc.configure({ token: "${service.tokens.editor}" })`);
   });
   after(async () => {

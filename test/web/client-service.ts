@@ -1,4 +1,4 @@
-/** A service as the client library sees it: REST answers that a test sets, a feed of client actions, requests kept. */
+/** A service for the client library: scripted REST responses, a feed of client actions, recorded requests. */
 import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { debugPage } from "../../src/api/debug-page.js";
@@ -18,14 +18,14 @@ export interface Answer {
   status?: number;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Where the connection breaks off. */
+  /** Where the connection ends early. */
   cut?: "before the headers" | "after the headers";
 }
 
-/** A customer's page under the strictest policy that the library promises to work with. */
+/** A customer's page with the strictest policy that the library supports. */
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
-/** Keeps every request that no other route took and answers it as told; 200 {} where nothing is set. */
+/** Records every other request and sends the scripted response; by default 200 {}. */
 function createRecorder(app: FastifyInstance) {
   const received: Received[] = [];
   const answers = new Map<string, Answer>();
@@ -45,7 +45,7 @@ function createRecorder(app: FastifyInstance) {
     return reply.code(status).headers(headers).send(body);
   });
 
-  /** Waits until `count` requests have come to a path and gives them all. */
+  /** Waits until `count` requests have arrived at a path, and returns them all. */
   async function requests(path: string, count = 1): Promise<Received[]> {
     for (;;) {
       const found = received.filter((one) => one.path === path);
@@ -57,7 +57,7 @@ function createRecorder(app: FastifyInstance) {
 }
 
 interface PageRoute {
-  /** `with`: scripts, comma-separated; `policy`: the sources of scripts that the page allows. */
+  /** `with`: scripts, comma-separated; `policy`: allowed script sources of the page. */
   Querystring: { with?: string; policy?: string; nonce?: string };
 }
 
@@ -89,7 +89,7 @@ export async function startClientService() {
   const script = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
   script("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
-  // As the service sends what it keeps, to pages of no origin too.
+  // As the service serves stored scripts, also to pages with an opaque origin.
   app.get("/dependency.js", (_request, reply) =>
     reply
       .headers({ "content-type": "text/javascript", "access-control-allow-origin": "*" })
@@ -117,7 +117,7 @@ export async function startClientService() {
     feed,
     page,
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
-    /** As new: no requests, no answers, no actions. */
+    /** Resets everything: no requests, no responses, no actions. */
     reset() {
       recorder.received.length = 0;
       recorder.answers.clear();

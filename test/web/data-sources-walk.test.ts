@@ -1,4 +1,7 @@
-/** The first walk of docs/reference/data-sources.md as a newcomer takes it: each of its lines pasted into a shell, its page opened in a browser. */
+/**
+ * The first walk-through of docs/reference/data-sources.md as a newcomer: each line is pasted into a shell, and its page opened in a
+ * browser.
+ */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +15,7 @@ import { launchChromium } from "./chromium.js";
 const GUIDE = readFileSync(fileURLToPath(new URL("../../../docs/reference/data-sources.md", import.meta.url)), "utf8");
 const SECTION = "## From a file to a page";
 
-/** What is pasted: the commands before the walk, then one text for each step of it. */
+/** The pasted texts: the commands before the walk-through, then one text for each step. */
 function steps(): string[] {
   const end = GUIDE.indexOf("\n## ", GUIDE.indexOf(SECTION) + SECTION.length);
   return [...GUIDE.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);

@@ -1,4 +1,4 @@
-/** The example app as a newcomer meets it: put in by the command, booked by visitors in a browser, taken out again. */
+/** The example app for a newcomer: installed by the command, booked by visitors in a browser, removed again. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const FOLDER = `${ROOT}examples/bookings/`;
-/** Ends a command that waits, so that what it said is seen. */
+/** Ends a command that waits, so that its output is shown. */
 const LIMIT_MS = 40_000;
 const GUESTS = ["ann@example.com", "bob@example.com"];
 
@@ -48,7 +48,7 @@ describe("The example app", () => {
   const put = (...args: string[]) => example({}, "--url", service.url, "--app", String(service.appId), ...args);
   const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
 
-  /** All of the app that the example could have changed. */
+  /** All data of the app that the example could have changed. */
   async function state() {
     const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
       get("/v3/apps/:id/actions"),
@@ -71,7 +71,7 @@ describe("The example app", () => {
 
   describe("in a browser", () => {
     const watches: PageWatch[] = [];
-    /** Of each page, those that are open. */
+    /** Open sockets of each page. */
     const sockets: Set<string>[] = [];
     let pages: Page[];
 
@@ -235,7 +235,7 @@ describe("The example app", () => {
       const said = await put();
       expect([said.code, said.stderr]).to.deep.equal([
         1,
-        `example: app ${service.appId} has the action bookings-book, which the example did not put there: take another app\n`,
+        `example: app ${service.appId} has the action bookings-book, which the example did not create: use another app\n`,
       ]);
       expect((await put("--remove")).stdout).to.contain("has no example");
       expect(await state()).to.deep.equal(before);

@@ -3,12 +3,12 @@ import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-/** Monaco as the page knows it, as far as the test needs it. */
+/** The part of Monaco that the test needs. */
 interface MonacoGlobal {
   __MONACO: { editor: { getModels(): { uri: { path: string }; setValue(text: string): void }[] } };
 }
 
-/** A string, for the tests are compiled without the DOM's types. Monaco writes its blanks as no-break spaces. */
+/** A string, because the tests are compiled without DOM types. Monaco writes blanks as no-break spaces. */
 const answerNaming = (name: string) => `(() => {
   const text = document.querySelector(".result-window")?.textContent?.replaceAll("\\u00a0", " ") ?? "";
   return text.includes("${name}") ? text : null;
@@ -25,11 +25,11 @@ async function fill(page: Page, file: string, text: string): Promise<void> {
   );
 }
 
-/** The suggestions that are shown, by their first word. */
+/** The visible suggestions, by their first word. */
 const SUGGESTED = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
   .map((row) => row.getAttribute("aria-label").split(",")[0])`;
 
-/** Resolves once GraphiQL offers all of these where the text ends; it is typed by hand, as its reader would. */
+/** Resolves once GraphiQL suggests all of these at the end of the text, which is typed key by key. */
 async function offers(page: Page, text: string, wanted: readonly string[]): Promise<void> {
   await fill(page, "operation.graphql", "");
   await page.click(".graphiql-query-editor .view-lines");
@@ -46,7 +46,7 @@ async function offers(page: Page, text: string, wanted: readonly string[]): Prom
 
 let operations = 0;
 
-/** Puts an operation of a new name into the editor and runs it once GraphiQL has read it: its tab then bears the name. */
+/** Writes an operation with a new name into the editor, and runs it once GraphiQL has parsed it: its tab then has the name. */
 async function answerTo(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
   const name = `Operation${++operations}`;
   await fill(page, "request-headers.json", JSON.stringify(headers));

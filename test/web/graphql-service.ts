@@ -1,4 +1,4 @@
-/** The smallest service GraphiQL can be pointed at: Apollo and graphql-ws on one path of a Fastify with our pages. */
+/** The smallest service for GraphiQL: Apollo and graphql-ws on one path of a Fastify with our pages. */
 import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ import { registerWebAssets, wantsPage } from "../../src/api/web-assets.js";
 
 const SDL = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-/** The service's own schema, of which nothing works but what is added here. */
+/** The service's own schema; only the fields added here work. */
 const schema = buildSchema(
   `${readFileSync(SDL, "utf8")} extend type Query { token: String } extend type Subscription { token: String }`,
 );
@@ -30,7 +30,7 @@ export interface GraphqlService {
   close(): Promise<void>;
 }
 
-/** Its only working field, `token`, answers with the credential that arrived: header over HTTP, parameter on a socket. */
+/** Its only working field, `token`, returns the received credential: header over HTTP, parameter on a socket. */
 export async function startGraphqlService(): Promise<GraphqlService> {
   const app = Fastify({ forceCloseConnections: true });
   const apollo = new ApolloServer<Context>({ schema, rootValue: resolvers, stopOnTerminationSignals: false });

@@ -1,4 +1,4 @@
-/** What Studio warns of before everyone may read it, and what it leaves alone. */
+/** Values that Studio warns about before everyone can read them, and values that it accepts. */
 import { expect } from "chai";
 import { looksSecret } from "../../src/web/studio/settings/looks-secret.js";
 

@@ -1,4 +1,4 @@
-/** A page as it is at two widths: nothing lies beyond its side. Writes pictures if ACCOUNT_PICTURES names a folder. */
+/** Checks a page at two widths: nothing overflows horizontally. Writes pictures if ACCOUNT_PICTURES names a folder. */
 import { mkdirSync } from "node:fs";
 import { expect } from "chai";
 import type { Page } from "puppeteer";

@@ -6,7 +6,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
 
-/** All of it once; what each call gave in the end. */
+/** All calls once, and their results. */
 const TOUR = `
   const { Folders, Files } = Svc.Media;
   const folder = await Folders.create({ name: "tour-" + where });
@@ -132,7 +132,7 @@ describe("Svc.Media", function () {
         await refused(Files.getContents(999999)),
       ];
     })()`);
-    const refusal = { status: "FORBIDDEN", error: "this credential may not do that" };
+    const refusal = { status: "FORBIDDEN", error: "permission denied" };
     expect(seen).to.deep.equal([1, "x", refusal, refusal, refusal]);
   });
 

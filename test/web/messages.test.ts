@@ -1,4 +1,4 @@
-/** Messages as authors and people meet them: `Svc.Communicate` in a server action and in a page, and Studio's outbox. */
+/** Messages for authors and people: `Svc.Communicate` in a server action and in a page, and Studio's outbox. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";

@@ -1,4 +1,4 @@
-/** Pages on other origins: the list of origins, the sessions of their visitors and what bounds them, and the page of the documents. */
+/** Pages on other origins: the list of origins, their visitors' sessions and limits, and the page of the documents. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -188,7 +188,7 @@ describe("pages on other origins", () => {
       const address = nextAddress();
       const began = performance.now();
       const answers: Answer[] = [];
-      // The bucket refills while a slow machine sends: more batches follow until it is empty.
+      // The limit refills while a slow machine sends: more batches follow until it is exhausted.
       while (!answers.some(({ http }) => http === 429)) {
         answers.push(...(await Promise.all(Array.from({ length: 40 }, () => visit(SHOP, null, address)))));
       }
@@ -223,7 +223,7 @@ describe("pages on other origins", () => {
     let site: Server;
     let url: string;
 
-    /** The React program of the guide, built as a project would build it, with the library that the service serves. */
+    /** The React program of the guide, built like in a project, with the library that the service serves. */
     async function built(source: string): Promise<string> {
       const library = await (await fetch(`${service.url}/client/svc.mjs`)).text();
       const { outputFiles } = await build({
@@ -354,7 +354,7 @@ describe("pages on other origins", () => {
       await ada.reload();
       await reads(ada, "Hello ada@example.org");
       expect(await tokenOf(ada)).to.not.equal(await tokenOf(bob));
-      // The tag of env.js has given the page the public settings, and no session.
+      // The script env.js has given the page the public settings, and no session.
       expect(await ada.evaluate("[ENV.environment, ENV.appId, ENV.session]")).to.deep.equal([
         "live",
         service.appId,

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-/** Calls that return at once, or need a person's page. */
+/** Calls that return at once, or need a page with a person. */
 const NOT_ASKED = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
 
 const CODE = `async function execute() {

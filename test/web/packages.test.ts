@@ -117,11 +117,11 @@ describe("The packages without a back end", () => {
 
   it("svc-audio fails soon, in words, where the browser holds sound back", async () => {
     await load("audio");
-    // Puppeteer's own evaluate counts as a touch.
+    // Puppeteer's own evaluate counts as a user interaction.
     const session = await client.page.createCDPSession();
     const expression = rejectionOf("Svc.Audio.tone()");
     const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
-    expect(result.value).to.have.property("message").that.contains("before its user has touched it");
+    expect(result.value).to.have.property("message").that.contains("until the user interacts with the page");
   });
 
   it("svc-audio decodes sound", async () => {

@@ -1,7 +1,6 @@
 /**
- * The service worker that shows push messages, in a real browser on an origin of a customer's own. A push service cannot be had here, and a
- * headless Chromium grants nobody notifications: its debugging protocol delivers what a push service would have, decrypted, and what the
- * worker has the browser show is written down instead.
+ * The service worker for push messages, in a real browser on a customer's origin. Without a push service, Chromium's debugging protocol
+ * delivers decrypted messages; a headless Chromium shows no notifications, so the test records them.
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-/** Requests that wait for the person to sign in again, and those that need not. */
+/** Requests that wait until the person has signed in again, and others. */
 import { expect } from "chai";
 import { onExpiry, renewalCount, renewed, resume, watchSession } from "../../src/web/studio/accounts/renewal.js";
 

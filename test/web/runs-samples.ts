@@ -28,7 +28,7 @@ export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) 
     [appId, actionId],
   );
 
-/** Waits until the list has exactly these links in this order, apart from cancelled runs. */
+/** Waits until the list has exactly these links in this order, ignoring cancelled runs. */
 export function waitForLinks(page: Page, links: readonly string[]) {
   const shown =
     '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-link")].map((one) => one.getAttribute("href").split("?")[0])';

@@ -1,4 +1,4 @@
-/** The builder of schedules: each plan and its cron expression stand for each other, and other expressions stay as they are. */
+/** The schedule builder: plans and cron expressions convert into each other, and other expressions stay unchanged. */
 import { expect } from "chai";
 import { cronOf, FIRST_PLAN, planOf, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
 

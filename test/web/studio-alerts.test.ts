@@ -1,4 +1,4 @@
-/** Alerts as people make them in Studio. */
+/** Alerts in Studio. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

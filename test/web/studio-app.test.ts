@@ -1,4 +1,4 @@
-/** The pages of an app itself: tokens, the trail, versions, import and export, all apps; and its settings' guards. */
+/** Pages of an app: tokens, the audit log, versions, import and export, all apps; and the warnings of its settings. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -22,7 +22,7 @@ describe("Studio's pages of an app", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const folder = mkdtempSync(join(tmpdir(), "svc-studio-app-"));
-  /** Receives the requests that test a binding. */
+  /** Receives requests that test a binding. */
   const target = createServer(({ method, url, headers }, response) => {
     response.end(`${method} ${url} ${headers.authorization}`);
   });
@@ -166,7 +166,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
 
     await studio.replace('[aria-label="shared"]', "mine again");
-    // A hidden page does not check for changes: the save is the first to find this one.
+    // A hidden page does not check for changes: saving is the first to notice this one.
     await page.evaluate('Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })');
     await set({ shared: "theirs" });
     await studio.button("Save", `//li[@data-key="shared"]`);
@@ -216,7 +216,7 @@ describe("Studio's pages of an app", () => {
     expect(href).to.equal(`${service.url}/v1/apps/${service.appId}/manifest`);
     await choose("faulty.json", JSON.stringify({ version: 1, actions: [{ name: "a b", code: "x" }] }));
     await page.waitForFunction('/actions\\[0\\].name: /.test(document.querySelector(".app-part .fault").textContent)');
-    // Chromium logs each refusal of a REST request; these two are of the faulty files.
+    // Chromium logs each REST error; these two belong to the faulty files.
     expect(watch.errors.splice(0)).to.deep.equal(
       Array(2).fill("Failed to load resource: the server responded with a status of 400 (Bad Request)"),
     );
@@ -282,7 +282,7 @@ describe("Studio's pages of an app", () => {
     for (const name of Object.keys(TEMPLATES)) {
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: dataOf(draftFrom(name)) });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
-      // No visitor starts the work of a schedule or an event, or has the service read an address.
+      // Visitors must not start scheduled work or events, or make the service fetch a URL.
       const forVisitors = name === "hello" || name === "client";
       expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
     }

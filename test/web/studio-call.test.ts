@@ -1,4 +1,4 @@
-/** An HTTP trigger in Studio: made in the form, its address called, the request used as a payload, the secret replaced. */
+/** An HTTP trigger in Studio: created in the form, called by URL, its request used as a payload, its secret replaced. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

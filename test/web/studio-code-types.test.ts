@@ -1,4 +1,4 @@
-/** What TypeScript, as Studio's editor runs it, says of actions: what may follow, what is wrong, and that all code of the documents is right. */
+/** TypeScript in Studio's editor for actions: completions, diagnostics, and that all code of the documents has none. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { bodyOf } from "../../src/cli/svc/action-file.js";
@@ -37,7 +37,7 @@ describe("TypeScript of an action's code", () => {
   const library = loosened(readFileSync("dist/web/client/svc.d.ts", "utf8"));
 
   before(async () => {
-    // Monaco's worker is of browsers: it listens on `self`, and takes a Node for something else.
+    // Monaco's worker is for browsers: it listens on `self`, and does not expect Node.
     Object.assign(globalThis, { self: globalThis });
     Object.assign(process, { browser: true });
     const path = "monaco-editor/esm/vs/language/typescript/ts.worker.js";
@@ -91,14 +91,14 @@ describe("TypeScript of an action's code", () => {
     );
   }
 
-  /** What may follow where the text has a bar. */
+  /** Completions at the bar in the text. */
   async function following(text: string, known: Partial<Known> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
     const found = await worker.getCompletionsAtPosition(FILE, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
   }
 
-  /** What is said of the name before the bar. */
+  /** Hover text of the name before the bar. */
   async function said(text: string, known: Partial<Known> = {}): Promise<string> {
     await write(text.replace("|", ""), known);
     const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(FILE, text.indexOf("|") - 1);
@@ -183,7 +183,7 @@ describe("TypeScript of an action's code", () => {
     beside?: Record<string, Record<string, string>>;
   }
 
-  /** As if the package `p` had been installed, under the global name `p`. */
+  /** As if the package `p` were installed, under the global name `p`. */
   async function installed({ files, manifest = {}, namespace = false, beside = {} }: Package): Promise<Partial<Known>> {
     const tree = new FileTree();
     const add = (name: string, texts: Record<string, string>) =>
@@ -357,7 +357,7 @@ describe("TypeScript of an action's code", () => {
     const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
     expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
     for (const [where, text] of [...documents, ...examples, ...templates]) {
-      // What npm's packages define is known once they are saved.
+      // Types of npm packages are known once the action is saved.
       expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
     }
   });

@@ -1,4 +1,4 @@
-/** An app with something on every page of Studio, long names among it. */
+/** An app with data on every page of Studio, including long names. */
 import type { TestService } from "../harness/service.js";
 
 const CODE = `async function execute({ payload }) {
@@ -10,7 +10,7 @@ const CODE = `async function execute({ payload }) {
 
 export interface Content {
   actionId: number;
-  /** One that has completed, and one that has failed. */
+  /** A completed run and a failed one. */
   runIds: number[];
 }
 

@@ -1,15 +1,15 @@
-/** What can be pressed, chosen or typed into on a screen of Studio, each kind of it once, and what that opens in turn. Judges nothing. */
+/** Finds the controls on a screen of Studio, each kind once, and what they open. */
 import type { Page } from "puppeteer";
 
-/** How many steps from a page's address a screen may lie. */
+/** Maximum steps from a page's URL to a screen. */
 const STEPS_MAX = 3;
 const OPTIONS_MAX = 8;
-/** A page without work under way where one waits for the next. */
+/** A page without running work, from which the next one is opened. */
 const ELSEWHERE = "#/apps";
 
 /**
- * In the page: the controls by a key that is the same for each row of a list. Of an open dialog only its own are in reach; what
- * destroys, signs out or belongs to the code editor stays untouched.
+ * Runs in the page: returns the controls by a key that is the same for each row of a list. With an open dialog only its controls; without
+ * destructive controls, sign-out and the code editor.
  */
 const CONTROLS = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
@@ -32,7 +32,7 @@ const CONTROLS = `
   }
 `;
 
-/** In the page: presses, chooses or types, as React hears it. @returns whether it was there */
+/** Runs in the page: clicks, selects or types so that React notices. @returns true if the control exists */
 const press = (key: string) => `(() => {
   ${CONTROLS}
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
@@ -54,18 +54,18 @@ const keysOn = (page: Page) =>
 
 const hereIn = (page: Page) => page.evaluate("location.hash") as Promise<string>;
 
-/** Addresses that differ in numbers alone show the same screen. */
+/** URLs that differ only in numbers show the same screen. */
 export const kindOfPlace = (href: string): string =>
-  // A run's page is the same for all filters that it leads back to.
+  // A run's page is the same for all filters in its URL.
   href.replace(/\d+/g, "#").replace(/(\/runs\/#)\?.*$/, "$1");
 
-/** The places that the screen leads to. */
+/** The URLs that the screen links to. */
 export const linksOn = (page: Page) =>
   page.evaluate(
     `[...document.querySelectorAll('a[href^="#/"]')].filter((link) => link.checkVisibility()).map((link) => link.getAttribute("href"))`,
   ) as Promise<string[]>;
 
-/** For the page before its own scripts run: how many answers it waits for. */
+/** For the page before its own scripts run: counts pending requests. */
 export const COUNT_FETCHES = `{
   const { fetch } = globalThis;
   globalThis.fetching = 0;
@@ -75,7 +75,7 @@ export const COUNT_FETCHES = `{
   };
 }`;
 
-/** The screen is drawn: no answer is waited for, and what the last one brought has been drawn. */
+/** The screen is complete: no request is pending, and the last response has been drawn. */
 export async function settle(page: Page): Promise<void> {
   const isDone = `fetching === 0 && !/^(Loading…)?$/.test(document.querySelector("#content").textContent)`;
   for (let turn = 0; turn < 2; turn += 1) {
@@ -91,13 +91,13 @@ async function closeDialogs(page: Page): Promise<void> {
   }
 }
 
-/** The panel of the documentation stays open from page to page. */
+/** The documentation panel stays open from page to page. */
 async function closeDocs(page: Page): Promise<void> {
   await page.evaluate(`document.querySelector('[aria-label="Close the docs"]')?.click()`);
   await page.waitForSelector(".docs-panel", { hidden: true });
 }
 
-/** Opens a place anew, whatever is open and unsaved. */
+/** Reloads a URL and discards open and unsaved content. */
 async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
   await closeDocs(page);
@@ -112,10 +112,10 @@ async function reopen(page: Page, place: string): Promise<void> {
 }
 
 /**
- * Goes through every screen that a place has.
- * @param tried what was pressed already on places of this kind
- * @param look is called on each, with what was done to come there
- * @returns the other places that were come to
+ * Visits every screen of a URL.
+ * @param tried controls that were used already on URLs of this kind
+ * @param look called on each screen, with the steps to it
+ * @returns other URLs that were found
  */
 export async function crawl(
   page: Page,
@@ -129,7 +129,7 @@ export async function crawl(
     await look(steps);
     for (const href of [await hereIn(page), ...(await linksOn(page))]) places.add(href);
   };
-  /** @param fresh what the last step has brought into reach */
+  /** @param fresh controls that the last step has revealed */
   const explore = async (steps: string[], fresh: string[]): Promise<void> => {
     const here = await keysOn(page);
     let isHere = true;
@@ -143,7 +143,7 @@ export async function crawl(
           await settle(page);
         }
       }
-      // What an earlier step has changed for good may be gone.
+      // An earlier step may have removed it.
       isHere = (await page.evaluate(press(key))) === false;
       if (isHere) continue;
       await arrive([...steps, key]);

@@ -1,4 +1,4 @@
-/** Data sources in Studio: made from a file, looked through, changed where they stand, brought back. */
+/** Data sources in Studio: created from a file, searched, edited in place, restored. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -218,7 +218,7 @@ describe("Studio's page of data sources", () => {
     const text = await page.$eval("#accessRules", (field) => (field as unknown as { value: string }).value);
     expect(JSON.parse(text)).to.deep.equal([{ type: ["select"], allow: "all" }, own]);
     await page.select('select[aria-label="Add a hook"]', "operations");
-    // A second row for the same column is not written over the first one.
+    // A second row for the same column does not replace the first.
     const inHooks = (path: string) => `::-p-xpath((//*[@data-field="hooks"]//${path})[2])`;
     await studio.button("Add a column");
     await studio.replace(inHooks("input[@aria-label='Column']"), "Row");

@@ -1,4 +1,4 @@
-/** Values of Studio's forms: what is typed becomes exactly the value that is stored, and nothing else changes. */
+/** Values of Studio's forms: the typed text becomes exactly the stored value, and nothing else changes. */
 import { expect } from "chai";
 import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
@@ -45,7 +45,7 @@ describe("Values of Studio's forms", () => {
     ];
     for (const [stored, text, value] of typed) {
       const [row] = testRows({ Level: { equals: stored } });
-      // The form puts each step into the same row.
+      // The form writes each step to the same row.
       let last = row!;
       for (const length of Array.from({ length: text.length + 1 }).keys()) {
         last = { ...last, value: text.slice(0, length) };
@@ -113,7 +113,7 @@ describe("Values of Studio's forms", () => {
     const limited: Refusal = { status: "RATE_LIMIT_EXCEEDED", message: "too many", details: { retryAfter: 7 } };
     const denied: Refusal = { status: "FORBIDDEN", message: "not allowed", details: {} };
 
-    /** @param refusals refusals of each run, in order */
+    /** @param refusals responses of each run, in order */
     async function cancelled(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];

@@ -1,4 +1,4 @@
-/** What Studio's editor knows of an action while it is written: what a save would refuse, what follows a dot, and payloads to try it with. */
+/** Studio's editor while an action is written: diagnostics of a save, completions after a dot, and sample payloads. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -16,7 +16,7 @@ describe("Studio's editor", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   let actionId: number;
-  /** What the page has loaded, its workers' scripts among it. */
+  /** Files that the page has loaded, including workers' scripts. */
   const requested: string[] = [];
   let beforeEditor: string[];
 
@@ -53,7 +53,7 @@ describe("Studio's editor", () => {
     await service?.stop();
   });
 
-  /** What the editor suggests once the text is typed where an action's body ends. */
+  /** Completions after the text is typed at the end of an action's body. */
   async function suggestedAfter(text: string): Promise<string[]> {
     await studio.write(`async function execute(context) {\n  const one = 1;\n  ${text.slice(0, -1)}`);
     await page.keyboard.down("Control");
@@ -91,7 +91,7 @@ describe("Studio's editor", () => {
   const MARKED = ".code-editor .squiggly-error";
   const marked = () => page.waitForSelector(MARKED);
   const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED}")`);
-  /** What is said of the first mark, as F8 shows it. */
+  /** Message of the first diagnostic, as F8 shows it. */
   async function faultSaid(): Promise<string> {
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
@@ -125,7 +125,7 @@ describe("Studio's editor", () => {
   });
 
   it("marks what a save would be refused for while one types, by the service's own words, and unmarks it", async () => {
-    // Which the compiler would say of the same line, in words of its own.
+    // The compiler would report the same line with its own message.
     const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
     const answered = page.waitForResponse((answer) => {
       const sent = answer.request().postData() ?? "";

@@ -1,4 +1,4 @@
-/** What holds on all pages of Studio: the keyboard, the focus, Back, the title, the palette, and the word when the connection is lost. */
+/** Behaviour of all pages of Studio: the keyboard, the focus, Back, the title, the palette, and the notice when the connection is lost. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -85,7 +85,7 @@ describe("The frame of Studio", () => {
     await focused(".palette input");
     await page.goBack();
     await title("quick · First app · Studio");
-    // Its commands were those of the page that was left.
+    // Its commands belonged to the previous page.
     await page.waitForSelector(".palette", { hidden: true });
   });
 
@@ -106,7 +106,7 @@ describe("The frame of Studio", () => {
   });
 
   it("lets the keyboard skip to the content, and leave the editor", async () => {
-    // The focus begins anew, before all else.
+    // The focus starts at the beginning of the page again.
     await page.reload();
     await page.waitForSelector(".code-editor .view-line");
     await page.keyboard.press("Tab");
@@ -306,7 +306,7 @@ describe("The frame of Studio", () => {
     proxy.mend();
     await page.waitForSelector(".connection:empty");
     await studio.button("Cancel the run");
-    // What the page hears last of a console is its end.
+    // The last event of a console is its end.
     await page.waitForSelector('.outcome[data-state="cancelled"]');
     expect(
       await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),

@@ -1,4 +1,4 @@
-/** Lists in Studio that are longer than a page: found, filtered and followed to their end by the service. */
+/** Lists in Studio that are longer than a page: searched, filtered and scrolled to their end with the service. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { logData } from "../harness/log-entries.js";
@@ -20,7 +20,7 @@ describe("Studio with a thousand actions and a long log", () => {
     const action = { name: "ran", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
     await service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`, { body: { fail: true } });
-    // The first failure is older than what the log's first pages hold.
+    // The first failure is older than the first pages of the log.
     for (let round = 0; round < 12; round += 1) {
       const runs = Array.from({ length: 10 }, () =>
         service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`),
@@ -76,7 +76,7 @@ describe("Studio with a thousand actions and a long log", () => {
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);
     await page.click(".log-head label:last-of-type input");
     await page.waitForFunction('document.querySelectorAll(".entry").length > 1');
-    // Each page that comes makes the list longer than what was scrolled to.
+    // Each new page makes the list longer than the scroll position.
     await page.waitForFunction(`(() => {
       const box = document.querySelector(".entries");
       box.scrollTop = box.scrollHeight;

@@ -1,4 +1,4 @@
-/** What Studio's first screens weigh, from the built files and from what a browser asks for. */
+/** Size of Studio's first screens, from the built files and from a browser's requests. */
 
 import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -28,7 +28,7 @@ describe("The first load of Studio", () => {
     await service?.stop();
   });
 
-  /** Compressed bytes of all files that the page has asked for. */
+  /** Compressed bytes of all files that the page has requested. */
   const loaded = () =>
     page.evaluate(`performance.getEntriesByType("resource").filter(({ name }) => name.includes("/assets/"))
       .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`) as Promise<number>;

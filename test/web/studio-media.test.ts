@@ -1,4 +1,4 @@
-/** The Media page of Studio as a person uses it, at a desk and on a telephone. */
+/** The Media page of Studio on a desktop and on a phone. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -92,7 +92,7 @@ describe("Studio's media", () => {
   it("says why a file is refused, and forgets it when told to", async () => {
     await choose("broken.jpg", new Uint8Array([0xff, 0xd8, 0xff, 0xe1, 0xff, 0xff, 1, 2, 3]));
     await page.waitForSelector(".uploads .fault");
-    expect(await studio.textOf(".uploads .fault")).to.contain("cannot be read as that");
+    expect(await studio.textOf(".uploads .fault")).to.contain("but cannot be read:");
     await page.click('[aria-label="Forget broken.jpg"]');
     await page.waitForFunction('document.querySelector(".uploads") === null');
   });
@@ -165,7 +165,7 @@ describe("Studio's media", () => {
   });
 
   it("asked nobody but the service, and met no error of its own", () => {
-    // What was refused on purpose the browser's console tells too.
+    // The browser's console also reports expected errors.
     const errors = watch.errors.filter((text) => !/status of 400/.test(text));
     expect({ ...watch, errors }).to.deep.equal({ foreign: [], errors: [] });
   });

@@ -1,4 +1,4 @@
-/** Dependencies in Studio: what each became stands under it, and a refusal at its field. */
+/** Dependencies in Studio: the resolved version of each is shown below it, and an error at its field. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";

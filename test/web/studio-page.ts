@@ -1,4 +1,4 @@
-/** Studio as a person handles it: buttons and links by their words, fields by their selectors, the keyboard. */
+/** Actions of a person in Studio: buttons and links by their text, fields by their selectors, the keyboard. */
 import type { Page, SerializedAXNode } from "puppeteer";
 
 const withText = (tag: string, text: string, inside = "") =>
@@ -21,7 +21,7 @@ export function studioPage(page: Page) {
     await page.keyboard.sendCharacter(text);
   }
 
-  /** As soon as it can be pressed. */
+  /** Clicks it as soon as it is enabled. */
   async function button(name: string, inside?: string): Promise<void> {
     const found = await page.waitForSelector(withText("*[self::button[not(@disabled)] or self::a]", name, inside));
     await found!.click();
@@ -34,7 +34,7 @@ export function studioPage(page: Page) {
     button,
     textOf: async (selector: string) => (await page.waitForSelector(selector))!.evaluate((e) => e.textContent),
 
-    /** Pasted, for what is typed is indented and closed by the editor. */
+    /** Pastes the code, because the editor indents and completes typed text. */
     async write(code: string): Promise<void> {
       await replace(".code-editor textarea", " ");
       await press("a");
@@ -46,7 +46,7 @@ export function studioPage(page: Page) {
           document.activeElement.dispatchEvent(paste);
         }`,
       );
-      // A long text is shown at its end, where the cursor is.
+      // The editor shows the end of a long text, where the cursor is.
       const end = JSON.stringify(code.trimEnd().split("\n").slice(-100).join("\n"));
       await page.waitForFunction(`(() => {
         const topOf = (line) => Number.parseFloat(line.style.top);
@@ -54,28 +54,28 @@ export function studioPage(page: Page) {
         const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
         return shown.trim() !== "" && ${end}.endsWith(shown.trimEnd());
       })()`);
-      // The editor has it; the page has it once it says so.
+      // The editor has the text; the page has it once it shows it.
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
     },
 
-    /** By the key, as soon as there is something to save. */
+    /** By the keyboard shortcut, as soon as there is something to save. */
     async save(): Promise<void> {
       await page.waitForSelector(".workspace-head .primary:enabled");
       await press("s");
     },
 
-    /** The page says so itself; a list of versions has the same word. */
+    /** The page itself shows it; a list of versions contains the same word. */
     async saved(): Promise<void> {
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },
 
-    /** By the key, as soon as a run may begin. */
+    /** By the keyboard shortcut, as soon as a run can start. */
     async run(): Promise<void> {
       await page.waitForSelector(".payload .primary:enabled");
       await press("Enter");
     },
 
-    /** Rows of a table with their cells, as assistive technology reads them. */
+    /** Rows of a table with their cells, as in the accessibility tree. */
     async rowsOf(name: string): Promise<{ role: string; name: string }[][]> {
       const table = await page.waitForSelector(`::-p-aria([name="${name}"][role="table"])`);
       const tree = await page.accessibility.snapshot({ root: table!, interestingOnly: false });
@@ -93,12 +93,12 @@ export function studioPage(page: Page) {
       await (await page.waitForSelector(`[data-field="${field}"] .segments label:last-child`))!.click();
     },
 
-    /** Opens one of the places of the address, as a link to it does. */
+    /** Opens one of the paths in the URL, like a link. */
     async open(place: string): Promise<void> {
       await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
     },
 
-    /** By the menu of the account, at the foot of the sidebar. */
+    /** By the account menu, at the bottom of the sidebar. */
     async signOut(): Promise<void> {
       await (await page.waitForSelector(".account-button"))!.click();
       await (await page.waitForSelector(withText("*[@role='menuitem']", "Sign out")))!.click();
@@ -115,7 +115,7 @@ export function studioPage(page: Page) {
       if (opener) await page.waitForSelector(".sidebar.drawer", { hidden: true });
     },
 
-    /** Leads to the actions where the address names no page. */
+    /** Opens the list of actions if the URL names no page. */
     async signIn(token: string): Promise<void> {
       await page.waitForSelector('form[aria-busy="false"]');
       if (!(await page.$('input[name="token"]'))) await button("Use a token");

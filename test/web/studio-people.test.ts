@@ -1,4 +1,4 @@
-/** People in Studio: an invitation from its page to an account, roles that change while a person works, and a removal. */
+/** People in Studio: an invitation up to an account, role changes while a person works, and a removal. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
@@ -41,7 +41,7 @@ describe("Studio's pages of people", () => {
     page.evaluate(
       `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent)`,
     ) as Promise<string[]>;
-  /** Waits until the bar has these pages. Each look shows the window again, upon which the roles are read. */
+  /** Waits until the bar has these pages. Each check shows the window again, after which roles are read. */
   async function hasTabs(page: Page, names: readonly string[]): Promise<void> {
     await page.waitForFunction(
       `(() => {
@@ -145,7 +145,7 @@ describe("Studio's pages of people", () => {
     await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
     await guest.studio.open(`${service.appId}/settings`);
     await guest.page.waitForSelector("dialog[open]");
-    // The ended session has closed the connections: that is no fault of the network.
+    // The ended session has closed the connections, which is no network failure.
     expect(await guest.page.$eval(".notice.connection", (banner) => banner.textContent)).to.equal("");
     await look(guest.page, "removed");
   });

@@ -1,4 +1,4 @@
-/** Studio on a phone and at 200 %: every screen within the width, and the way from the list to a run and back. */
+/** Studio on a phone and at 200 %: every screen fits the width, and navigation from the list to a run and back works. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -49,7 +49,7 @@ for (const width of [390, 640]) {
       await service?.stop();
     });
 
-    /** What stands out to the right, where nothing that scrolls holds it. */
+    /** Elements that overflow to the right outside of a scrollable element. */
     const wider = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         if (element.closest(".code-editor, .console, .tabs, .diff, .result, .unseen, .figures-box")) return false;

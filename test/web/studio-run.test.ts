@@ -1,4 +1,4 @@
-/** A run in Studio as the person at it sees it: thousands of lines, megabytes, a cancellation, one place of the limit. */
+/** A run in Studio: thousands of lines, megabytes, a cancellation, the limit of one slot. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -6,7 +6,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const LIMIT = 20;
-/** Runs have what the page and the other tests leave of the processors, which is little where these draw without a graphics card. */
+/** Runs get the processor time that the page and other tests leave, which is little without a graphics card. */
 const RUN_MS = 120_000;
 
 const CODES = {
@@ -84,7 +84,7 @@ describe("a run in Studio", () => {
     await outcome("completed");
     expect(await studio.textOf(".result-view .hint")).to.match(/The beginning of \d\.\d MB/);
     expect(await page.$eval(".result", (result) => result.textContent!.length)).to.be.lessThan(30_000);
-    // What the person would save, read where the page makes the file.
+    // The file that the person would save, read when the page creates it.
     const saved = page.evaluate(`new Promise((resolve) => {
       const { createObjectURL } = URL;
       URL.createObjectURL = (file) => {

@@ -1,4 +1,4 @@
-/** The history of runs in Studio: found, counted, one on a page of its own, cancelled and run again; and the week of schedules. */
+/** The history of runs in Studio: search, counts, the page of a run, cancelling and replaying; and the week of schedules. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -26,7 +26,7 @@ describe("runs in Studio", () => {
   const lines = () =>
     page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]));
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
-  /** The list has these runs and no other, in their order; a run that was cancelled before is left out. */
+  /** The list has exactly these runs in this order, ignoring runs that were cancelled before. */
   const listed = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
 
   before(async () => {
@@ -297,7 +297,7 @@ describe("runs in Studio", () => {
     await page.select('[data-field="access"] select', "everyone");
     await studio.save();
     await until(async () => (await access()) === "everyone");
-    // A page that still waits for the answer would ask about unsaved changes.
+    // While a save is pending, the page would ask about unsaved changes.
     await studio.saved();
   });
 
@@ -372,7 +372,7 @@ describe("runs in Studio", () => {
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
     await insertSkippedTick(service, copy);
     await open("schedule");
-    // The page has read the app before it was published.
+    // The page read the app before it was published.
     await page.reload();
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);

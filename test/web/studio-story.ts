@@ -1,4 +1,7 @@
-/** The whole story of an action as its authors live it, in windows of a given width: written, failed, mended, scheduled, published, watched, replayed, restored, and changed by two at once. */
+/**
+ * The whole story of an action for its authors, in windows of a given width: written, failed, fixed, scheduled, published, watched,
+ * replayed, restored, and changed by two people at once.
+ */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Two people in Studio at one action, each in a browser of their own: what one saves the other sees, and nothing is lost. */
+/** Two people in Studio with one action, in separate browsers: each sees the other's saves, and nothing is lost. */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -104,7 +104,7 @@ describe("two people in Studio at one action", () => {
 
   it("refuses what was saved before the other's change could be heard, and takes theirs where the person says so", async () => {
     await change(mine, "late");
-    // The save is on its way while the other's is stored.
+    // The save is in flight while the other's is stored.
     const held = new Promise<HTTPRequest>((resolve) => {
       mine.page.on("request", (request) => {
         if (request.postData()?.includes("UpdateAction")) resolve(request);

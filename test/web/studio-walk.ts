@@ -1,4 +1,4 @@
-/** Every screen of Studio, come to by pressing all that can be pressed, each judged by axe and by its width. Pages come from the table of routes. */
+/** Every screen of Studio, reached through its controls, each checked by axe and for its width. Pages come from the table of routes. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
@@ -23,13 +23,13 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** What is sure to be looked at of a page's items; of others, one of a kind that links lead to. */
+/** Items of a page that are always checked; of others, one of each kind. */
 const FIRST: Partial<Record<View, (content: Content) => number[]>> = {
   actions: ({ actionId }) => [actionId],
   runs: ({ runIds }) => runIds,
 };
 
-/** In the page: of what kinds of elements it is drawn, in their order. What is drawn alike is judged once. */
+/** Runs in the page: the kinds of its elements, in order. Screens with equal lists are checked once. */
 const SHAPE = `(() => {
   const kinds = [...document.querySelectorAll("body *")].filter((element) => !element.closest(".monaco-editor, svg, canvas, option"))
     .filter((element) => element.checkVisibility())
@@ -37,7 +37,7 @@ const SHAPE = `(() => {
   return kinds.filter((kind, at) => kind !== kinds[at - 1]).join(";");
 })()`;
 
-/** @returns what is wrong with the screen, in words */
+/** @returns faults of the screen */
 async function faultsOf(page: Page): Promise<string[]> {
   const violations = (await page.evaluate(`axe.run(document, { resultTypes: ["violations"] })
     .then(({ violations }) => violations.map(({ id, nodes }) => ({ id,
@@ -87,7 +87,7 @@ export function walkStudio({ width, theme }: Look): void {
       await registry?.close();
     });
 
-    /** Each place once, and those that it leads to: links are followed until none is new. */
+    /** Each URL once, with those that it links to, until none is new. */
     async function walk(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
       const faults: string[] = [];
       const queue = [...first];
@@ -110,7 +110,7 @@ export function walkStudio({ width, theme }: Look): void {
     }
 
     it("has a way in without a fault that axe knows", async () => {
-      // Evaluated through the protocol: the page's policy allows no script but the service's own.
+      // Evaluated through the protocol, because the page's policy allows only the service's own scripts.
       await page.evaluate(readFileSync(AXE, "utf8"));
       expect(await faultsOf(page)).to.deep.equal([]);
       await studio.signIn(service.tokens.editor);

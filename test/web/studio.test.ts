@@ -48,7 +48,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Sign in");
     await page.waitForFunction('/kind .api./.test(document.querySelector("#sign-in-fault").textContent)');
     expect(await page.browserContext().cookies()).to.deep.equal([]);
-    // The browser reports what was refused on purpose.
+    // The browser reports expected errors.
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 

@@ -6,7 +6,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
-/** Every operation once; what it gives is compared between a page and a server action. */
+/** Every operation once; the results are compared between a page and a server action. */
 const OPERATIONS = `
   const made = await Svc.DataSources.create({ name: NAME, columns: ["Row"], entries: [{ Row: "A", Seat: 1 }, { Row: "A", Seat: 2 }] });
   const all = (await Svc.DataSources.get()).map(({ name }) => name).includes(NAME);
@@ -81,13 +81,13 @@ describe("Svc.DataSources", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
-  /** A site that knows nothing of the service. */
+  /** A site without any part of the service. */
   const site = createServer((_request, response) =>
     response.setHeader("content-type", "text/html").end("<!doctype html>"),
   );
   let customer: string;
 
-  /** A page of an origin of its own that loads svc.js, as a customer's would. */
+  /** A page with its own origin that loads svc.js, like a customer's. */
   async function open(token: string): Promise<Page> {
     const opened = await (await browser.createBrowserContext()).newPage();
     await opened.goto(customer);

@@ -1,4 +1,4 @@
-/** The frame of every documentation page: navigation, search field, table of contents. Knows no route. */
+/** The frame of every documentation page: navigation, search field, table of contents. */
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
 import { addressOf, type Heading } from "./markdown.js";
@@ -27,7 +27,7 @@ interface Content {
   query?: string;
 }
 
-/** Groups the pages as the index page lists them: a bold text opens a group, each link after it adds a page. */
+/** Groups the pages as the index page lists them: bold text opens a group, and each link after it adds a page. */
 export function navigationOf(library: DocsLibrary): NavigationGroup[] {
   const index = library.page("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 /** Root of the installation, relative to dist/src/api/docs. */
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 
-/** Documents beside docs/, with the slugs of their pages. */
+/** Documents outside docs/, with the slugs of their pages. */
 const ROOT_PAGES: Record<string, string> = {
   "README.md": "introduction",
   "SECURITY.md": "security",
@@ -29,7 +29,7 @@ export interface DocsPage {
   markdown: string;
 }
 
-/** A link of a page: another page, a picture, an address elsewhere, or a file that the service does not serve. */
+/** The target of a link: another page, a picture, an external URL, or a file that the service does not serve. */
 export type LinkTarget =
   | { kind: "page"; slug: string; hash: string }
   | { kind: "picture"; path: string }
@@ -47,7 +47,7 @@ const withoutMarkup = (text: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim();
 
-/** Returns the first sentence of the first paragraph of prose. */
+/** Returns the first sentence of the page's first paragraph. */
 function summaryOf(markdown: string): string {
   const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
   const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";
@@ -65,13 +65,13 @@ function readPage(root: string, file: string): DocsPage {
 export class DocsLibrary {
   readonly root: string;
   readonly #bySlug: ReadonlyMap<string, DocsPage>;
-  /** By the last part of the slug. */
+  /** Pages by the last part of the slug. */
   readonly #byName: ReadonlyMap<string, DocsPage>;
   readonly #byFile: ReadonlyMap<string, DocsPage>;
 
   constructor(root: string = ROOT) {
     this.root = root;
-    // An installation may come without some of them.
+    // Some of these may be missing from an installation.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
     this.#bySlug = new Map(pages.map((page) => [page.slug, page]));
@@ -83,7 +83,7 @@ export class DocsLibrary {
     return [...this.#bySlug.values()];
   }
 
-  /** @param slug in any case; a name without its section finds the page too, as before pages had sections */
+  /** @param slug in any case; a name without its section also finds the page, because pages once had no sections */
   page(slug: string): DocsPage | undefined {
     const name = slug.toLowerCase();
     return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);
@@ -93,7 +93,7 @@ export class DocsLibrary {
     return this.#byFile.get(file);
   }
 
-  /** Resolves a link of `page` as the folder of Markdown files has it. */
+  /** Resolves a link of `page` relative to its Markdown file. */
   resolve(page: DocsPage, link: string): LinkTarget {
     if (/^[a-z][a-z+.-]*:/i.test(link)) return { kind: "address", href: link };
     const [path = "", anchor] = link.split("#");

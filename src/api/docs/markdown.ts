@@ -26,18 +26,18 @@ export interface RenderedPage {
 interface Environment extends Env {
   page: DocsPage;
   headings: Heading[];
-  /** Ids of this page, so that two headings with one text get two. */
+  /** Ids that this page has used, so that two headings with the same text get different ones. */
   ids: Set<string>;
 }
 
-/** Puts the reader's address into examples. @param base without a closing slash */
+/** Replaces the address in examples by the reader's. @param base without a trailing slash */
 export function withAddress(text: string, base: string): string {
   return text.replaceAll(EXAMPLE_ADDRESS, (_match, scheme: string) =>
     scheme.startsWith("ws") ? base.replace(/^http/, "ws") : base,
   );
 }
 
-/** The id of a heading, as on the sites that show Markdown. */
+/** Returns the id of a heading, as GitHub builds it. */
 export const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -66,7 +66,7 @@ export class DocsRenderer {
     this.#library = library;
     this.#prefix = prefix;
     const { rules } = this.#markdown.renderer;
-    // The pages' only HTML are comments for the tests.
+    // The pages contain no HTML but comments for the tests.
     rules.html_block = () => "";
     rules.html_inline = () => "";
     rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
@@ -138,7 +138,7 @@ function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | 
   }
 }
 
-/** The address of a page, without what comes before /docs. */
+/** Returns the address of a page, without the prefix before /docs. */
 export const addressOf = (slug: string, suffix: "" | ".md"): string =>
   slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
 

@@ -35,11 +35,11 @@ const HOST = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
   pages: WebPages;
-  /** The service's address, where the request does not name one. */
+  /** The service's address if the request does not name one. */
   baseUrl: string;
-  /** The address that the operator set; null: readers see the address that they used. */
+  /** PUBLIC_URL; null: readers see the address that they used. */
   publicUrl: string | null;
-  /** Root of the installation, unless it is this one. */
+  /** Root of another installation, for tests. */
   root?: string;
 }
 
@@ -49,7 +49,7 @@ export interface Docs {
   search: DocsSearch;
   /** A page as Markdown with absolute links. */
   markdown(page: DocsPage, base: string): string;
-  /** The address by which this reader reaches the service, without a closing slash. */
+  /** Returns the address by which this reader reaches the service, without a trailing slash. */
   addressFor(request: FastifyRequest): string;
 }
 
@@ -95,7 +95,7 @@ function llmsFullText(docs: Docs, base: string): string {
     .join("\n\n");
 }
 
-/** Sends a text with its tag; 304 if the reader has it. Readers ask each time, because an upgrade changes the pages. */
+/** Sends a text with its ETag; 304 if the reader has it. Readers revalidate each time, because an upgrade changes the pages. */
 function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
   const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });

@@ -14,7 +14,7 @@ const CHUNK_SECTIONS = 50;
 export interface DocsHit {
   page: string;
   heading: string;
-  /** Address of the section, without what comes before /docs. */
+  /** Address of the section, without the prefix before /docs. */
   address: string;
   excerpt: string;
 }
@@ -43,7 +43,7 @@ interface SearchIndex {
   index: MiniSearch<Indexed>;
 }
 
-/** Lets other work run after each page and after every few sections. */
+/** Yields to other work after each page and after every few sections. */
 async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise<SearchIndex> {
   const sections: Indexed[] = [];
   for (const page of library.pages) {
@@ -69,7 +69,7 @@ export class DocsSearch {
     this.#build = () => buildIndex(library, renderer);
   }
 
-  /** Best first, at most `limit`. Falls back to sections with any of the words if none has all. */
+  /** Returns the best matches first, at most `limit`. Falls back to sections with any of the words if none has all. */
   async find(query: string, limit: number = RESULTS_MAX): Promise<DocsHit[]> {
     const words = query.slice(0, QUERY_MAX_CHARACTERS).toLowerCase().split(/\s+/).filter(Boolean).slice(0, WORDS_MAX);
     if (words.length === 0) return [];

@@ -1,6 +1,6 @@
 /**
- * What GraphQL's callers may give of an action: shapes, and of those only what a type can say. Every field may be absent or null, so
- * that what it must hold is judged in rules/action-input.ts, for REST alike, with the specification's status.
+ * Inputs of actions in the GraphQL schema. Every field can be absent or null: rules/action-input.ts checks values for
+ * REST and GraphQL alike, with the specification's statuses.
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
@@ -16,7 +16,7 @@ import {
   TriggerTypeEnum,
 } from "./leaf-types.js";
 
-/** Holds the fields of a class to those that the rules judge. */
+/** Requires the fields of a class to be those that the rules check. */
 type Given<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })

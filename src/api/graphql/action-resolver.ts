@@ -1,4 +1,4 @@
-/** Actions over GraphQL: the authoring verbs. Each method: the gate, then one call. */
+/** Actions over GraphQL: the authoring verbs. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
@@ -17,7 +17,7 @@ import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
-/** What the subscription needs of its context: decorators know no instance. */
+/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface ActionFeedContext extends RequestContext {
   gate: Gate;
   actionFeed: ActionFeed;

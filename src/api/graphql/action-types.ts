@@ -1,4 +1,4 @@
-/** Shapes of an action in the GraphQL schema: copies, triggers, assets, pages. No behaviour. */
+/** Types of actions in the GraphQL schema: versions, triggers, assets, pages. No behaviour. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
 import type {

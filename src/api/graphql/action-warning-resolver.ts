@@ -1,4 +1,4 @@
-/** What an action does not do though it seems to, beside each action over GraphQL. */
+/** Warnings of each action over GraphQL: settings without an effect. */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import type { Action } from "../../operations/actions/action-rows.js";
 import { actionWarnings, type Warning } from "../../rules/action-warnings.js";

@@ -1,4 +1,4 @@
-/** Language models for server actions. By REST only: their answers have the shape of the call, and code asks through the package svc-ai. */
+/** Language models for server actions. REST only, because the response depends on the call, and code uses the package svc-ai. */
 import { Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";

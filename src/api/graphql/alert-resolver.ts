@@ -1,4 +1,4 @@
-/** Alerts over GraphQL. Each method: the gate, then one call. */
+/** Alerts over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";

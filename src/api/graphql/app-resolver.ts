@@ -1,4 +1,4 @@
-/** Apps, their editors and their trail over GraphQL; and what administrators make. */
+/** Apps, their editors and their audit log over GraphQL, and what administrators create. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
@@ -27,7 +27,7 @@ export class AppResolver {
     private readonly appEditors: Editors,
   ) {}
 
-  /** The caller, and the input with the organization in which the caller may administrate. @throws FORBIDDEN, REQUEST_INVALID */
+  /** The caller, and the input with the organization that the caller administers. @throws FORBIDDEN, REQUEST_INVALID */
   private async inOrganization(
     context: RequestContext,
     data: Record<string, unknown>,
@@ -36,7 +36,7 @@ export class AppResolver {
     const named = Number.isSafeInteger(asked) && (asked as number) > 0 ? (asked as number) : null;
     const entered = await this.gate.enterOrganization(context, "administrate", named).catch((error) => {
       const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
-      throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId names no organization") : error;
+      throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an organization") : error;
     });
     const organizationId = optionalId(asked, "organizationId") ?? entered.organizationId;
     return { caller: entered.caller, data: { ...data, organizationId } };

@@ -1,4 +1,4 @@
-/** Shapes of apps and people in the GraphQL schema, and what a caller may give of them. No behaviour. */
+/** Types of apps and people in the GraphQL schema, and their inputs. No behaviour. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";

@@ -1,4 +1,4 @@
-/** An app's snapshots over GraphQL: taken, listed, looked at, restored. */
+/** Snapshots of an app over GraphQL: create, list, read, restore. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";

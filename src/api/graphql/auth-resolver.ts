@@ -1,6 +1,7 @@
 /**
- * Accounts of people over GraphQL: who the caller is, own account, sessions, passkeys and identities. Signing in, set-up and reset go by REST
- * only, because no GraphQL document is parsed without a credential; so does WebAuthn's JSON, which has no type.
+ * Accounts of people over GraphQL: the caller, the account, sessions, passkeys and identities. Sign-in, set-up and
+ * reset are REST only, because no GraphQL document is parsed without a credential. WebAuthn's JSON is REST only too,
+ * because it has no GraphQL type.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
@@ -33,7 +34,7 @@ interface SignInAnswer {
   expiresAt: string;
 }
 
-/** Puts the session into the browser's cookie; its token is in no body. */
+/** Sets the session as the browser's cookie; no response body contains its token. */
 function answerOf({ browser }: RequestContext, { user, session }: SignedIn): SignInAnswer {
   browser?.setSession(session);
   return { user, expiresAt: session.expiresAt };
@@ -46,22 +47,22 @@ export class AuthResolver {
     private readonly service: PeopleAccounts,
   ) {}
 
-  /** An own request of the account: see `enterAccount`. */
+  /** Checks that the request may manage the caller's own account: see `enterAccount`. */
   private ownRequest(context: RequestContext): OwnRequest {
     return { ...signInRequest(context), caller: this.enterAccount(context) };
   }
 
-  /** The page of a passkey. @throws REQUEST_INVALID on a socket */
+  /** Returns the page that uses a passkey. @throws REQUEST_INVALID on a socket */
   private pageOf({ browser }: RequestContext): PasskeyPage {
     if (browser) return browser;
     throw new ActionError("REQUEST_INVALID", "passkeys need a request over HTTP");
   }
 
-  /** The caller, who must have signed in as a person: a token does not manage the account of its person. */
+  /** Returns the caller, who must have signed in as a person: a token cannot manage the account of its person. */
   private enterAccount(context: RequestContext): Caller & { personId: number } {
     const caller = this.gate.enterService(context, "ownAccount");
     if (!caller.session || caller.personId === null) {
-      throw new ActionError("FORBIDDEN", "only a session of a signed-in person may do that");
+      throw new ActionError("FORBIDDEN", "only a session of a signed-in person has permission to do this");
     }
     return { ...caller, personId: caller.personId };
   }
@@ -74,7 +75,7 @@ export class AuthResolver {
     return answerOf(context, await this.service.accounts.signIn(signInRequest(context), body));
   }
 
-  /** @returns the address at which the browser also signs out at its OpenID provider; null if it did not sign in at one */
+  /** @returns the sign-out URL of the OpenID provider at which the browser signed in; null if there is none */
   async signOut(context: RequestContext): Promise<string | null> {
     const { caller, browser } = context;
     const provider = caller?.session ? await this.service.sessions.providerOf(caller.credentialId) : null;
@@ -165,7 +166,7 @@ export class AuthResolver {
     return this.updateAccount(context, (data ?? {}) as Record<string, unknown>);
   }
 
-  /** As REST sends it. */
+  /** With the body of a REST request. */
   async updateAccount(context: RequestContext, body: Record<string, unknown>): Promise<User> {
     return this.service.accounts.update(this.ownRequest(context), body);
   }

@@ -1,4 +1,4 @@
-/** Secret bindings over GraphQL. Each method: the gate, then one call. */
+/** Secret bindings over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
@@ -61,7 +61,7 @@ export class BindingResolver {
     @IfUpdatedAt() state: StateGiven = null,
   ): Promise<BindingsAt> {
     const caller = await this.gate.enter(context, "writeSecretBindings", appId);
-    // REST gives its whole body, GraphQL the list.
+    // REST passes its whole body, GraphQL the list.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
     return this.service.set(caller, { appId, precondition: preconditionOf(state) }, body);
   }

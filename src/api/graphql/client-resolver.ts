@@ -1,4 +1,4 @@
-/** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs, analytics. */
+/** Operations of the client library over GraphQL: actions as they change, their scripts, reports of runs, analytics. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Trigger } from "../../data/action-types.js";
@@ -53,7 +53,7 @@ class ReportedRunType {
   @Field(() => Int, { description: "ID of the run." }) runId: number;
 }
 
-/** What the subscription needs of its context: decorators know no instance. */
+/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface ClientFeedContext extends RequestContext {
   gate: Gate;
   clientFeed: ClientFeed;

@@ -1,4 +1,4 @@
-/** Data sources over GraphQL: the lists themselves, their snapshots. Each method: the gate, then one call. */
+/** Data sources and their snapshots over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { AccessTrials, Trial } from "../../operations/data-sources/access-trials.js";

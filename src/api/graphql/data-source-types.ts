@@ -5,7 +5,7 @@ import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED } from "./page-types.js";
 
-/** A list or an object whose members are judged by the rules. */
+/** A list or an object whose members the rules check. */
 const judged = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 

@@ -31,16 +31,16 @@ import {
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
-/** A thousand whole actions; about fifty milliseconds of work, which block all other requests. */
+/** Allows a thousand whole actions: about fifty milliseconds of work, which block all other requests. */
 export const COST_MAX = 30_000;
 /** Maximum cost of an introspection query, as a multiple of the longest query that graphql-js writes. Tools such as codegen ask for a little more. */
 const INTROSPECTION_MARGIN = 1.25;
-/** Of a list within a page, such as an action's triggers: most have one. */
+/** Assumed items of a list within a page, such as an action's triggers: most have one. */
 const INNER_LIST = 1;
 
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
-/** What a selection set asks for: its values, and its levels once fragments stand in their places. */
+/** Cost of a selection set: its values, and its levels with fragments inlined. */
 interface Measure {
   cost: number;
   levels: number;
@@ -48,7 +48,7 @@ interface Measure {
 
 const NOTHING: Measure = { cost: 0, levels: 0 };
 
-/** How many of them a schema's own description has, on average. */
+/** Average number of items of each introspection list in this schema. */
 function introspectionLists(schema: GraphQLSchema): Record<string, number> {
   const types = Object.values(schema.getTypeMap());
   const fields = types.flatMap((type) =>
@@ -65,7 +65,7 @@ function introspectionLists(schema: GraphQLSchema): Record<string, number> {
     "__Type.interfaces": 1,
     "__Field.args": Math.max(1, args / fields.length),
     "__Directive.args": 1,
-    // Most types are wrapped once or twice, however often it is asked.
+    // Most types are wrapped once or twice, however deep the query goes.
     "__Type.ofType": 0.5,
   };
 }
@@ -95,7 +95,7 @@ class Estimate {
     return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.valueOf(value)]));
   }
 
-  /** The `limit` among a field's arguments, or in its `options`. */
+  /** Returns the `limit` in a field's arguments or in its `options`. */
   private limitIn(args: readonly ArgumentNode[] | undefined): number | null {
     for (const { name, value } of args ?? []) {
       const given = this.valueOf(value);
@@ -192,7 +192,7 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
     .cost;
 }
 
-/** Answers what judges an operation of a valid document: the error that names the limit which it passes, or its cost. */
+/** Returns a function that checks an operation of a valid document: it returns an error that names the exceeded limit, or the cost. */
 export function createCostJudge(schema: GraphQLSchema) {
   const lists = introspectionLists(schema);
   const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
@@ -204,16 +204,16 @@ export function createCostJudge(schema: GraphQLSchema) {
   ): GraphQLError | number => {
     const operation = getOperationAST(document, operationName);
     const root = operation && schema.getRootType(operation.operation);
-    // Which operation is meant is execution's to say.
+    // Execution reports an unknown or missing operation name.
     if (!operation || !root) return 0;
     const estimate = new Estimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
     const roots = estimate.roots(operation.selectionSet);
     if (roots > FORM_LIMITS[ROOTS]) {
-      return new GraphQLError(`an operation holds at most ${FORM_LIMITS[ROOTS]} fields of its own`);
+      return new GraphQLError(`an operation has at most ${FORM_LIMITS[ROOTS]} root fields`);
     }
     const { cost, levels } = estimate.set(operation.selectionSet, root, PAGE_DEFAULT);
     if (levels > FORM_LIMITS[LEVELS]) {
-      return new GraphQLError(`an operation goes at most ${FORM_LIMITS[LEVELS]} levels deep`);
+      return new GraphQLError(`an operation is at most ${FORM_LIMITS[LEVELS]} levels deep`);
     }
     const most = asksForSchemaAlone(operation) ? introspectionMax : COST_MAX;
     if (cost > most) {

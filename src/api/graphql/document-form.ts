@@ -1,4 +1,4 @@
-/** The form of a GraphQL document, judged before it is validated: validation itself takes time by the square of some of these numbers. Knows no schema. */
+/** Checks the form of a GraphQL document before it is validated: validation takes time by the square of some of these numbers. */
 import {
   type ArgumentNode,
   type DirectiveNode,
@@ -12,7 +12,7 @@ import {
 } from "graphql";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 
-/** A hand-written document has some tens of each, and GraphiQL's own has 15 levels. */
+/** A hand-written document has a few dozen of each, and GraphiQL's own has 15 levels. */
 export const FORM_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
@@ -28,14 +28,14 @@ export const FORM_LIMITS = {
 
 type Bound = keyof typeof FORM_LIMITS;
 
-/** Validation goes through a value by recursion, for each rule: what nests deeper overflows its stack, which takes long. */
+/** Validation walks through a value by recursion, for each rule: deeper values overflow its stack, which takes long. */
 function nestsDeeper(value: ValueNode, levels: number): boolean {
   if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => nestsDeeper(inner, levels - 1));
   if (value.kind !== Kind.OBJECT) return false;
   return levels === 0 || value.fields.some((field) => nestsDeeper(field.value, levels - 1));
 }
 
-/** Counts, and throws at the first that is too many. */
+/** Counts, and throws when a limit is exceeded. */
 class Form {
   private readonly counts = new Map<Bound, number>();
 
@@ -47,7 +47,7 @@ class Form {
 
   within(what: Bound, count: number): void {
     if (count > FORM_LIMITS[what]) {
-      throw new GraphQLError(`a document holds at most ${FORM_LIMITS[what]} ${what}`);
+      throw new GraphQLError(`a document has at most ${FORM_LIMITS[what]} ${what}`);
     }
   }
 
@@ -65,14 +65,14 @@ class Form {
     for (const { value } of given ?? []) this.value(value);
   }
 
-  /** Walks what is written; fragments are counted where they are defined. */
+  /** Walks the written selections; fragments are counted where they are defined. */
   walk({ selections }: SelectionSetNode, level: number, names: Set<string>): void {
     this.within("levels of fields", level);
     for (const selection of selections) {
       this.directives(selection.directives);
       if (selection.kind === Kind.FRAGMENT_SPREAD) this.count("uses of fragments");
       else if (selection.kind === Kind.FIELD) this.field(selection, level, names);
-      // An inline fragment's fields stand beside those around it.
+      // The fields of an inline fragment are on the level of the fields around it.
       else this.walk(selection.selectionSet, level + 1, names);
     }
   }
@@ -99,7 +99,7 @@ function operation(form: Form, { selectionSet, variableDefinitions, directives }
   form.walk(selectionSet, 1, new Set());
 }
 
-/** @throws GraphQLError that names the limit which the document passes */
+/** @throws GraphQLError that names the exceeded limit */
 export function judgeForm({ definitions }: DocumentNode): void {
   const form = new Form();
   for (const definition of definitions) {

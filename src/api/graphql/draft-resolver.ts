@@ -1,4 +1,4 @@
-/** What helps an author while an action is written, over GraphQL: payloads to try it with, what the service would refuse, types of packages. */
+/** Help for authors over GraphQL: sample payloads, diagnostics of the code, types of packages. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";

@@ -1,4 +1,7 @@
-/** Entries of data sources over GraphQL. Each method: the gate, then one call; whom the gate does not trust the access rules judge. */
+/**
+ * Entries of data sources over GraphQL. Each method checks access at the gate and makes one call; access rules decide
+ * for callers without rights on the app.
+ */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
@@ -26,7 +29,7 @@ import {
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { By, Ref } from "./reference-arguments.js";
 
-/** What the subscription needs of its context: decorators know no instance. */
+/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface EntryFeedContext extends RequestContext {
   gate: Gate;
   entries: Pick<Entries, "follow">;
@@ -40,7 +43,7 @@ interface FollowArguments {
   since?: string;
 }
 
-/** A query as REST brings it: without what was not given. */
+/** A query as REST passes it: without absent fields. */
 function given(query: EntryQueryInput | null | undefined): object {
   const named = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
@@ -138,13 +141,13 @@ export class EntryResolver {
     return this.removeMatching(context, appId, ref, { where });
   }
 
-  /** As REST answers it. @param query `{where}` */
+  /** With the response of REST. @param query `{where}` */
   async removeMatching(context: RequestContext, appId: number, ref: Reference, query: object): Promise<DeletedType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
-  /** As REST answers it. */
+  /** With the response of REST. */
   async find(context: RequestContext, appId: number, ref: Reference, query: unknown): Promise<Found> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
@@ -230,7 +233,7 @@ export class EntryResolver {
     return this.service.export(visit, { appId, ref }, wish);
   }
 
-  /** A file, as REST brings it. */
+  /** Imports a file, as REST sends it. */
   async importFile(context: RequestContext, appId: number, ref: Reference, file: ImportFile): Promise<Imported> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);

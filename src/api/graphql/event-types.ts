@@ -1,4 +1,4 @@
-/** Shapes of events in the GraphQL schema: what happened in an app, and what a browser reports. No behaviour. */
+/** Types of events in the GraphQL schema: log events of an app, and events that a browser reports. No behaviour. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEventInput as LogEventFields } from "../../rules/log-event-input.js";

@@ -1,4 +1,4 @@
-/** The ledger over GraphQL: runs and skipped ticks, how they went, and a past run again. Each method: the gate, then one call. */
+/** Runs and skipped ticks over GraphQL, their outcomes, and replays. Each method checks access at the gate and makes one call. */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { LogEntry, Logs } from "../../operations/records/execution-logs.js";

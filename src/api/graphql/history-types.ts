@@ -1,4 +1,4 @@
-/** Shapes of the ledger in the GraphQL schema, and what a reader may ask of it. No behaviour. */
+/** Types of runs in the GraphQL schema, and the filters of their queries. No behaviour. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
@@ -164,7 +164,7 @@ export class RunStatisticsType {
   @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." }) periods: Period[];
 }
 
-/** `unknown`: the rules judge what a type cannot, with the specification's statuses. */
+/** `unknown`: the rules check the values, with the specification's statuses. */
 @ArgsType()
 export class RunsArguments {
   @Field(() => Int, {

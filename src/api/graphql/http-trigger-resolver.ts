@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers over GraphQL, as far as they are no runs. Each method: the gate, then one call. */
+/** Requests to HTTP triggers that did not become runs, over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Refusals, RefusedRequests } from "../../operations/http/refusals.js";

@@ -1,4 +1,4 @@
-/** Shapes of HTTP triggers in the GraphQL schema, as answers and as inputs. No behaviour: rules/http judges what is given. */
+/** Types of HTTP triggers in the GraphQL schema, for output and input. No behaviour: rules/http checks the input. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js";
 import type { Endpoint } from "../../operations/http/endpoints.js";

@@ -1,4 +1,4 @@
-/** The `idempotencyKey` of single fields, and the check that one `Idempotency-Key` stands for one field only. Stores no key. */
+/** The `idempotencyKey` of single fields, and the check that one `Idempotency-Key` header is used for one field only. Stores no key. */
 import {
   type DocumentNode,
   GraphQLError,
@@ -18,11 +18,11 @@ const description =
 /** The argument of a field that honors an idempotency key. */
 export const IdempotencyKey = () => Arg(ARGUMENT, () => String, { nullable: true, description });
 
-/** The field's own key, else the request's. @throws REQUEST_INVALID for a malformed key */
+/** Returns the field's own key, else the request's. @throws REQUEST_INVALID for a malformed key */
 export const keyOf = ({ idempotencyKey }: RequestContext, given: string | null | undefined): string | null =>
   given == null ? idempotencyKey : readIdempotencyKey(given);
 
-/** Response names of the operation's root fields that would take the key of the request. */
+/** Returns the response names of the operation's root fields that would use the key of the request. */
 function takersOf(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
   const operation = getOperationAST(document, operationName);
   const fields = operation && schema.getRootType(operation.operation)?.getFields();
@@ -48,7 +48,7 @@ function takersOf(schema: GraphQLSchema, document: DocumentNode, operationName: 
   return takers;
 }
 
-/** Null, or the refusal of a request whose one key would stand for several fields: the second would get the first one's answer. */
+/** Returns null, or an error if one key would apply to several fields: the second field would get the result of the first. */
 export function sharedKeyFault(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -57,6 +57,6 @@ export function sharedKeyFault(
   const takers = [...takersOf(schema, document, operationName)];
   if (takers.length < 2) return null;
   return new GraphQLError(
-    `Idempotency-Key stands for one field of a document (got ${takers.length}: ${takers.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,
+    `Idempotency-Key applies to one field of a document (got ${takers.length}: ${takers.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,
   );
 }

@@ -1,21 +1,21 @@
-/** The answers to the questions that GraphiQL's page and other tools ask of the schema by themselves, made once. Knows no credential. */
+/** Responses to the introspection queries of GraphiQL and other tools, built once. Independent of credentials. */
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
-/** The options of GraphiQL, and the defaults of graphql-js. */
+/** Introspection options of GraphiQL, and the defaults of graphql-js. */
 const QUESTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
 
-/** More characters than any of them has: what is longer is not compared. */
+/** Longer queries than any of these are not compared. */
 export const QUESTION_MAX_CHARACTERS = 8 * 1024;
 
 const squeezed = (text: string): string => text.replace(/\s+/g, " ").trim();
 
-/** A request's body, as far as it was understood to be one. */
+/** The parsed body of a request. */
 interface Asked {
   query?: unknown;
   operationName?: unknown;
 }
 
-/** Answers the JSON text for one of the known questions; null for anything else. */
+/** Returns the JSON text for one of the known introspection queries; null for other queries. */
 export type KnownAnswers = (body: unknown) => string | null;
 
 export function createKnownAnswers(schema: GraphQLSchema): KnownAnswers {

@@ -187,7 +187,7 @@ export const ActionAccessScalar = new GraphQLScalarType({
   specifiedByURL: null,
 });
 
-/** Data of an app that this service stores and does not read. */
+/** Data of an app that the service stores and does not interpret. */
 export const AppStructure = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "AppStructure",

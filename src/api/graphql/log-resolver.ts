@@ -1,4 +1,4 @@
-/** Execution logs over GraphQL: the list, the live tail, and each part of an entry as a field of its own type. */
+/** Execution logs over GraphQL: the list, the live tail, and each part of an entry as a typed field. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
@@ -17,7 +17,7 @@ interface TailArguments {
   after?: number | null;
 }
 
-/** What the tail needs of a subscription's context: decorators know no instance. */
+/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface TailContext extends RequestContext {
   gate: Gate;
   tail: LogTail;

@@ -1,4 +1,4 @@
-/** Shapes of the execution log in the GraphQL schema, and what a caller may ask of it. No behaviour. */
+/** Types of the execution log in the GraphQL schema, and the filters of its queries. No behaviour. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
@@ -21,13 +21,13 @@ interface EntryData {
   replayOf?: number;
 }
 
-/** Each entry's text is read once, however many of its parts are asked for. */
+/** Each entry's text is parsed once, even if a query selects several parts. */
 const parts = new WeakMap<JsonText, Map<string, string>>();
 
-/** Parts that may be megabytes of anything; they stay text. */
+/** Parts that may be megabytes of any JSON stay text. */
 const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
-/** One part of an entry's `data`; nothing else here knows how that is kept. */
+/** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
 export function partOf({ data }: LogEntry, name: keyof EntryData): unknown {
   const found = parts.get(data) ?? memberTexts(data.text);
   parts.set(data, found);
@@ -43,7 +43,7 @@ export class ScriptErrorType implements ScriptError {
   @Field(() => String, { description: "Stack trace of the error." }) stack: string;
 }
 
-/** Its fields but the first four are parts of `data`: see log-resolver.ts. */
+/** All fields but the first four are parts of `data`: see log-resolver.ts. */
 @ObjectType("LogEntry", { description: "Execution log entry of a run. Each part of `data` is also a field." })
 export class LogEntryType {
   @Field(() => Int, { description: "ID of the entry." }) id: number;

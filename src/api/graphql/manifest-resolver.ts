@@ -1,4 +1,4 @@
-/** Manifests over GraphQL. Each method: the gate, then one call. */
+/** Manifests over GraphQL. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";

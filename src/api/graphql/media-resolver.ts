@@ -1,4 +1,4 @@
-/** An app's media over GraphQL, and behind the REST routes: each call through the gate, then one operation. */
+/** An app's media over GraphQL, and behind the REST routes. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { PAGE_MAX } from "../../limits.js";
@@ -25,7 +25,7 @@ import {
   MediaListingType,
 } from "./media-types.js";
 
-/** Undefined where it was not given: null is a value of its own, the top. */
+/** Undefined if absent: null is a value, the top folder. */
 const given = (fields: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
@@ -208,7 +208,7 @@ export class MediaResolver {
     return true;
   }
 
-  /** Changes the rules if they are given; returns the states that the rest of the change may start from. */
+  /** Changes the rules if they are passed. Returns the states that the rest of the change can start from. */
   private async changeRules(
     context: RequestContext,
     kind: RuledKind,
@@ -227,7 +227,7 @@ export class MediaResolver {
     return this.media.files.list(admission, appId, { limit, offset });
   }
 
-  /** The bodies of REST, whose faults the rules name. */
+  /** Bodies of REST requests; errors name the fields. */
   async changeFolder(
     context: RequestContext,
     appId: number,
@@ -267,7 +267,7 @@ export class MediaResolver {
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
-  /** Bytes, which GraphQL has no words for. */
+  /** Uploads of bytes, which GraphQL does not support. */
   async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<Upload> {
     return this.media.uploads.begin(await this.gate.admit(context, "writeMedia", appId), appId, length);
   }

@@ -1,4 +1,7 @@
-/** Organizations, members and invitations over GraphQL. Accepting without an account is REST only: no document runs without a credential. */
+/**
+ * Organizations, members and invitations over GraphQL. Acceptance without an account is REST only: no document runs
+ * without a credential.
+ */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
@@ -48,7 +51,7 @@ export class MemberResolver {
     return { caller, scope: await this.service.members.scopeOf(appId) };
   }
 
-  /** Enters by a right on the organization or, for an invitation to an app, by one on that app. */
+  /** Requires a right on the organization or, for an invitation to an app, on that app. */
   private async ofInvitation(context: RequestContext, organizationId: number, appId: number | null) {
     const { caller } = context;
     const isManager = caller !== null && mayEnterOrganization(caller, "manageOrganization", organizationId);
@@ -232,7 +235,7 @@ export class MemberResolver {
     return (await this.accept(context, { token })).user;
   }
 
-  /** As REST sends it: also for people without an account. */
+  /** With the body of REST: also for people without an account. */
   async accept(context: RequestContext, body: Record<string, unknown>): Promise<Accepted> {
     const { caller, address, browser } = context;
     const accepted = await this.service.invitations.accept({ caller, address, userAgent: browser?.userAgent }, body);

@@ -1,4 +1,4 @@
-/** Messages over GraphQL: sent, listed, decided about. Each method: the gate, then one call. */
+/** Messages over GraphQL: send, list, decide. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";

@@ -1,4 +1,4 @@
-/** Notifications over GraphQL: written, read, followed. Each method: the gate, then one call. */
+/** Notifications over GraphQL: create, read, subscribe. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
@@ -20,13 +20,16 @@ import {
   PushSubscriptionsType,
 } from "./notification-types.js";
 
-/** What the subscription needs of its context: decorators know no instance. */
+/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface NotificationContext extends RequestContext {
   gate: Gate;
   notify: Pick<Notify, "feed">;
 }
 
-/** GraphQL's `publishAt` under the name that the operations have; the body of a REST request stays as it is. @throws REQUEST_INVALID */
+/**
+ * Renames GraphQL's `publishAt` to the name that the operations use; the body of a REST request stays unchanged.
+ * @throws REQUEST_INVALID
+ */
 function fieldsOf(body: unknown): unknown {
   if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;
   const { publishAt, ...fields } = body;

@@ -34,7 +34,7 @@ interface Listed {
 })
 export abstract class PageType {}
 
-/** The items of a page, under the one name that all pages have and under the earlier name of the list, which is deprecated. */
+/** The items of a page, under the name that all pages use and under the deprecated earlier name of the list. */
 export function PageItems(types: Types, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {

@@ -1,4 +1,4 @@
-/** Publication over GraphQL. Each method: the gate, then one call. */
+/** Publication over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";

@@ -1,4 +1,4 @@
-/** An app's queue over GraphQL: what waits, and all of it cancelled. Each method: the gate, then one call. */
+/** An app's queue over GraphQL: its runs, and cancelling all of them. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Backlog, Backlogs, CancelledBacklog } from "../../operations/runs/backlog.js";

@@ -14,7 +14,7 @@ registerEnumType(ReferenceKindType, {
 
 const description = "ID or name. Digits only are an ID unless `by` is `name`.";
 
-/** The reference in the argument of that name. A field that has one also has `By`. */
+/** Argument of that name with a reference. A field that has one also has `By`. */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
   createParameterDecorator(({ args }): Reference => referenceOf(args[name] as string, args["by"] as ReferenceKind), {
     arg: { name, typeFunc: () => ID, options: { description } },

@@ -1,4 +1,4 @@
-/** How GraphQL over HTTP refuses a request: the media type that the client accepts, the HTTP code, the errors. Judges no document. */
+/** How GraphQL over HTTP refuses a request: the media type that the client accepts, the HTTP code, the errors.  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLFormattedError } from "graphql";
 import Negotiator from "negotiator";

@@ -1,4 +1,4 @@
-/** Runs over GraphQL: on demand, cancelled, and what they print. Each method: the gate, then one call. */
+/** Runs over GraphQL: start, cancel, read the console. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
@@ -42,13 +42,13 @@ const CopyToRun = () =>
       "Draft or live version to run, for people and API tokens that may run it; by default the one that belongs to the credential.",
   });
 
-/** What the subscription needs of its context: decorators know no instance. */
+/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface ConsoleContext extends RequestContext {
   gate: Gate;
   console: RunConsole;
 }
 
-/** @throws RUN_NOT_FOUND and the gate's refusals, before the first line */
+/** @throws RUN_NOT_FOUND and the errors of the gate, before the first line */
 async function followed({
   args,
   context,
@@ -112,7 +112,7 @@ export class RunResolver {
     return lines;
   }
 
-  /** The caller, who runs the copy of its credential unless the request names one. @throws as `gate.enter` */
+  /** Returns the caller, who runs the version of its credential (draft or live) unless the request names one. @throws as `gate.enter` */
   private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {
     if (!copy) return this.gate.enter(context, "runAction", appId);
     return { ...(await this.gate.enter(context, copy === "master" ? "runDraft" : "runLive", appId)), copy };

@@ -1,4 +1,4 @@
-/** An app's schedules paused and resumed, over GraphQL. Each method: the gate, then one call. */
+/** An app's schedules paused and resumed, over GraphQL. Each method checks access at the gate and makes one call. */
 import { Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { SchedulePause } from "../../operations/triggers/schedule-pause.js";

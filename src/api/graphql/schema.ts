@@ -1,4 +1,4 @@
-/** Builds the GraphQL schema from the resolvers, each an instance that is handed in. */
+/** Builds the GraphQL schema from instances of the resolvers. */
 import { createPubSub } from "@graphql-yoga/subscription";
 import {
   defaultFieldResolver,
@@ -86,19 +86,19 @@ const CLASSES = {
 /** One instance of each resolver; the REST facade calls their methods too. */
 export type Resolvers = { [Name in keyof typeof CLASSES]: InstanceType<(typeof CLASSES)[Name]> };
 
-/** What the schema offers: its queries, mutations and subscriptions. */
+/** Root fields of the schema: its queries, mutations and subscriptions. */
 export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   return roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
 }
 
-/** Decorators of parameters apply from the last to the first, and type-graphql lists arguments as it meets them. */
+/** Decorators of parameters run from the last to the first, and type-graphql lists arguments in the order of the calls. */
 function inWrittenOrder(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
 }
 
-/** One failing root field leaves the results of the others: null instead of them all (contract, section 5). */
+/** A failed root field does not remove the results of the others, only its own becomes null (contract, section 5). */
 function withNullableRoots(schema: GraphQLSchema): GraphQLSchema {
   for (const field of rootFields(schema)) field.type = getNullableType(field.type);
   return schema;
@@ -119,7 +119,7 @@ function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
-/** Each field of a query or mutation is one part of the answer: one after the other, and counted (see `api/answers.ts`). */
+/** Each field of a query or mutation is one part of the response: fields run one after the other and are counted (see `api/answers.ts`). */
 function inTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {
@@ -140,11 +140,12 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
   const schema = await buildSchema({
     resolvers: Object.values(CLASSES) as unknown as NonEmptyArray<() => void>,
     container: { get: (resolver) => byClass.get(resolver) },
-    // Inputs are judged by the rules: their statuses are the contract, and class-validator's errors repeat the whole input.
+    // The rules check inputs, because their statuses are the contract, and class-validator's errors repeat the whole
+    // input.
     validate: false,
-    // Introspects the whole schema: two thirds of the time that building takes. test/schema.test.ts validates it instead.
+    // It would introspect the whole schema, two thirds of the build time. test/schema.test.ts validates it instead.
     skipCheck: true,
-    // Asked for, and never used: every subscription brings its own source.
+    // Required, and never used: every subscription has its own source.
     pubSub: createPubSub(),
   });
   return inTurn(withRootDescriptions(withNullableRoots(inWrittenOrder(schema))));

@@ -1,4 +1,4 @@
-/** The session of a page over GraphQL: its user signs in and out. Each method: the gate, then one call. */
+/** The session of a page over GraphQL: its user signs in and out. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
@@ -102,14 +102,14 @@ export class SessionResolver {
     return this.verify(context, appId, { email, sms, secondFactor, code });
   }
 
-  /** As REST brings it: without a code what was asked for, with one the session. */
+  /** With the body of REST: without a code it sends one, with a code it opens the session. */
   async verify(context: RequestContext, appId: number, body: unknown): Promise<CodeAsked | { session: AppSession }> {
     const caller = await this.gate.enter(context, "verifyAppUser", appId);
     const asked = await this.verification.verify(caller, appId, body);
     return asked ?? { session: await this.service.session(caller, appId) };
   }
 
-  /** As REST brings it. */
+  /** With the body of REST. */
   async authorize(context: RequestContext, appId: number, body: unknown): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
     return this.service.authorize(caller, appId, body);

@@ -1,4 +1,4 @@
-/** Settings over GraphQL: each reader its tiers, as the operations give them. */
+/** Settings over GraphQL: each reader gets the tiers of its role. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
@@ -109,7 +109,7 @@ class SettingsUseType {
   readers: SettingsUse["readers"];
 }
 
-/** The settings, whose state REST names in the ETag. */
+/** The settings; REST sends their state as ETag. */
 function shown(context: RequestContext, { settings, updatedAt }: SettingsAt): SettingsView {
   context.updatedAt = updatedAt;
   return settings;
@@ -128,7 +128,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);
-    // A reader sees what a page sees; only writers see private settings.
+    // A reader sees what a page sees; only editors see private settings.
     const seesPrivate = mayEnter(caller, "writeSettings", appId);
     return shown(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }

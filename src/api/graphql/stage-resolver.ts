@@ -1,4 +1,4 @@
-/** Stages and promotions over GraphQL. Each method: the gate, then one call. */
+/** Stages and promotions over GraphQL. Each method checks access at the gate and makes one call. */
 
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
@@ -89,7 +89,7 @@ export class StageResolver {
     return this.createStageOf(context, appId, { name, expiresInHours });
   }
 
-  /** The same with a body of any shape. */
+  /** The same with the body of a REST request. */
   async createStageOf(context: RequestContext, appId: number, body: unknown): Promise<App> {
     const caller = await this.gate.enter(context, "writeStages", appId);
     return this.service.create(caller, appId, body);

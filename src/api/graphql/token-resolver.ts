@@ -1,4 +1,4 @@
-/** An app's tokens over GraphQL: made, listed without their secrets, revoked. */
+/** An app's tokens over GraphQL: create, list without their secrets, revoke. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
 import type { AppTokens, StatedToken } from "../../operations/access/app-tokens.js";

@@ -1,4 +1,4 @@
-/** The trail of writes over GraphQL. */
+/** The audit log over GraphQL. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";

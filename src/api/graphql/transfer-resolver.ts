@@ -1,4 +1,4 @@
-/** Export and import over GraphQL. Each method: the gate, then one call. */
+/** Export and import over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ImportFault } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";

@@ -1,4 +1,4 @@
-/** What starts actions by itself, over GraphQL: log events, the try-out of a filter, the preview of a schedule. */
+/** Triggers over GraphQL: log events, the test of a filter, the preview of a schedule. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";

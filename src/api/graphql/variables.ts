@@ -2,8 +2,8 @@
 import { type DocumentNode, type GraphQLError, type GraphQLSchema, getOperationAST, getVariableValues } from "graphql";
 
 /**
- * To be called before a valid document is executed. Execution collects fifty errors, and each repeats the whole value: a megabyte of
- * unknown input fields would block all other requests for seconds.
+ * Call it before a valid document is executed. Execution collects fifty errors, and each repeats the whole value: a
+ * megabyte of unknown input fields would block all other requests for seconds.
  */
 export function variablesFault(
   schema: GraphQLSchema,
@@ -12,7 +12,7 @@ export function variablesFault(
   variables: Readonly<Record<string, unknown>> | null | undefined,
 ): GraphQLError | null {
   const operation = getOperationAST(document, operationName);
-  // Which operation is meant is execution's to say.
+  // Execution reports an unknown or missing operation name.
   if (!operation) return null;
   const { errors } = getVariableValues(schema, operation.variableDefinitions ?? [], variables ?? {}, { maxErrors: 1 });
   return errors?.[0] ?? null;

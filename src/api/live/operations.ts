@@ -1,6 +1,6 @@
 /**
- * Bounds of websockets: the operations in progress on a socket, and the sockets of one address. An operation counts from the message
- * that asks for it until its last step has ended, also when the client has completed it. Knows no protocol.
+ * Bounds of websockets: the operations in progress on a socket, and the sockets of one address. An operation counts
+ * from the message that requests it until its last step has ended, also when the client has completed it.
  */
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 
@@ -38,7 +38,7 @@ export class Operations {
     return operation;
   }
 
-  /** Handles one message. The operation that `handle` begins before its first await ends with its promise. */
+  /** Handles one message. An operation that `handle` starts before its first await ends with its promise. */
   async during(handle: () => Promise<void>): Promise<void> {
     this.latest = null;
     const handled = handle();

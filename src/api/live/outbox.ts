@@ -1,37 +1,34 @@
-/**
- * What one socket has still to send. A peer that does not read is cut off: what waits for it is bounded, in length and in time.
- * Knows no message.
- */
+/** Messages that one socket has still to send. Disconnects a peer that does not read: the queue is limited in length and in time. */
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Handed to the socket at once; the rest waits here, where its parts are shared with the other sockets. */
+/** Messages that are written to the socket at once. The rest waits here, where sockets share its parts. */
 const HANDED_OVER_BYTES = 64 * 1024;
 const WAITING_MESSAGES = 1_000;
 const WAITING_LENGTH = 16 * 1024 * 1024;
-/** A reader that is slower loses what waits when its socket is closed. */
+/** A slower reader loses the queued messages when its socket is closed. */
 const WAITED_MS = 1_000;
-/** Below both, who can wait with the next text need not. */
+/** Below this many queued messages, `whenRoom` does not wait. */
 const ROOM_MESSAGES = 100;
 const ROOM_LENGTH = 1024 * 1024;
-/** A peer that reads nothing for this long while something waits is gone, or as good as gone. */
+/** A peer that reads nothing for this long while messages wait counts as gone. */
 export const STALLED_MS = 15_000;
 
 export type Part = string | Buffer;
 
 export interface Outbox {
   /**
-   * Sends a text after those before it, in one part or several; bytes must be whole characters of UTF-8, and are not copied.
-   * Cuts the socket off when too much waits.
+   * Sends a text after earlier ones, in one part or several. Bytes must be whole UTF-8 characters and are not copied.
+   * Closes the socket if too much is queued.
    */
   send(...parts: Part[]): void;
-  /** The same; `settled` is called once the text has left, or never will. */
+  /** The same; calls `settled` once the text has been sent or never will be. */
   sendCounted(settled: () => void, ...parts: Part[]): void;
-  /** Resolves while little waits, or nothing ever will: for who makes texts at the reader's pace. */
+  /** Resolves while few messages are queued or the socket is closed: for producers that work at the reader's pace. */
   room(): Promise<void>;
-  /** Calls `act` once all that was sent so far has left, or after a second. */
+  /** Calls `act` once all earlier messages have been sent, or after a second. */
   afterWaiting(act: () => void): void;
-  /** To be asked from time to time. */
+  /** Call it at intervals. */
   isStalled(now: number): boolean;
 }
 
@@ -42,10 +39,10 @@ interface Message {
 
 const lengthOf = (parts: readonly Part[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
-/** Outboxes that were given something in this turn of the event loop. */
+/** Outboxes that got messages in this turn of the event loop. */
 let due: (() => void)[] = [];
 
-/** At the end of the turn, so that what many events say to one socket leaves in one write: a write costs more than all else. */
+/** Writes at the end of the turn, so that the messages of many events to one socket share one write, the most expensive step. */
 function atTurnsEnd(handOver: () => void): void {
   if (due.length === 0) {
     setImmediate(() => {
@@ -57,7 +54,7 @@ function atTurnsEnd(handOver: () => void): void {
   due.push(handOver);
 }
 
-/** `wire` is the connection under the socket. */
+/** @param wire the connection under the socket */
 export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): Outbox {
   const waiting: Message[] = [];
   let length = 0;
@@ -67,7 +64,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   let roomy = Promise.withResolvers<void>();
   roomy.resolve();
 
-  /** Closes the door behind what waits, and opens it again when that has left. */
+  /** Closes `room` while messages are queued, and opens it when they have been sent. */
   function tellRoom(): void {
     const hasRoom = socket.readyState !== socket.OPEN || (waiting.length < ROOM_MESSAGES && length < ROOM_LENGTH);
     if (hasRoom) roomy.resolve();
@@ -100,7 +97,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
 
   function sent(): void {
     movedAt = Date.now();
-    // What ends a socket also ends what it had taken over: nothing may follow that.
+    // The end of a socket also ends its operations: nothing may follow it.
     if (socket.readyState !== socket.OPEN) clear();
     else if (waiting.length > 0) plan();
   }
@@ -125,7 +122,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     if (waiting.length === 0 && socket.bufferedAmount === 0) movedAt = Date.now();
     waiting.push(message);
     length += lengthOf(message.parts);
-    // A single text of any size is sent; many are not collected.
+    // A single text of any size is sent, but many are not queued.
     if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
     else plan();
     tellRoom();
@@ -138,11 +135,11 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       if (isEmpty || Date.now() - since > WAITED_MS || socket.readyState !== socket.OPEN) act();
       else setTimeout(look, 10);
     };
-    // What this turn still adds comes before it.
+    // Messages that this turn still adds are sent first.
     setImmediate(look);
   }
 
-  // A socket that ends with nothing under way says no more that it has sent.
+  // Once a socket has closed, queued messages count as settled.
   socket.once("close", clear);
 
   return {

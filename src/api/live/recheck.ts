@@ -6,30 +6,30 @@ import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
-/** The credential of a socket, and the caller that it stands for. */
+/** The credential of a socket, and its caller. */
 export interface Held {
   token: string | null;
   caller: Caller | null;
 }
 
 const AT_ONCE = 4;
-/** A credential that has expired by this clock and not yet by the database's is resolved again after this long. */
+/** A credential that has expired by this clock but not by the database's is resolved again after this time. */
 const CLOCKS_APART_MS = 200;
-/** Timers hold no more; what expires later is set again by a later round. */
+/** Maximum delay of a timer; a later round sets timers for later times. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export function createRecheck<Holder extends Held>(options: {
   credentials: Pick<Credentials, "resolve">;
-  /** Called for each holder whose token is resolved again: `caller` is null if the token is revoked or has expired. */
+  /** Called for each holder whose token has been resolved again: `caller` is null if the token is revoked or has expired. */
   onResolved: (holder: Holder) => void;
 }) {
   const { credentials, onResolved } = options;
-  /** With the timer of each credential's end. */
+  /** Holders with the timer for the end of each credential. */
   const holders = new Map<Holder, NodeJS.Timeout | undefined>();
   let running = false;
   let again = false;
 
-  /** Expiry sends no notice. */
+  /** No notification is sent when a credential expires. */
   function watchExpiry(holder: Holder): void {
     clearTimeout(holders.get(holder));
     const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
@@ -44,11 +44,11 @@ export function createRecheck<Holder extends Held>(options: {
     try {
       caller = await credentials.resolve(token);
     } catch {
-      // While the database is out of reach what was true stays true: an outage must not end every socket.
+      // If the database is not available the earlier result stays valid: an outage must not end every socket.
       return;
     }
     for (const holder of those) {
-      // A timer may fire a millisecond early: what is about to expire gets another one.
+      // A timer may fire a millisecond early, so a credential that is about to expire gets another timer.
       const left = (caller?.expiresAt ?? 0) - Date.now();
       const isDue = holder.caller?.expiresAt !== caller?.expiresAt || left <= CLOCKS_APART_MS;
       holder.caller = caller;

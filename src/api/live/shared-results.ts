@@ -1,7 +1,7 @@
 /**
- * Runs subscriptions. An event of a live source is executed and serialized once for all subscribers that asked for the same of it, and each
- * socket gets that text with its own id. Long texts are counted until the last socket has sent them. A subscription ends with an error when
- * its caller loses the right to it.
+ * Runs subscriptions. An event of a live source is executed and serialized once for all subscribers with the same
+ * query, and each socket gets that text with its own id. Long texts are counted until the last socket has sent them. A
+ * subscription ends with an error when its caller loses the right to it.
  */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
@@ -16,28 +16,28 @@ import { formatGraphqlError } from "../error-reply.js";
 /** Subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP = 20_000;
 
-/** From here on a copy for each socket costs more than what sending in parts does. */
+/** From this size, a copy for each socket costs more than sending in parts. */
 const LONG_CHARACTERS = 4_096;
 
-/** What a subscription's context holds for this file. */
+/** Data in a subscription's context that this file uses. */
 export interface Receiver {
-  /** The socket: its subscriptions are checked together. */
+  /** The socket. Its subscriptions are checked together. */
   owner: object;
-  /** Equal for all who ask for the same fields with the same arguments. */
+  /** Equal for subscriptions with the same fields and arguments. */
   shape: string;
-  /** Takes the JSON text of one result: a long one as bytes, which all who take it share, until each has called `left`. */
+  /** Receives the JSON text of one result. A long one arrives as shared bytes, held until each receiver has called `left`. */
   deliver(result: string | Buffer, left: (() => void) | null): void;
-  /** There was no room to write the result out: what is missed cannot be made up for on this connection. */
+  /** The result could not be written for want of capacity; this connection cannot recover the missed event. */
   miss(): void;
 }
 
-/** What one event says to all who asked for the same of it. */
+/** The text of one event for all subscribers with the same query. */
 interface Text {
-  /** null where there was no room for it. */
+  /** null if there was no capacity for it. */
   written: Promise<string | Buffer | null>;
-  /** Those who have still to send it. */
+  /** Number of subscribers that have yet to send it. */
   claims: number;
-  /** Ends its being counted; null for a short one. */
+  /** Frees its counted bytes; null for a short text. */
   giveBack: (() => void) | null;
 }
 
@@ -50,10 +50,10 @@ interface Endless {
   fail: Fail;
 }
 
-/** An iterable without values: the results take the short way. `onEnd` is called when its reader leaves, or it fails. */
+/** An iterable without values: the results bypass it. `onEnd` is called when its reader leaves or it fails. */
 function endless(onEnd: () => void): Endless {
   const ended = Promise.withResolvers<IteratorResult<never, void>>();
-  // It may fail before any reader awaits it.
+  // It may reject before a reader awaits it.
   ended.promise.catch(() => undefined);
   const end = async () => {
     onEnd();
@@ -80,7 +80,7 @@ function endless(onEnd: () => void): Endless {
   };
 }
 
-/** graphql-ws turns what an iterable throws into the protocol's `error` message, which ends the subscription. */
+/** graphql-ws turns an error of the iterable into the protocol's `error` message, which ends the subscription. */
 function refused(error: Error): AsyncGenerator<never, void, void> {
   const { iterable } = endless(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
@@ -92,7 +92,7 @@ const executed = (source: AsyncIterable<unknown>, args: ExecutionArgs): AsyncGen
     for await (const event of leftWith(source, left)) yield await execute({ ...args, rootValue: event });
   });
 
-/** The same values, until it fails: then at once, whatever `results` waits for. `onEnd` is called once, however it ends. */
+/** Yields the same values until it fails; then it ends at once, even if `results` is waiting. `onEnd` is called exactly once. */
 function failable<T>(
   results: AsyncGenerator<T, void, void>,
   onEnd: () => void,
@@ -131,7 +131,7 @@ function failable<T>(
   };
 }
 
-/** Each event's texts by shape. They are counted by `answers` where they are long, and never written where that has no room. */
+/** Texts of each event by shape. Long texts are counted by `answers`, and are not written if there is no capacity. */
 function createTexts(answers: Pick<Answers, "share">, log: Logger) {
   const texts = new WeakMap<object, Map<string, Text>>();
 
@@ -146,7 +146,8 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
     try {
       if (length >= LONG_CHARACTERS) text.giveBack = answers.share(appId, length);
     } catch (error) {
-      // The texts of others are on their way; one that is too large in itself is said to be.
+      // OVERLOADED: the texts of other subscribers are being sent. A text that is too large by itself gets its own
+      // error.
       if ((error as ActionError).status === "OVERLOADED") return null;
       return writeJson({ data: null, errors: [formatGraphqlError(error, log)] });
     }
@@ -155,7 +156,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
   }
 
   return {
-    /** The text for one more who has asked for it. */
+    /** Returns the text, for one more subscriber. */
     claim(appId: number, event: object, args: ExecutionArgs, shape: string): Text {
       const byShape = texts.get(event) ?? new Map<string, Text>();
       texts.set(event, byShape);
@@ -163,7 +164,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
       if (!text) {
         text = { written: Promise.resolve(null), claims: 0, giveBack: null };
         text.written = write(text, appId, event, args);
-        // The claimer may await it later.
+        // The subscriber may await it later.
         text.written.catch(() => undefined);
         byShape.set(shape, text);
       }
@@ -171,7 +172,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
       return text;
     },
 
-    /** One of those who claimed it has sent it, or never will. */
+    /** One of the subscribers has sent the text, or never will. */
     leave(text: Text): void {
       text.claims -= 1;
       if (text.claims === 0) text.giveBack?.();
@@ -184,12 +185,12 @@ interface OpenSubscription {
   fail: Fail;
 }
 
-/** The open subscriptions: how many each app has, and which each socket has. */
+/** Open subscriptions: their number per app, and those of each socket. */
 function createOpenSubscriptions() {
   const perApp = new Map<number, number>();
   const perOwner = new Map<object, Set<OpenSubscription>>();
 
-  /** @returns what counts it out again @throws OVERLOADED */
+  /** @returns a function that counts it out again @throws OVERLOADED */
   function enter(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP) {
@@ -204,7 +205,7 @@ function createOpenSubscriptions() {
   }
 
   return {
-    /** Counts a subscription and checks it from now on. @returns what ends both @throws OVERLOADED */
+    /** Counts a subscription and rechecks its right from now on. @returns a function that ends both @throws OVERLOADED */
     add(owner: object, { appId, check }: Guard, fail: Fail): () => void {
       const leave = enter(appId);
       const subscription = { check, fail };
@@ -217,7 +218,7 @@ function createOpenSubscriptions() {
       };
     },
 
-    /** Ends those of the socket that its caller has no right to any more; `caller` null: all of them. */
+    /** Ends the subscriptions of the socket that its caller has no right to any more; all of them if `caller` is null. */
     recheck(owner: object, caller: Caller | null): void {
       for (const { check, fail } of [...(perOwner.get(owner) ?? [])]) {
         try {
@@ -269,7 +270,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
         .then(() => hand(text))
         .catch((error: unknown) => log.warn({ err: error }, "an event could not be delivered"));
     }, fail);
-    // It may have ended while it was listened to for the first time.
+    // It may have ended while it was being opened.
     if (!open) stop();
     return iterable;
   }
@@ -280,7 +281,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     return results;
   }
 
-  /** In the place of GraphQL's own `subscribe`. Its refusals are thrown by the iterable, each with its cause. */
+  /** Replaces GraphQL's own `subscribe`. Its errors are thrown by the iterable, each with its cause. */
   async function subscribe(
     args: ExecutionArgs,
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
@@ -296,6 +297,6 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     return refused(error ?? new Error("a subscription without a source"));
   }
 
-  /** `count`: the number of open subscriptions. `recheck`: see createOpenSubscriptions. */
+  /** `count` is the number of open subscriptions; `recheck`: see createOpenSubscriptions. */
   return { subscribe, recheck, count };
 }

@@ -1,4 +1,4 @@
-/** graphql-ws on sockets of ws: frames in, frames out through an outbox, pings, and the end of peers that do not read. Knows no operation. */
+/** graphql-ws on sockets of ws: receives frames, sends frames through an outbox, pings, and disconnects peers that do not read. */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type Context, makeServer, type ServerOptions } from "graphql-ws";
@@ -13,24 +13,24 @@ import { createOutbox, type Outbox } from "./outbox.js";
 const PING_MS = 10_000;
 const INTERNAL_ERROR = 4500;
 const TRY_AGAIN_LATER = 1013;
-/** Bytes that a peer may send before it has said who it is: a token has some fifty. */
+/** Bytes that a peer may send before it has authenticated: a token has about fifty. */
 const BEFORE_INIT_MAX_BYTES = 16 * 1024;
 
-/** What is kept with each socket. */
+/** State of each socket. */
 export interface Link {
   socket: WebSocket;
   request: IncomingMessage;
   outbox: Outbox;
   operations: Operations;
-  /** To be called once it is known who the peer is: until then it may send next to nothing. */
+  /** Call it once the peer is authenticated: until then it can send very little. */
   admit(): void;
 }
 
-/** When messages are handled. */
+/** Decides when messages are handled. */
 export interface Pace<Held> {
-  /** Counts a message; null where it may be handled now, else a promise that resolves when it may. */
+  /** Counts a message. Returns null if it can be handled now, else a promise that resolves when it can. */
   rate(link: Link & Held): Promise<void> | null;
-  /** Handles a large message when it is its sender's turn. */
+  /** Handles a large message in the turn of its sender. */
   turn(link: Link & Held, handle: () => void): Promise<void>;
   /** Counts the socket. @returns a function to be called when it has closed */
   enter(link: Link & Held): () => void;
@@ -56,7 +56,10 @@ function watch(socket: WebSocket, outbox: Outbox, pingMs: number): () => void {
   return () => clearInterval(timer);
 }
 
-/** Ends a peer that sends much before it was let in, while the first of it is still arriving. @returns what lets it in */
+/**
+ * Disconnects a peer that sends much before it has authenticated, even while its first message arrives.
+ * @returns a function that admits it
+ */
 function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   const begun = wire.bytesRead;
   const count = () => {
@@ -68,7 +71,7 @@ function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   };
 }
 
-/** One message after the other, at the rate of its sender and in its sender's turn where it is large; nothing more is read meanwhile. */
+/** Handles messages one after the other, at the rate of their sender; a large one in its sender's turn. Reads nothing more meanwhile. */
 function createInbox<Held>(link: Link & Held, { rate, turn: inTurn }: Pace<Held>) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;
@@ -96,7 +99,7 @@ function createInbox<Held>(link: Link & Held, { rate, turn: inTurn }: Pace<Held>
   };
 }
 
-/** Answers what takes over a socket that has just been opened. */
+/** Returns a function that takes over a newly opened socket. */
 export function createTransport<Held extends object>(
   options: ServerOptions<Parameters, Link & Held>,
   pace: Pace<Held>,
@@ -107,7 +110,7 @@ export function createTransport<Held extends object>(
 
   return function open(socket: WebSocket, request: IncomingMessage, held: Held): void {
     const outbox = createOutbox(socket, request.socket, () =>
-      log.warn("cut off a socket that did not read what was sent to it"),
+      log.warn("closed a socket that did not read its messages"),
     );
     const unwatch = watch(socket, outbox, pingMs);
     const operations = new Operations();
@@ -115,7 +118,7 @@ export function createTransport<Held extends object>(
     const receive = createInbox(link, pace);
     const leave = pace.enter(link);
     const fail = (error: unknown) => {
-      // Client libraries come again after this one, and never after the other.
+      // Client libraries reconnect after this close code, and not after the other.
       if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER, "The database is away");
       log.error({ err: error }, "a message on a socket could not be handled");
       socket.close(INTERNAL_ERROR, "Internal server error");
@@ -123,12 +126,12 @@ export function createTransport<Held extends object>(
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
-        // What a subscription makes one after the other, it makes at the pace at which its reader takes it.
+        // A subscription produces its events at the pace of its reader.
         send(text) {
           outbox.send(text);
           return outbox.room();
         },
-        // What was sent before it goes before it.
+        // Messages that were sent before are delivered first.
         close(code, reason) {
           setImmediate(() => socket.close(code, reason));
         },

@@ -1,4 +1,4 @@
-/** Tools that read and write actions: the draft, its check, its difference from the live version, its publication. */
+/** Tools that read and write actions: the draft, its check, its difference from the live version, publishing. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
 import { fields, type Tool, type ToolContext, tool } from "./tool.js";
@@ -28,7 +28,7 @@ const withoutCode = ({ code: _code, source: _source, assets: _assets, ...rest }:
 
 const linkTo = ({ base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
 
-/** The difference from the live version; of an action without one, that all of it is new. */
+/** Returns the difference from the live version. An action without a live version is new as a whole. */
 async function diffOf({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
   try {
     return await call("GET", `${ACTIONS}/:actionId/diff`, { params: { appId, actionId } });

@@ -1,4 +1,4 @@
-/** Tools that read what an app holds and what code may use: data sources, names of settings, types, the docs, schedules and rules. */
+/** Tools that read the contents of an app and what code can use: data sources, names of settings, types, the docs, schedules and rules. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
 import { fields, type Tool, tool } from "./tool.js";

@@ -1,4 +1,4 @@
-/** Calls rows of the REST table inside the process, so that a tool has the rights, limits and faults of the same request over HTTP. */
+/** Calls rows of the REST table inside the process, so that a tool has the rights, limits and errors of the same HTTP request. */
 import type { FastifyRequest } from "fastify";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
@@ -27,8 +27,8 @@ const texts = (values: Record<string, string | number | boolean | undefined>): R
   );
 
 /**
- * Returns the function by which the tools of one request call routes. Parameters are values of the path, never parts of an address.
- * @param path of the table, with its parameters' names
+ * Returns the function by which the tools of one request call routes. Parameters are path values, never parts of a URL.
+ * @param path of the table, with the names of its parameters
  */
 export function restCaller(resolvers: Resolvers, context: RequestContext): CallRest {
   const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
@@ -38,7 +38,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
     const inner: RequestContext = { ...shared, idempotencyKey: null };
     const values = texts(params);
-    // Only lists of names are read from the address itself, and no tool passes one.
+    // Only lists of names are read from the URL itself, and no tool passes one.
     const request = { params: values, query: texts(query), body, headers, url: path, routeOptions: { url: path } };
     const asked = restRequest(request as unknown as FastifyRequest, inner);
     const answer = await context.answer!.part(() => row.answer(resolvers, asked));

@@ -14,7 +14,7 @@ import { isAllowedOrigin } from "./origins.js";
 import { restCaller } from "./rest-calls.js";
 import { createMcpServer } from "./server.js";
 
-/** Where a client learns how to sign in (RFC 9728). */
+/** Address at which a client learns how to sign in (RFC 9728). */
 const RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp";
 
 export interface McpOptions {
@@ -40,7 +40,7 @@ function unauthorized(reply: FastifyReply, base: string, isUnknownToken: boolean
  */
 function checkSender({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
   if (!isAllowedOrigin(headers, publicUrl)) {
-    throw new ActionError("FORBIDDEN", "requests of pages of other origins are not allowed at /mcp");
+    throw new ActionError("FORBIDDEN", "requests from pages of other origins are not allowed at /mcp");
   }
   if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;
   if (!context.caller) return false;
@@ -85,7 +85,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
 
   app.post("/mcp", { onRequest }, async (request, reply) => {
     const { body, headers } = request;
-    // Each message of a batch would be a request that nothing counts.
+    // Nothing would count the messages of a batch as requests.
     if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one message (got an array)");
     const server = createMcpServer(requestOf(request));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });

@@ -1,4 +1,4 @@
-/** Tools that run actions and read what runs left: state, result, console, log. All that runs wrote is untrusted. */
+/** Tools that run actions and read their results: state, result, console, log. All text that runs wrote is untrusted. */
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { fields, type Tool, type ToolContext, tool } from "./tool.js";
@@ -21,7 +21,7 @@ async function readConsole({ call, appId }: ToolContext, runId: number): Promise
   return (await call("GET", `${APP}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
-/** Returns the run once it has ended, or as it is when the time is over or the client is gone. */
+/** Returns the run once it has ended; as it is when the time is up or the client has disconnected. */
 async function waitForRun(context: ToolContext, runId: number, seconds: number) {
   const end = Date.now() + seconds * 1000;
   let run = await readRun(context, runId);

@@ -59,7 +59,7 @@ function mayUse({ needs, changes }: Tool, { context, tools, isReadOnly }: McpReq
   return !(changes && isReadOnly) && needs.every((operation) => mayEnter(context.caller, operation, tools.appId));
 }
 
-/** The data in a frame whose name no text can know beforehand, so that none can close it. */
+/** Frames the data with a random name, so that no text in it can close the frame. */
 function marked(text: string): string {
   const id = randomBytes(8).toString("hex");
   return [
@@ -92,7 +92,7 @@ function argumentFaults(error: z.ZodError): CallToolResult {
   return failure(`REQUEST_INVALID: ${faults.join("; ").slice(0, 2_000)}`);
 }
 
-/** Messages of failures may quote what a run or a user wrote. */
+/** Messages of failures may quote text that a run or a user wrote. */
 function toFailure(error: unknown, log: Logger): CallToolResult {
   const { status, error: message, ...details } = errorReply(error, log).body;
   const more = Object.keys(details).length > 0 ? `\n${JSON.stringify(details)}` : "";
@@ -106,7 +106,7 @@ async function callTool(name: string, given: unknown, request: McpRequest): Prom
   try {
     const args = (given ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: found === null });
-    // The same answer for both, so that it says nothing about rights.
+    // One answer for both cases, so that it reveals nothing about rights.
     if (!found) return failure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsed = found.input.safeParse(args);
     if (!parsed.success) return argumentFaults(parsed.error);
@@ -118,7 +118,7 @@ async function callTool(name: string, given: unknown, request: McpRequest): Prom
 
 const VERSION = serviceVersion();
 
-/** A server for one request: it keeps nothing between two of them. */
+/** A server for one request: it stores nothing between requests. */
 export function createMcpServer(request: McpRequest): Server {
   const server = new Server(
     { name: "svc-app-actions", title: "Svc App Actions", version: VERSION },

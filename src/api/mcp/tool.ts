@@ -11,12 +11,12 @@ export interface ToolContext {
   docs: Docs;
   /** The service's address for links, without a closing slash. */
   base: string;
-  /** Declarations of all that `Svc` offers. */
+  /** Reads the declarations of the `Svc` global. */
   readDeclarations: () => Promise<string>;
   /** Text of the app's svc.d.ts. */
   readAppTypes: () => Promise<string>;
   readGraphqlSchema: () => string;
-  /** Aborts when the client is gone. */
+  /** Aborts when the client has disconnected. */
   gone: AbortSignal;
 }
 

@@ -1,4 +1,4 @@
-/** /oauth/* and its metadata: programs sign in by OAuth 2.1, people let them in on a page of the service. */
+/** /oauth/* and its metadata: programs sign in by OAuth 2.1, and people allow them on a page of the service. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
@@ -16,7 +16,7 @@ const FORM_MAX_BYTES = 32 * 1024;
 export interface OauthOptions {
   oauth: Oauth;
   pages: WebPages;
-  /** The address by which this reader reaches the service. */
+  /** Returns the address by which this reader reaches the service. */
   addressFor: (request: FastifyRequest) => string;
   log: Logger;
 }
@@ -82,7 +82,7 @@ const resourceOf = (base: string, resource: string) => ({
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
   const server = (request: FastifyRequest, reply: FastifyReply) =>
     reply.header("cache-control", "no-store").send(metadataOf(addressFor(request)));
-  // Only where its issuer says that it is (RFC 8414, section 3.3).
+  // Served only at the issuer's own address (RFC 8414, section 3.3).
   app.get("/.well-known/oauth-authorization-server", server);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
@@ -92,7 +92,7 @@ function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addres
   }
 }
 
-/** What programs call without a credential, with forms. */
+/** Routes that programs call without a credential, with forms. */
 function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();
@@ -147,10 +147,10 @@ const registered = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
   token_endpoint_auth_method: "none",
 });
 
-/** The person who decides, with the token if it is no session. */
+/** The person who decides, and the token if it is not a session's. */
 type Decider = Pick<Decision, "personId" | "makerId">;
 
-/** The signed-in person. @throws UNAUTHORIZED, FORBIDDEN for a credential that is no person's */
+/** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
 function deciderOf({ context: { caller } }: FastifyRequest): Decider {
   if (!caller) throw new ActionError("UNAUTHORIZED");
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
@@ -169,15 +169,19 @@ function decisionOf(body: unknown, decider: Decider): Decision | null {
     Number.isSafeInteger(appId) &&
     Array.isArray(scopes) &&
     scopes.every((scope) => (SCOPES as readonly unknown[]).includes(scope));
-  if (!isRight) throw new ActionError("REQUEST_INVALID", "allow, appId and scopes must say what the program may");
+  if (!isRight)
+    throw new ActionError(
+      "REQUEST_INVALID",
+      "allow must be true or false, appId the ID of an app, and scopes a list of scopes",
+    );
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
 }
 
-/** Faults of the program's request, in the words of the service for the page. */
+/** Turns faults of the program's request into errors of the service, for the page. */
 const asActionError = (error: unknown): unknown =>
   error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
 
-/** What a signed-in person sees and decides. A change by the cookie must come from the service's own page, like every other. */
+/** Routes for the signed-in person who decides. As everywhere, a change by the cookie must come from the service's own page. */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const entered = (request: FastifyRequest): Decider => {
     const decider = deciderOf(request);
@@ -225,7 +229,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.get<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
     const { personId } = entered(request);
     const found = await oauth.devices.find(request.params.userCode.slice(0, 20));
-    if (!found) throw new ActionError("NOT_FOUND", "no program waits for this code");
+    if (!found) throw new ActionError("NOT_FOUND", "no sign-in is waiting for this code");
     const { clientName, scopes, appId } = found;
     const apps = await oauth.grantableApps(personId);
     return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });

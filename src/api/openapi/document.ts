@@ -1,11 +1,11 @@
-/** The REST table as an OpenAPI 3.1 document. Adds what holds for all routes: credentials, errors, headers. Knows no single route. */
+/** The REST table as an OpenAPI 3.1 document. Adds what all routes share: credentials, errors, headers. */
 import type { GraphQLSchema } from "graphql";
 import { STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
 import { createRecorder, type RouteNotes } from "./recorder.js";
 import { type Schema, Schemas } from "./schemas.js";
 
-/** Parameters and status of an answer are counted as part of the contract: the document's version is that of the paths. */
+/** Parameters and statuses belong to the contract: the version of the document is that of the paths. */
 const VERSION = "1.0.0";
 
 const ERROR: Schema = {
@@ -27,7 +27,7 @@ const IF_NONE_MATCH = {
 
 type Paths = Record<string, Record<string, unknown>>;
 
-/** `:name` as `{name}`. One template has one set of names, whatever names its routes use: those of the first. */
+/** Writes `:name` as `{name}`. One template has one set of names: those of the first route. */
 class Templates {
   private readonly byShape = new Map<string, readonly string[]>();
 

@@ -1,6 +1,6 @@
 /**
- * Records what a row of the REST table reads and returns: it calls the row once with a request and resolvers that only record. So the
- * document repeats nothing by hand. Knows no format.
+ * Records which inputs a row of the REST table reads and returns: it calls the row once with a request and resolvers
+ * that only record. So nothing is described twice.
  */
 import {
   type GraphQLField,
@@ -16,22 +16,22 @@ import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import type { Schema, Schemas } from "./schemas.js";
 
-/** What was noted of one route. */
+/** Notes about one route. */
 export interface RouteNotes {
-  /** The operation that it calls first: a field of the GraphQL schema, or a name of its resolver's. */
+  /** The operation that it calls first: a field of the GraphQL schema, or a name in its resolver. */
   operation: string | null;
   description: string | null;
   path: Map<string, Schema>;
   query: Map<string, Schema>;
   ifMatch: boolean;
-  /** Whether it names the state that it answers. */
+  /** True if it names the state of its response. */
   tagged: boolean;
-  /** null: it reads none. */
+  /** null: it reads no body. */
   body: Schema | null;
   answer: Schema;
 }
 
-/** How deep an answer is looked into before it is left to its named type. */
+/** Maximum depth to which a response is inspected; below it the named type is used. */
 const DEPTH_MAX = 3;
 
 const BY: Schema = {
@@ -41,17 +41,17 @@ const BY: Schema = {
 
 const ANY_NAME = "*";
 
-/** A value that stands for whatever has that schema. */
+/** A placeholder for any value of a schema. */
 class Stand {
   constructor(readonly schema: Schema) {}
 
-  /** As the name of a property: any. */
+  /** As a property name it stands for any. */
   toString(): string {
     return ANY_NAME;
   }
 }
 
-/** A property that was read of the body. */
+/** A property that was read from the body. */
 class Part {
   constructor(readonly name: string) {}
 }
@@ -70,12 +70,12 @@ class Recording {
   constructor(
     private readonly schemas: Schemas,
     private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
-    /** Whether properties of the body are taken to be there. */
+    /** True if properties of the body are assumed to be present. */
     private readonly isFilled: boolean,
     private readonly bodyField: string | undefined,
   ) {}
 
-  /** The body as an object, whose properties are noted as they are read. */
+  /** The body as an object whose properties are recorded as they are read. */
   private readonly object = new Proxy(this.whole, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
@@ -100,7 +100,7 @@ class Recording {
         readBody();
         return whole;
       },
-      // Rows take them apart.
+      // Rows parse them.
       param: (name) => {
         notes.path.set(name, { type: "string" });
         return name;
@@ -144,7 +144,7 @@ class Recording {
     };
   }
 
-  /** Notes what of the body goes where, and answers what stands for the result. */
+  /** Records which parts of the body go to which argument, and returns a placeholder for the result. */
   private call(name: string, values: readonly unknown[]): unknown {
     const field = this.fields.get(name);
     this.notes.operation ??= name;
@@ -176,7 +176,7 @@ class Recording {
     return new Proxy({}, { get: () => room }) as never;
   }
 
-  /** An object with the type's fields, so that rows can take it apart and spread it. */
+  /** An object with the type's fields, so that rows can destructure and spread it. */
   private standFor(type: GraphQLOutputType, depth: number): unknown {
     const plain = getNullableType(type);
     const schema = this.schemas.of(type);
@@ -193,7 +193,7 @@ class Recording {
     return object;
   }
 
-  /** The schema of what a row made of what it got. */
+  /** Returns the schema of the value that a row built from its placeholders. */
   private schemaOf(value: unknown): Schema {
     if (value instanceof Stand) return value.schema;
     if (value instanceof Part || value === undefined) return {};
@@ -217,7 +217,7 @@ class Recording {
   }
 }
 
-/** Answers what takes the notes of a row. Rows that judge what they read are called again with nothing in the body. */
+/** Returns a function that records a row. Rows that check their input are called again with an empty body. */
 export function createRecorder(schema: GraphQLSchema, schemas: Schemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
   return async ({ answer, bodyField }) => {
@@ -226,7 +226,7 @@ export function createRecorder(schema: GraphQLSchema, schemas: Schemas): (route:
       return filled.finish(await answer(filled.resolvers(), filled.request()));
     } catch {
       const empty = new Recording(schemas, fields, false, bodyField);
-      // One that cannot do without a body says what it needs by its refusal, not by its answer.
+      // A row that needs a body shows its fields by its error, not by its response.
       const made = await answer(empty.resolvers(), empty.request()).catch(() => new Stand({}));
       return empty.finish(made);
     }

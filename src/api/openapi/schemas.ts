@@ -1,4 +1,4 @@
-/** GraphQL's types as the JSON Schemas of what REST says with them: one definition for both exits. Knows no route. */
+/** GraphQL types as the JSON Schemas of REST: one definition for both. */
 import {
   type GraphQLNamedType,
   type GraphQLObjectType,
@@ -20,14 +20,14 @@ const SCALARS: Record<string, Schema> = {
   Float: { type: "number" },
   String: { type: "string" },
   Boolean: { type: "boolean" },
-  // By name or by number.
+  // A name or a number.
   ID: { type: ["string", "integer"] },
   DateTime: { type: "string", format: "date-time" },
 };
 
-/** Input fields of GraphQL only. */
+/** Input types of GraphQL only. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt"];
-/** Fields of pages that REST has as well. */
+/** Fields of pages that REST has too. */
 const REST_TOO = ["LogList.nextCursor"];
 
 /** True for the fields that GraphQL's `Page` adds to what the operations return. */
@@ -38,7 +38,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Fields that only GraphQL computes: over REST they are as the operations return them. */
+/** Fields that only GraphQL computes: REST returns the stored values. */
 function madeByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));
@@ -57,17 +57,17 @@ const nullable = (schema: Schema): Schema => {
 };
 
 export class Schemas {
-  /** Of each named type, under its name. */
+  /** Schemas of the named types. */
   readonly components: Record<string, Schema> = {};
   private readonly graphqlOnly = madeByGraphql();
 
-  /** What REST has under that type; null is always possible where GraphQL says so. */
+  /** Returns the schema of a GraphQL type in REST; nullable where GraphQL says so. */
   of(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     return nullable(this.whole(type));
   }
 
-  /** The same where null is left out. */
+  /** The same without null. */
   whole(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
@@ -77,7 +77,7 @@ export class Schemas {
   private named(type: GraphQLNamedType): Schema {
     if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALARS[type.name] ?? {};
     if (!(type.name in this.components)) {
-      // Before it is made: a type may hold itself.
+      // Set before it is built, because a type may contain itself.
       this.components[type.name] = {};
       this.components[type.name] = this.component(type);
     }
@@ -89,7 +89,7 @@ export class Schemas {
     const words = description ? { description } : {};
     if (isEnumType(type)) return { type: "string", ...words, enum: type.getValues().map(({ name }) => name) };
     if (isInputObjectType(type)) {
-      // The rules say what is wrong, field by field: the shape says what may be there.
+      // Nothing is required: the rules report missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
         .map((field) => [field.name, this.described(field)]);

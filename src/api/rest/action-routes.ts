@@ -1,4 +1,4 @@
-/** Actions over REST: rows of the facade's table. */
+/** Actions over REST: routes of the REST table. */
 import { hash } from "node:crypto";
 import type { Action } from "../../operations/actions/action-rows.js";
 import { actionWarnings, type Warning } from "../../rules/action-warnings.js";
@@ -7,13 +7,13 @@ import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
-/** What the action does not do though it seems to, beside it; nothing if there is nothing to say. */
+/** Warnings about settings of the action without an effect; nothing if there are none. */
 export function warned(action: Action): { warnings?: Warning[] } {
   const warnings = actionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** An answer that shows an action. Its tag stays the same after a run, which changes nothing that an author wrote. */
+/** A response with an action. A run does not change its ETag, because it changes nothing that an author wrote. */
 const withAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
   q.at(action, { status, action, ...beside }, endpointsTag(action));
 

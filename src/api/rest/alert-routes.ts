@@ -1,4 +1,4 @@
-/** Alerts over REST: rows of the facade's table. */
+/** Alerts over REST: routes of the REST table. */
 import { createHash } from "node:crypto";
 import type { AlertRule } from "../../operations/alerts/alert-rows.js";
 import type { RestRequest } from "./request.js";
@@ -8,7 +8,7 @@ const ALERTS = "/v1/apps/:appId/alerts";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** An answer that shows an alert; whether it fires is no part of the state that a change starts from. */
+/** A response with an alert. Its firing state does not affect the ETag. */
 const withAlert = (q: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
   q.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 

@@ -1,4 +1,4 @@
-/** Apps over REST: rows of the facade's table. */
+/** Apps over REST: routes of the REST table. */
 import type { App } from "../../operations/apps/apps.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

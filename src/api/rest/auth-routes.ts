@@ -1,4 +1,4 @@
-/** Accounts of people over REST: rows of the facade's table (contract, section 7). */
+/** Accounts of people over REST: routes of the REST table (contract, section 7). */
 import type { Route } from "./route.js";
 
 const AUTH = "/v1/auth";

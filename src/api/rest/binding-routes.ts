@@ -1,4 +1,4 @@
-/** Secret bindings over REST: rows of the facade's table. */
+/** Secret bindings over REST: routes of the REST table. */
 import type { BindingsAt } from "../../operations/requests/secret-bindings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

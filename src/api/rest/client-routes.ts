@@ -1,4 +1,4 @@
-/** What clients report over REST: rows of the facade's table. */
+/** What clients report over REST: routes of the REST table. */
 
 import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
 import { flat } from "../../rules/unknown-fields.js";

@@ -1,4 +1,4 @@
-/** Data sources and their entries over REST: rows of the facade's table. Files come and go elsewhere (entry-files.ts). */
+/** Data sources and their entries over REST: routes of the REST table. Imports and exports are in entry-files.ts. */
 
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";

@@ -1,4 +1,4 @@
-/** What helps an author while an action is written, over REST: rows of the facade's table. */
+/** Help for authors over REST (sample payloads, diagnostics, types): routes of the REST table. */
 import { refuse } from "../../rules/fields.js";
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** The ledger over REST, found, counted and run again: rows of the facade's table. */
+/** Runs over REST (search, statistics, replay): routes of the REST table. */
 import type { RunsArguments } from "../graphql/history-types.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** Manifests over REST: rows of the facade's table. */
+/** Manifests over REST: routes of the REST table. */
 import { MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Route } from "./route.js";
 

@@ -1,4 +1,4 @@
-/** Messages over REST: rows of the facade's table. */
+/** Messages over REST: routes of the REST table. */
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

@@ -1,4 +1,4 @@
-/** People, editors and tokens over REST: rows of the facade's table. */
+/** People, editors and tokens over REST: routes of the REST table. */
 import type { Administrator } from "../../operations/members/administrators.js";
 import type { Editor } from "../../operations/members/editors.js";
 import { flat } from "../../rules/unknown-fields.js";

@@ -1,4 +1,4 @@
-/** Serves the rows of the REST table: reads the request, writes the answer, handles entity tags. Knows no operation. */
+/** Serves the rows of the REST table: reads the request, writes the answer, handles entity tags. */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -18,20 +18,20 @@ import { traced } from "../traces.js";
 import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-/** JSON text, of which a large one is not put together first. */
+/** Joins JSON text; a large one is sent in parts. */
 function written(parts: readonly string[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
   return sliced(parts, () => reply.raw.destroy());
 }
 
-/** The tag of an answer that names no state: a digest of its text. */
+/** The ETag of a response without a state: a digest of its text. */
 function digestTag(parts: readonly string[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return `"${hash.digest("base64url").slice(0, 22)}"`;
 }
 
-/** @throws REQUEST_INVALID for an If-Match that nothing could be compared with: ignored, it would overwrite what it is to protect */
+/** @throws REQUEST_INVALID for an If-Match on a resource without a state: if it were ignored, the request could overwrite data */
 function refuseIfMatch({ headers }: FastifyRequest): void {
   const tag = headers["if-match"];
   if (tag === undefined || tag.trim() === "*") return;
@@ -62,7 +62,7 @@ export function registerRest(
         });
         const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, asked)));
         reportDeferred(context);
-        // Of operations that only read, which need not report it themselves.
+        // For operations that only read and do not report it themselves.
         reportUnknownField(context);
         if (body instanceof Lines) {
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
@@ -73,10 +73,10 @@ export function registerRest(
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));
-        // Judged before the tag is sent: a refusal has none.
+        // Checked before the ETag is sent: a refusal has none.
         const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
-        // Depends on who asks, and holds what caches may not keep.
+        // The response depends on the caller and may hold data that caches must not store.
         reply.header("Cache-Control", "no-store");
         if (isKnown) return reply.code(304).send();
         return reply

@@ -1,4 +1,4 @@
-/** A REST request as the routes read it: ids, query, body. What is faulty is reported once the gate knows the caller. Knows no operation. */
+/** A REST request as the routes read it: ids, query, body. Faults are reported after the gate has checked the caller. */
 
 import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
@@ -17,9 +17,9 @@ export interface RestRequest {
   param(name: string): string;
   /** A path parameter as names with commas between them; a comma in a name is written %2C. */
   names(name: string): string[];
-  /** A path parameter as an id; 0, which nothing has, for what is no positive integer. */
+  /** A path parameter as an id; 0, which no row has, if it is not a positive integer. */
   id(name: string): number;
-  /** A path parameter that is an id, or a name: always a name with `?by=name`. */
+  /** A path parameter with an id or a name; always a name with `?by=name`. */
   reference(name: string): Reference;
   /** A whole number of the query. */
   number(name: string): number | undefined;
@@ -29,18 +29,21 @@ export interface RestRequest {
   flag(name: string): boolean;
   /** A JSON array of strings in the query. */
   strings(name: string): string[] | undefined;
-  /** A value that a check returns; a fault that it throws is reported once the gate knows the caller. */
+  /** Returns the value of a check; a fault that it throws is reported after the gate has checked the caller. */
   check<T>(read: () => T): T | undefined;
   /** The states that the change may start from, by `If-Match`. */
   ifMatch(): Precondition;
-  /** Names the state that the answer shows, for its `ETag`; without it, a read's tag is made of its body. Returns the answer. */
+  /**
+   * Sets the state that the response shows, for its `ETag`; without it, the ETag of a read is a digest of its body.
+   * Returns the response.
+   */
   at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
-  /** Names the state of the list that the answer shows, which `If-Match` accepts for each of its items. Returns the answer. */
+  /** Sets the state of the list that the response shows, which `If-Match` accepts for each of its items. Returns the response. */
   ofList<T extends object>(items: readonly Stated[], answer: T): T;
   /**
    * The body as an object, `{}` when there was none.
-   * @param shape fields that it may have, unless the operation checks that itself: the operation reports another one after all other
-   *   faults, by `reportUnknownField`
+   * @param shape fields that it may have, unless the operation checks them itself: it reports an unknown field after
+   *   all other faults, by `reportUnknownField`
    */
   object(shape?: Shape): Record<string, unknown>;
 }
@@ -53,7 +56,7 @@ export function toId(text: string | undefined): number {
 /** A segment of the path as it was sent, percent-encoded. */
 function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string {
   const pattern = routeOptions.url!.split("/");
-  // Counted from the end: a prefix of the path is not in the pattern.
+  // Counted from the end, because the pattern does not contain a path prefix.
   return (
     url
       .split("?")[0]!
@@ -68,7 +71,7 @@ function stringsIn(text: string, name: string): string[] {
     const value: unknown = JSON.parse(text);
     if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
   } catch {
-    // Falls through to the refusal.
+    // Continues to the refusal below.
   }
   throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
 }
@@ -81,7 +84,7 @@ export function restRequest(
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
-  /** A fault waits until the gate knows the caller's right: REST and GraphQL report faults in the same order. */
+  /** A fault is reported after the gate has checked the caller, so that REST and GraphQL report faults in the same order. */
   function deferring<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();

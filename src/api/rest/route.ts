@@ -1,4 +1,4 @@
-/** One row of the REST facade: a documented path, the resolver's method behind it, the shape of its answer. */
+/** One row of the REST table: a documented path, the resolver's method, and the shape of its response. */
 import type { Resolvers } from "../graphql/schema.js";
 import type { RestRequest } from "./request.js";
 
@@ -7,7 +7,7 @@ export interface Route {
   path: string;
   /** 200 unless said. */
   http?: number;
-  /** True: a change of something that has no state of its own; an `If-Match` is refused instead of ignored. */
+  /** True: changes something without a state; an `If-Match` is rejected instead of ignored. */
   stateless?: true;
   /** Bytes that the body may have; BODY_MAX_BYTES unless given. */
   bodyLimit?: number;
@@ -15,9 +15,9 @@ export interface Route {
   bodyField?: string;
   /** True: a client run report, whose `bodyLimit` holds for visitors too; they otherwise have BODY_MAX_BYTES. */
   isReport?: true;
-  /** Access rules may let in who has no credential: the operation refuses whom they do not. */
+  /** Access rules may allow anonymous callers: the operation rejects those that they do not allow. */
   open?: true;
-  /** For callers without a credential, who prove who they are by it. It is open too. */
+  /** For anonymous callers, who prove their identity by the request. The route is open too. */
   isForAnonymous?: true;
   /** Calls the resolver and shapes the body. */
   answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;

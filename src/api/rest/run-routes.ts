@@ -1,4 +1,4 @@
-/** Runs over REST: rows of the facade's table. */
+/** Runs over REST: routes of the REST table. */
 import type { Copy } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
@@ -10,7 +10,7 @@ const ACTIONS = "/v3/apps/:appId/actions";
 
 const COPIES: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
-/** The last arguments of a run: no idempotency key beside the header's, no kind of reference, and the copy of `?copy=`. */
+/** The last arguments of a run: no idempotency key except the header's, no kind of reference, and the version of `?copy=`. */
 function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = q.text("copy");
   const copy = text === undefined ? undefined : COPIES[text];

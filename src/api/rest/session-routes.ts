@@ -1,4 +1,4 @@
-/** The session of a page over REST: rows of the facade's table. */
+/** The session of a page over REST: routes of the REST table. */
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

@@ -1,11 +1,11 @@
-/** Settings over REST: rows of the facade's table. */
+/** Settings over REST: routes of the REST table. */
 import type { SettingStatus } from "../../operations/settings/settings.js";
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SETTINGS = "/v1/apps/:appId/settings";
 
-/** By key, of those that are set. */
+/** Settings that are set, by key. */
 const detailsOf = (found: readonly SettingStatus[]) =>
   Object.fromEntries(found.filter((one) => one.configured).map(({ key, configured: _, ...details }) => [key, details]));
 

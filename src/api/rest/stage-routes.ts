@@ -1,4 +1,4 @@
-/** Stages and promotions over REST: rows of the facade's table. */
+/** Stages and promotions over REST: routes of the REST table. */
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

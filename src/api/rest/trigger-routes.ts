@@ -1,4 +1,4 @@
-/** What starts actions by itself, and the ledger of what it started, over REST: rows of the facade's table. */
+/** Triggers and their runs over REST: routes of the REST table. */
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

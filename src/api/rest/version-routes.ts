@@ -1,10 +1,10 @@
-/** Version history and comparisons over REST: rows of the facade's table. */
+/** Version history and comparisons over REST: routes of the REST table. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
 import { warned } from "./action-routes.js";
 import type { Route } from "./route.js";
 
-/** What differs, without the two states whole. */
+/** The differences, without the two whole states. */
 const diffOf = ({ before: _, after: __, ...diff }: Comparison) => diff;
 
 const ACTION = "/v3/apps/:appId/actions/:actionId";

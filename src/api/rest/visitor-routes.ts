@@ -1,4 +1,4 @@
-/** Pages on other origins over REST: rows of the facade's table (contract, section 7). */
+/** Pages on other origins over REST: routes of the REST table (contract, section 7). */
 import { flat } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

@@ -84,7 +84,7 @@ export async function egress({ egressAddress }: Config): Promise<Finding[]> {
   ];
 }
 
-/** Whether others on the machine can read what decrypts the settings. */
+/** True if others on the machine can read what decrypts the settings. */
 export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   const path = settingsKeyFile(dataDir);
   const found = statSync(path, { throwIfNoEntry: false });
@@ -94,7 +94,7 @@ export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
-/** Whether packages of npm can be bundled in the room that they should have. */
+/** True if packages of npm can be bundled in the room that they should have. */
 export async function bundling({ roles, npm }: Config): Promise<Finding> {
   if (!npm) return well("packages of npm", "are switched off");
   if (!roles.has("api")) return well("packages of npm", "are not bundled here: ROLES names no api");

@@ -76,7 +76,7 @@ export class Client {
   async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {
     const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
     const { status, body } = await this.#send("POST", `${this.target.url}/oauth/token`, { body: form });
-    if (status !== 200) throw new CliError("the sign-in has ended; run svc login");
+    if (status !== 200) throw new CliError("the session has expired; run svc login");
     this.#store.set(this.target, savedToken(body, clientId));
     return body.access_token;
   }

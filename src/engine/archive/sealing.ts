@@ -93,7 +93,7 @@ async function opened(header: Buffer, secret: Secret | null): Promise<{ keys: Ke
   const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
   const kind = (["passphrase", "key"] as const).find((one) => KIND[one] === head[MAGIC.length]);
   if (header.length < HEADER_BYTES || !kind) throw damaged("its beginning is not whole");
-  if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${NAMES[kind]}: give that`);
+  if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${NAMES[kind]}: pass that`);
   const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
   if (!timingSafeEqual(checkOf(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";

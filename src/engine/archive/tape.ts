@@ -27,7 +27,7 @@ function digest(hash: Hash, { name, content }: Part): void {
 }
 
 function* blocksOf({ name, content }: Part): Generator<Buffer> {
-  if (!isName(name) || content.length > PART_MAX_BYTES) throw new Error(`${name} can be no part of an archive`);
+  if (!isName(name) || content.length > PART_MAX_BYTES) throw new Error(`${name} is not a valid name in an archive`);
   const header = Buffer.alloc(BLOCK);
   const fields = {
     path: name,

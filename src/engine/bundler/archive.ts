@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { PackageFault } from "./fault.js";
 
-/** What one archive may come to. */
+/** Limits of the unpacked content of one archive. */
 export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 export const FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
@@ -11,11 +11,14 @@ const PATH_MAX_CHARACTERS = 512;
 /** Paths begin with a slash and are relative to the package. */
 export type Files = Map<string, Buffer>;
 
-/** What a bundle may be made of, what says how the package is used, and what declares it; sources and maps are left out. */
+/**
+ * Files that a bundle needs: sources, files that say how the package is used, and declarations. Source maps and
+ * TypeScript sources are left out.
+ */
 const WANTED = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
 const PLAIN = new Set(["File", "OldFile", "ContiguousFile"]);
-/** What an archive says of its entries, not entries. */
+/** Metadata records of an archive. They are not entries. */
 const HEADERS = new Set(["GlobalExtendedHeader", "ExtendedHeader", "NextFileHasLongPath", "OldExtendedHeader"]);
 
 function unzipped(archive: Buffer): Buffer {
@@ -28,7 +31,7 @@ function unzipped(archive: Buffer): Buffer {
   }
 }
 
-/** The path in the package: archives have one folder, of whatever name, around all. */
+/** Returns the path in the package. Archives have one folder with any name around all files. */
 function placed({ path }: ReadEntry): string {
   // `.` is the folder itself: some packers write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");

@@ -1,6 +1,6 @@
 /**
- * The process that meets strangers' packages: reads their archives from standard input, answers one script, or why there is none, on
- * descriptor 3, and ends. It has no environment, no address and no file that it may write.
+ * The process that opens packages that nobody has checked: it reads their archives from standard input, writes one
+ * script or an error to descriptor 3, and ends. It has no environment, no network and no file that it may write.
  */
 
 import { createWriteStream } from "node:fs";
@@ -13,7 +13,7 @@ import { FileTree } from "./file-tree.js";
 import { makeScript } from "./make-script.js";
 import { makeSourceScript } from "./source-script.js";
 
-/** Declarations beyond this are done without. */
+/** Declarations that are larger than this are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
 async function standardInput(): Promise<Buffer> {

@@ -1,21 +1,21 @@
 /**
- * What a package declares of itself for TypeScript: its declarations with all that they import, as files without folders that name each
- * other by number. Reads, and runs nothing.
+ * The TypeScript declarations of a package with everything that they import, as files without folders that refer to
+ * each other by number. Reads files only; executes nothing.
  */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 import type { GlobalName } from "./global-name.js";
 
-/** More would slow down the editor of whoever uses it. */
+/** More files would slow down the editors of the package's users. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
-/** Names of modules, in all files. */
+/** Maximum number of module names in all files. */
 const NAMED_MAX = 3_000;
 
 const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION = /\.d\.[cm]?ts$/;
-/** What stands for a module is beside it under the same name. */
+/** The declaration file that is beside a module, under the same name. */
 const BESIDE: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
   [/\.cjs$/, ".d.cts"],
@@ -32,7 +32,7 @@ const SPECIFIER_MAX_CHARACTERS = 300;
 
 const isShort = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
-/** The text with each module's name replaced that follows a match of `before`. Two steps, because one expression for both is not linear. */
+/** Replaces the name of each module that follows a match of `before`. Uses two steps, because one expression for both is not linear. */
 function renamed(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
   let from = 0;
@@ -49,7 +49,7 @@ function renamed(text: string, before: RegExp, replace: (specifier: string) => s
 
 export const isDeclaration = (path: string): boolean => DECLARATION.test(path);
 
-/** Under which of the organisation's names somebody else has declared a package. */
+/** Returns the name of the `@types` package that declares another package. */
 const typesOf = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
 
@@ -70,14 +70,17 @@ function createFinder(tree: FileTree) {
       resolver.resolve({}, folder, specifier, {}, (_error, found) => resolve(typeof found === "string" ? found : null));
     });
 
-  /** The file that declares what is found; null where there is none. */
+  /** Returns the file that declares the module; null if there is none. */
   function declared(found: string | null): string | null {
     if (found === null) return null;
     const beside = BESIDE.map(([end, instead]) => found.replace(end, instead));
     return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
   }
 
-  /** Whether a module of the folder finds the package: asking the resolver for one that is not there takes a thousand times as long. */
+  /**
+   * True if a module of the folder finds the package. Checked first, because the resolver takes a thousand times as
+   * long for a missing package.
+   */
   function isThere(name: string, folder: string): boolean {
     for (let at = folder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;
@@ -100,13 +103,13 @@ function createFinder(tree: FileTree) {
   };
 }
 
-/** The first file: what stands under the package's global name, as the script sets it. */
+/** Returns the first file: the type of the package's global name, as the script sets it. */
 function globalType(namespace: boolean): string {
   const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/** The files that were come to, in that order, and the text of each with their numbers in it. */
+/** The files in the order in which they were reached, and the text of each, which refers to others by number. */
 class Declared {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];
@@ -123,7 +126,7 @@ class Declared {
     return this.paths.indexOf(path) + 1;
   }
 
-  /** Reads all that the files name, and what that names. @returns false where it is more than an editor takes */
+  /** Reads all files that the files name, recursively. @returns false if there are more than an editor can load */
   async readAll(): Promise<boolean> {
     for (let at = 0; at < this.paths.length; at += 1) {
       const content = this.tree.read(this.paths[at]!)!;
@@ -158,7 +161,7 @@ class Declared {
   }
 }
 
-/** @returns null for a package that declares nothing, or more than an editor takes */
+/** @returns null if the package has no declarations, or more than an editor can load */
 export async function declarationsOf(
   tree: FileTree,
   { name }: { name: string },

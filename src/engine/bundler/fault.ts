@@ -1,16 +1,16 @@
-/** Why a package cannot be made into a script, in words for its author's reader. */
+/** Reasons why a package cannot be made into a script, as messages for the author of an action. */
 
 /** The package is at fault, not the service. */
 export class PackageFault extends Error {
   override readonly name = "PackageFault";
 }
 
-/** The machine was too busy to say what a package is: trying again may help. */
+/** The machine was too busy to bundle a package. A retry may help. */
 export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";
 }
 
-/** The machine has no room in which strangers' archives may be opened. */
+/** The machine has no sandbox in which packages from npm can be opened. */
 export class UncontainedError extends Error {
   override readonly name = "UncontainedError";
 

@@ -1,4 +1,4 @@
-/** The files of a tree of packages as a file system in memory, read-only. Knows no disk. */
+/** A tree of packages as a read-only file system in memory. */
 import type { FileSystem } from "enhanced-resolve";
 import type { Files } from "./archive.js";
 
@@ -30,7 +30,7 @@ export class FileTree {
     return this.files.get(path);
   }
 
-  /** The parsed package.json of a folder; an empty object where it is none. */
+  /** The parsed package.json of a folder; an empty object if there is none. */
   manifest(folder: string): Record<string, unknown> {
     try {
       const parsed: unknown = JSON.parse(String(this.files.get(`${folder}/package.json`) ?? "{}"));
@@ -42,7 +42,7 @@ export class FileTree {
     }
   }
 
-  /** The least that a resolver asks of a file system. */
+  /** The part of a file system that the resolver needs. */
   asFileSystem(): FileSystem {
     const stat = (path: string, answer: Answer<ReturnType<typeof stats>>) => {
       if (this.files.has(path)) answer(null, stats(true));

@@ -1,12 +1,12 @@
-/** The name by which code finds a package: what its own browser build or README calls it, else its name in camel case. Runs nothing. */
+/** The global name of a package: the name in its own browser build or README, else its name in camel case. Executes nothing. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
 
-/** How a name came about, which says what stands under it. */
+/** The source of a global name, which decides what value it has. */
 export interface GlobalName {
   name: string;
-  /** Whether it stands for all exports even where there is a default one. */
+  /** True if the global holds all exports even if there is a default export. */
   namespace: boolean;
 }
 
@@ -27,7 +27,7 @@ const TAKEN = new Set([
 export const isFree = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED.has(name) && !TAKEN.has(name) && !(name in Object.prototype);
 
-/** A browser build says its name within its first lines; the factory that follows may be long. */
+/** A browser build names its global within the first lines; the factory after it may be long. */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
@@ -40,11 +40,11 @@ function propertyName(node: AnyNode): string | null {
 const ofModule = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** Whether a build sets its global to an object that its factory fills with everything: then it stands for all exports. */
+/** True if a build sets its global to an object that its factory fills: the global then holds all exports. */
 const isFilled = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
-/** Every property that a statement of the build sets on what may be the global object, in order. */
+/** Returns each property that a statement of the build sets on a possible global object, in order. */
 function assignedIn(wrapper: AnyNode): GlobalName[] {
   const found: GlobalName[] = [];
   simple(wrapper, {
@@ -71,7 +71,7 @@ function wrappersOf({ body }: Program): AnyNode[] {
 
 const alike = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
 
-/** What a script that browsers load by a tag calls itself. */
+/** Returns the global name that a script for a `<script>` element sets. */
 export function nameInBuild(source: string, packageName: string): GlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
@@ -83,7 +83,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
     );
     const camel = nameInCamelCase(packageName);
     const named = [...assigned, ...variables].find(({ name }) => alike(name, camel));
-    // A build may bring others along, each with a global of its own: then none of them is sure.
+    // A build can include other packages, each with its own global. Then no name is certain.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {
@@ -91,7 +91,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
   }
 }
 
-/** What the README's examples call it. */
+/** Returns the name that the README's examples use. */
 export function nameInReadme(readme: string, packageName: string): GlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
   const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
@@ -109,7 +109,7 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   });
   const [first] = found.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
-  // Who takes single exports out of it finds them under its name.
+  // Code that destructures exports from it uses its global name.
   const parts = [
     new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${named}["']`),
     new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
@@ -119,7 +119,7 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   return name === null ? null : { name, namespace };
 }
 
-/** The package's name as the README writes it where something is called of it: `Handlebars.compile(…)`. */
+/** The package's name as the README writes it in a call: `Handlebars.compile(…)`. */
 function spelledIn(text: string, packageName: string): string | null {
   const camel = nameInCamelCase(packageName);
   const spelled = text.matchAll(
@@ -131,7 +131,10 @@ function spelledIn(text: string, packageName: string): string | null {
   return most?.[0] ?? null;
 }
 
-/** `date-fns` is dateFns, `@scope/some.name` scopeSomeName where `someName` would be a name of the language's or the browser's. */
+/**
+ * `date-fns` becomes dateFns. `@scope/some.name` becomes someName, or scopeSomeName if `someName` is a name of the
+ * language or the browser.
+ */
 export function nameInCamelCase(packageName: string): string {
   const camel = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);

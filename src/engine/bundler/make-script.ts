@@ -1,4 +1,4 @@
-/** One script for browsers out of a tree of packages in memory. Runs nothing of theirs, and reads nothing of the disk. */
+/** Builds one script for browsers from a tree of packages in memory. Executes no code of the packages, and does not read the disk. */
 import { extname } from "node:path/posix";
 import {
   type BuildOptions,
@@ -17,7 +17,7 @@ import { type GlobalName, nameInBuild, nameInCamelCase, nameInReadme } from "./g
 import { createResolution } from "./resolution.js";
 import { neededModules, parsedScript, usedNames } from "./used-names.js";
 
-/** A package of the tree, and the folder that it stands in. */
+/** A package of the tree, and its folder. */
 export interface Placed {
   name: string;
   version: string;
@@ -28,21 +28,21 @@ export interface Script {
   source: string;
   /** The property of the global object that it sets. */
   global: string;
-  /** What it uses of its surroundings (used-names.ts). */
+  /** Global names that it uses (used-names.ts). */
   names: string[];
-  /** The packages that it is made of, the first the one that was asked for; `licence` as they state it, null where they do not. */
+  /** The packages in the script; the requested package comes first. `licence` is what they declare; null if they declare none. */
   parts: { name: string; version: string; licence: string | null }[];
-  /** Files of types, by number (declarations.ts); null where there are none. */
+  /** Declaration files by number (declarations.ts); null if there are none. */
   declarations: string[] | null;
 }
 
-/** What every browser of today knows. */
+/** Supported by every current browser. */
 const TARGET = "es2022";
 const NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const OF_NODE = "process";
-/** What bundlers for browsers take these for; no loader of modules is looked for. */
+/** The values that bundlers for browsers use for these names; module loaders are not looked for. */
 const DEFINED = {
   [`${OF_NODE}.env.NODE_ENV`]: '"production"',
   [`${OF_NODE}.browser`]: "true",
@@ -59,7 +59,7 @@ const LOADERS: Readonly<Record<string, Loader>> = {
   ".wasm": "binary",
 };
 
-/** The newer form is a text; older ones an object, or a list of them of which one may be chosen. */
+/** The newer form is a string. Older forms are an object, or a list of objects of which one can be chosen. */
 function licenceOf(manifest: Record<string, unknown>): string | null {
   const typeOf = (one: unknown) => (typeof one === "string" ? one : (one as { type?: unknown } | null)?.type);
   const { license, licenses } = manifest;
@@ -75,7 +75,7 @@ function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unkno
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/** A module behind a subpath is known by its last segment: `@noble/hashes/sha256` is sha256. */
+/** A module with a subpath is named by its last segment: `@noble/hashes/sha256` is sha256. */
 function nameOfSubpath(subpath: string): GlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: nameInCamelCase(last), namespace: false };
@@ -93,7 +93,7 @@ function globalOf(tree: FileTree, { name, folder }: Placed, subpath: string): Gl
   return nameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: nameInCamelCase(name), namespace: false };
 }
 
-/** Everything goes this way, so that esbuild itself looks nowhere. */
+/** All imports pass through this plugin, so that esbuild does not read the disk. */
 function packagesOf(tree: FileTree, root: Placed): Plugin {
   const { resolve } = createResolution(tree);
   return {
@@ -102,14 +102,14 @@ function packagesOf(tree: FileTree, root: Placed): Plugin {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
         const isOurs = namespace !== NAMESPACE;
         const from = isOurs ? "/" : importer;
-        // Ours is how the service asks for the package, whatever its form.
+        // The service's own script imports the package, in any form.
         const found = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof found === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(found.file)?.[1] ?? root.folder;
           const sideEffects = tree.manifest(packageFolder)["sideEffects"] !== false;
           return { path: found.file, namespace: NAMESPACE, sideEffects };
         }
-        // What cannot be found may stand where nothing asks for it: what is left of it in the script is judged there.
+        // A missing module is no error if it is never used: the check of the finished script decides.
         return found === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
@@ -121,7 +121,7 @@ function packagesOf(tree: FileTree, root: Placed): Plugin {
   };
 }
 
-/** esbuild's words without the lines of source that it shows. */
+/** esbuild's messages without the source lines that it shows. */
 function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
   if (!first)
@@ -145,7 +145,10 @@ const SHARED = {
   logLevel: "silent",
 } as const satisfies BuildOptions;
 
-/** Whether a package's own module is one of ES modules, and has a default export. What cannot be read is none; making the script says why. */
+/**
+ * True if the package's module is an ES module with a default export. Returns false for a module that cannot be read;
+ * building the script reports why.
+ */
 async function shapeOf(
   tree: FileTree,
   root: Placed,
@@ -169,8 +172,8 @@ async function shapeOf(
 }
 
 /**
- * Sets the global: to what `import X from` gives, which is what a README means by its name, or to everything. Nothing is asked for that is
- * not wanted: to have all exports of a package under one name takes a copy of each, made anew by each run.
+ * Sets the global to the result of `import X from`, which a README means by the package's name, or to all exports. All
+ * exports are set only if needed, because each run would copy every export.
  */
 async function wrapperOf(
   tree: FileTree,
@@ -214,7 +217,11 @@ function judgeModules(needed: readonly string[], isBuiltin: (name: string) => bo
   if (needed.length > 0) throw new PackageFault(`it needs ${needed.slice(0, 5).join(", ")}, which it does not list`);
 }
 
-/** @param packages the first is the one that was asked for @param options.subpath of its module, "" for the main one @throws PackageFault */
+/**
+ * @param packages the requested package comes first
+ * @param options.subpath path of the module, "" for the main module
+ * @throws PackageFault
+ */
 export async function makeScript(
   tree: FileTree,
   packages: readonly Placed[],
@@ -231,7 +238,8 @@ export async function makeScript(
   const within = ({ folder }: Placed) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((one) => one === root || within(one));
-  // In ASCII, as is esbuild's way: a text with one character beyond Latin is held, sent and read at twice the size in every run.
+  // ASCII only, as is esbuild's default: one character beyond Latin-1 doubles the size of the text in memory, in
+  // transfer and in each run.
   const { code } = await transform(whole, { minify: true, legalComments: "eof", target: TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
@@ -239,7 +247,7 @@ export async function makeScript(
     throw new PackageFault(`it comes to ${came} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
-  // A package without types serves as well.
+  // A package without types works as well.
   const declarations = subpath === "" ? await declarationsOf(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: usedNames(program), parts, declarations };
 }

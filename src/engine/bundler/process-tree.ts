@@ -1,4 +1,4 @@
-/** What a process and those that it has started take of the machine, as `/proc` tells. Ends none. */
+/** Processor time and memory of a process and its children, from `/proc`. Ends no process. */
 import { readFile } from "node:fs/promises";
 
 const TICKS_A_SECOND = 100;
@@ -8,11 +8,11 @@ async function childrenOf(pid: number): Promise<number[]> {
   return children.split(" ").filter(Boolean).map(Number);
 }
 
-/** Processor time of a process and its children, in seconds; Infinity where the machine does not tell. */
+/** Processor time of a process and its children, in seconds; Infinity if the machine does not report it. */
 export async function processorTimeOf(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
-    // Own time in user and kernel, and that of children that have ended.
+    // Own time in user and kernel mode, and the time of children that have ended.
     const ticks = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
@@ -24,7 +24,7 @@ export async function processorTimeOf(pid: number): Promise<number> {
   }
 }
 
-/** Resident memory of a process and its children, in bytes; 0 where the machine does not tell. */
+/** Resident memory of a process and its children, in bytes; 0 if the machine does not report it. */
 export async function memoryOf(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);

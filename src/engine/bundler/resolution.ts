@@ -1,10 +1,10 @@
-/** Finds what a module of a package means by a specifier, as bundlers for browsers do. Knows the packages' files alone. */
+/** Resolves a specifier of a package's module as bundlers for browsers do. Reads the packages' files only. */
 import { isBuiltin } from "node:module";
 import { dirname } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
-/** A file of the tree, nothing at all (a package's `browser` field says so), a module that only Node has, or not there. */
+/** A file of the tree; an empty module (by the package's `browser` field); a module of Node; or a missing module. */
 export type Resolved = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;

@@ -1,25 +1,25 @@
 /**
- * The room that strangers' packages are read in: a process without environment, network and any file that it may write, as nobody where the
- * service is root, with so much processor time, memory and descriptors. Knows the script that runs there by its path alone.
+ * The sandbox in which packages from npm are read: a process without environment, network and writable files, with
+ * limits for processor time, memory and descriptors. It runs under an unprivileged account if the service is root.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setPriority } from "node:os";
 
 const CPU_LIMIT_SECONDS = 30;
-/** What the kernel lets each of its processes set aside: Node does that with more than it uses. */
+/** Address space that the kernel allows each process: Node reserves more than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
-/** Runs come first. */
+/** A lower priority than runs. */
 const PRIORITY = 10;
-/** An account of nobody, for a service that is root; other numbers than browsers and pictures have. */
+/** An unprivileged account, if the service is root. Browsers and pictures use other numbers. */
 const NOBODY = { uid: 64_051, gid: 64_051 };
-/** A shell sets the limits, for Node cannot: no core, no written file, so much processor time, memory and descriptors. */
+/** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
-/** In namespaces of its own it has no network but an empty one, and cannot read what the service's process holds, its environment neither. */
+/** In its own namespaces the process has only an empty network, and cannot read the memory or environment of the service's process. */
 export const APART: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
- * Landlock takes it every right to write, make and remove files, the service's own too, whose account it may have. Node cannot ask for that,
- * Debian's Perl can: landlock_create_ruleset (444) with the rights of its first version, and to truncate from its third on, and
- * landlock_restrict_self (446).
+ * Landlock removes every right to write, create and delete files, including the service's own, which may have the same
+ * account. Node cannot call Landlock; Debian's Perl can: landlock_create_ruleset (444) with the rights of its first
+ * version, and to truncate from the third version on, and landlock_restrict_self (446).
  */
 const SEAL = `
 my $version = syscall 444, 0, 0, 1;
@@ -28,23 +28,27 @@ my $rules = syscall 444, $rights, 8, 0;
 exit 1 if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
 const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
-/** Root outside a user namespace could read what the service's process holds, its environment too. */
+/** Root outside a user namespace could read the memory and environment of the service's process. */
 const POWERLESS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/** The bundler's garbage is collected before the limit ends it. */
+/** V8 collects the bundler's garbage before the limit ends the process. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
-/** One way of starting the process, and what it has of what it should. */
+/** One way to start the process, and which protections it has. */
 export interface Room {
-  /** Commands that run the next one with less. */
+  /** Commands that start the next command with fewer rights. */
   walls: readonly string[];
   isApart: boolean;
   isSealed: boolean;
-  /** null: the service's own. */
+  /** null: the account of the service. */
   account: typeof NOBODY | null;
 }
 
-/** The strictest first. @param apart the command that takes the network away; @param mayBeOpen whether it may be missing */
+/**
+ * Returns the sandboxes, the strictest first.
+ * @param apart the command that removes the network
+ * @param mayBeOpen true if that command may be missing
+ */
 export function roomsOf(apart: readonly string[], mayBeOpen: boolean): Room[] {
   const isRoot = process.getuid?.() === 0;
   const accounts = isRoot ? [NOBODY, null] : [null];
@@ -60,7 +64,7 @@ export function roomsOf(apart: readonly string[], mayBeOpen: boolean): Room[] {
   );
 }
 
-/** What the log says of a room that lacks something. */
+/** Describes what a sandbox lacks, for the log. */
 export function lacks({ isApart, isSealed, account }: Room): string[] {
   const isOwn = account === null;
   return [
@@ -72,7 +76,7 @@ export function lacks({ isApart, isSealed, account }: Room): string[] {
   ];
 }
 
-/** Starts a script of ours there; it is asked on standard input, and answers on descriptor 3. */
+/** Starts a script of the service in the sandbox. It reads its request from standard input and writes its response to descriptor 3. */
 export function startIn({ walls, account }: Room, script: string): ChildProcess {
   const args = ["-c", LIMITED, ...walls, process.execPath, ...NODE_FLAGS, script];
   const stdio = ["pipe" as const, "ignore" as const, "ignore" as const, "pipe" as const];
@@ -81,7 +85,7 @@ export function startIn({ walls, account }: Room, script: string): ChildProcess 
   try {
     if (child.pid !== undefined) setPriority(child.pid, PRIORITY);
   } catch {
-    // It has ended already, or this process may not: it works at the same weight.
+    // The process has ended, or this process has no right to change its priority: it then runs at the normal priority.
   }
   return child;
 }

@@ -4,7 +4,7 @@ import { PackageFault } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
-/** TypeScript lets authors import a module by the name that it would be compiled to. */
+/** TypeScript lets authors import a module by the name of its compiled file. */
 const WRITTEN: Record<string, readonly string[]> = { ".js": [".ts", ".tsx"], ".jsx": [".tsx"], ".mjs": [".mts"] };
 
 /** Index after the JSON string that begins at `start`; the end of the text if it is not closed. */
@@ -16,7 +16,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Index after the comment that begins at `start`; `start` itself if none does. */
+/** Index after the comment that begins at `start`; `start` itself if there is no comment. */
 function endOfComment(text: string, start: number): number {
   const isLine = text.startsWith("//", start);
   if (!isLine && !text.startsWith("/*", start)) return start;
@@ -25,10 +25,10 @@ function endOfComment(text: string, start: number): number {
   return isLine ? end : end + 2;
 }
 
-/** The text without comments and without commas at the end of lists, which a tsconfig.json may have. Reads each character once. */
+/** The text without comments and trailing commas, which a tsconfig.json may have. Reads each character once. */
 function plainJson(text: string): string {
   const pieces: string[] = [];
-  /** Index of a comma that only space has followed; -1 if there is none. */
+  /** Index of the last comma if only space has followed it; else -1. */
   let comma = -1;
   for (let at = 0; at < text.length; ) {
     const afterComment = endOfComment(text, at);
@@ -68,10 +68,10 @@ export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: 
   return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
 }
 
-/** Whether there is a file at a path. */
+/** True if there is a file at the path. */
 export type HasFile = (path: string) => boolean;
 
-/** The file that a path without extension names; null if there is none. */
+/** Returns the file that a path without extension names; null if there is none. */
 export function fileAt(has: HasFile, path: string): string | null {
   for (const suffix of [...EXTENSIONS, ...INDEX]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);
@@ -84,7 +84,10 @@ export const isRelative = (specifier: string): boolean =>
 
 export const isOutside = (path: string): boolean => path === ".." || path.startsWith("../");
 
-/** The file that a tsconfig.json's `paths` or `baseUrl` give a specifier; null if there is none. Paths are relative to the tsconfig.json. */
+/**
+ * Returns the file that `paths` or `baseUrl` of a tsconfig.json assign to a specifier; null if there is none. Paths are
+ * relative to the tsconfig.json.
+ */
 export function fileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = tsconfigOf(tsconfig);
   for (const [pattern, targets] of paths) {

@@ -1,15 +1,18 @@
-/** One script out of the files of an action, in memory: modules are bundled into one function. Runs nothing, and reads nothing of the disk. */
+/**
+ * Builds one script from the files of an action, in memory: modules are bundled into one function. Executes nothing,
+ * and does not read the disk.
+ */
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageFault } from "./fault.js";
 import { fileAt, fileByAlias, isOutside, isRelative } from "./source-modules.js";
 import { TEST_MODULE } from "./test-module.js";
 
-/** Files of an action, and what the packages that they may import are in the finished script. */
+/** Files of an action, and an expression for each package that they can import. */
 export interface SourceJob {
   entry: string;
   files: Record<string, string>;
-  /** Expressions by the name of the package, such as `globalThis.dayjs`. */
+  /** Expressions by package name, such as `globalThis.dayjs`. */
   packages: Record<string, string>;
   maxBytes: number;
 }
@@ -22,7 +25,7 @@ export interface SourceScript {
 
 const NAMESPACE = "source";
 const ENTRY = "svc-entry.js";
-/** In a project folder an action's own files are two levels deep, so that `../../lib/dates` is the project's `lib/dates`. */
+/** In a project folder an action's files are two levels deep, so that `../../lib/dates` is the project's `lib/dates`. */
 const ACTION_FOLDER = "actions/action";
 const LOADERS: Record<string, Loader> = {
   ".ts": "ts",
@@ -40,7 +43,7 @@ const HELPERS: Record<string, string> = {
   "svc/test": TEST_MODULE,
 };
 
-/** Everything is resolved here, so that esbuild itself looks nowhere. */
+/** All imports are resolved here, so that esbuild does not read the disk. */
 function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
@@ -78,7 +81,7 @@ function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugi
   };
 }
 
-/** esbuild's words, with file, line and column and without the lines of source that it shows. */
+/** esbuild's messages with file, line and column, and without the source lines that it shows. */
 function reasonOf([first]: readonly Message[]): string {
   if (!first) return "it cannot be built";
   const { text, location } = first;
@@ -91,7 +94,7 @@ function reasonOf([first]: readonly Message[]): string {
   return `${place}${said.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
-/** At the end of the file, so that no line moves: the function may be declared without being exported. */
+/** Appended to the end of the file, so that no line moves: the function may be declared without being exported. */
 const EXPORTED = "\nexport { execute };";
 
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');
@@ -133,7 +136,7 @@ const errorsOf = (error: unknown): Message[] => (error as { errors?: Message[] }
 export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
   const result = await builtWith(job, EXPORTED)
     .catch(async (error: unknown) => {
-      // The file exports it already.
+      // The file already exports the function.
       if (errorsOf(error).some(isExportedTwice)) return builtWith(job, "");
       throw error;
     })

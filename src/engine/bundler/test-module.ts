@@ -1,4 +1,4 @@
-/** The module "svc/test": collects tests, runs them one after the other, and stands in for hosts and the clock. Runs in the sandbox. */
+/** The module "svc/test": collects tests, runs them one after the other, and mocks hosts and the clock. Runs in the sandbox. */
 export const TEST_MODULE = `
 const tests = [];
 export const test = (name, run) => { tests.push({ name, run }); };

@@ -1,19 +1,19 @@
-/** Which names a script uses of what is around it, and which modules of Node it cannot load without. Parses, and runs nothing. */
+/** Finds the global names that a script uses, and the Node modules that it cannot load without. Parses the script and executes nothing. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/** What stands for more than a name: `import()`, and code that is made of text. */
+/** Markers for more than a name: `import()`, and code that is made from text. */
 const IMPORT = "import()";
 const EVAL = "eval()";
 const MAKERS = ["eval", "Function"];
-/** Said with the member that is wanted of it: most ask what browser this is, and nothing else. */
+/** Recorded with the member that is read, because most scripts only check which browser this is. */
 const NAVIGATOR = "navigator";
 
 /**
- * Names that no declaration of the script's stands behind, each once. One that is asked for by `typeof` alone is none: a script that
- * looks whether it is there does without it.
+ * Names without a declaration in the script, each once. Names that the script only tests with `typeof` are left out: it
+ * works without them.
  */
 export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
@@ -38,7 +38,7 @@ export function usedNames(program: Program): string[] {
   return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
 }
 
-/** Whether it makes code of text without being ready for a refusal, and not only to have the global object. */
+/** True if the script builds code from text without handling a refusal, and not only to get the global object. */
 function makesCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
   let found = false;
   fullAncestor(program, (node, _state, ancestors) => {
@@ -56,7 +56,7 @@ function isTried(ancestors: readonly AnyNode[]): boolean {
   return ancestors.some((node, at) => node.type === "TryStatement" && node.handler && node.block === ancestors[at + 1]);
 }
 
-/** What is asked of the global object by a name of the browser's: as good as that name. */
+/** A browser's name that is read from the global object counts as that name. */
 function ofGlobalObject(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;
@@ -64,11 +64,11 @@ function ofGlobalObject(node: AnyNode): string | null {
   return isGlobal && Object.hasOwn(globals.browser, property.name) ? property.name : null;
 }
 
-/** How esbuild writes the loading of a module that it was told to leave alone. */
+/** esbuild's function for modules that it left external. */
 const REQUIRE = "__require";
 const WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 
-/** Whether what is reached through these nodes happens as the script is loaded, whatever is around it. */
+/** True if the code at the end of these nodes runs when the script loads, on any platform. */
 function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   for (let at = ancestors.length - 2; at >= 0; at -= 1) {
     const node = ancestors[at]!;
@@ -95,7 +95,7 @@ function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   return true;
 }
 
-/** Whether a function is the body of a module, or the script's own. */
+/** True if a function is the body of a module or of the script itself. */
 function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
   const outer = ancestors.slice(0, at).reverse();
   const around = outer.findIndex(({ type }) => type.includes("Function"));
@@ -104,7 +104,7 @@ function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
   return call?.type === "CallExpression" && call.callee.type === "Identifier" && WRAPPERS.has(call.callee.name);
 }
 
-/** The modules of Node that are loaded with the script. */
+/** Node modules that are loaded with the script. */
 export function neededModules(program: Program): string[] {
   const found = new Set<string>();
   fullAncestor(program, (node, _state, path) => {

@@ -76,7 +76,7 @@ function assertOwnedByRoot(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (uid === 0 && (mode & 0o022) === 0) return;
   throw new EmbeddedPostgresError(
-    `${folder} must belong to root and be writable by root alone: remove it, or set DATABASE_URL.`,
+    `${folder} must belong to root and be writable by root only: remove it, or set DATABASE_URL.`,
   );
 }
 

@@ -131,7 +131,7 @@ function supervise(child: ChildProcess, port: number, clusterDir: string, log: L
     child.once("close", () => resolve(watchdog.dismiss()));
   });
   child.once("exit", (code, signal) => {
-    if (!stopping) log.error({ code, signal }, "PostgreSQL ended by itself");
+    if (!stopping) log.error({ code, signal }, "PostgreSQL stopped unexpectedly");
   });
 
   async function stop(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Limits of one run: requests in total and at once, and decoded bytes in total. Knows no transport. */
+/** Limits of one run: requests in total and at once, and decoded bytes in total. */
 import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
 import { OutgoingError } from "./failure.js";
 
@@ -18,7 +18,7 @@ export class RunBudget {
       if (isFreed) return;
       isFreed = true;
       const [next] = this.waiting;
-      // The slot goes to the next request, without a moment in which a new one could take it.
+      // Passes the slot directly to the next request, so that no new request can take it in between.
       if (next) next();
       else this.inProgress -= 1;
     };

@@ -59,12 +59,12 @@ export class ConnectionPools {
       max: POOLS_MAX,
       ttl: POOL_IDLE_MS,
       updateAgeOnGet: true,
-      // Ends when its last request has.
+      // Ends when its last request has ended.
       dispose: (agent) => runInBackground(agent.close()),
     });
   }
 
-  /** The pool of that key, for example an app. */
+  /** Returns the pool of a key, for example of an app. */
   of(key: string): Agent {
     const known = this.agents.get(key);
     if (known) return known;
@@ -75,7 +75,7 @@ export class ConnectionPools {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // The caller's signal ends a request in time.
+      // The caller's signal ends a request that takes too long.
       headersTimeout: 0,
       bodyTimeout: 0,
     });

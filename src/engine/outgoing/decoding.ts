@@ -13,7 +13,7 @@ import { OutgoingError, transportReason } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/** A second encoding is legal and rare; a chain of many only serves to keep a process busy. */
+/** A second encoding is legal and rare; a chain of many only keeps a process busy. */
 const ENCODINGS_MAX = 2;
 /** Window of 8 MB, the maximum of RFC 8878 for HTTP; the library's default would allow 128 MB of memory for each response. */
 const ZSTD_WINDOW_LOG = 23;
@@ -51,11 +51,11 @@ function decodersOf(encoding: string, first: number, origin: string): Transform[
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
-  // Only the outer encoding begins with the byte that is known; an inner deflate is what the specification says.
+  // Only the outer encoding starts with the known byte; an inner deflate follows the specification.
   return names.reverse().map((name, index) => DECODERS[name]!(index === 0 ? first : ZLIB_METHOD_DEFLATE));
 }
 
-/** Passes at most `maxBytes` on. */
+/** Passes on at most `maxBytes`. */
 function bound(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
@@ -78,7 +78,8 @@ async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
 
 /**
  * Reads a body whole. An empty body is not decoded: answers to HEAD name an encoding too.
- * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT where the body is cut off or does not decode; the signal's reason once it is aborted
+ * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's
+ *   reason once it is aborted
  */
 export async function readDecoded(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
   const { encoding = "", maxBytes, origin, onDecoded } = options;

@@ -1,4 +1,4 @@
-/** Failures of outgoing requests: five codes, and messages that name the origin and nothing else of a request. */
+/** Failures of outgoing requests: five codes. Messages contain the origin and no other part of a request. */
 
 /**
  * `POLICY`: not allowed (options, origin, address, header, redirect). `LIMIT`: too many or too large. `TIMEOUT`: too slow. `UNSUPPORTED`:
@@ -19,7 +19,7 @@ export class OutgoingError extends Error {
   }
 }
 
-/** Only these marks of a system or library error are repeated: its message may quote the request. */
+/** Only these error codes of a system or library are repeated: its message may quote the request. */
 const CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** The code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */

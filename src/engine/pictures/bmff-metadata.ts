@@ -20,7 +20,7 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
       size = Number(file.readBigUInt64BE(at + 8));
       header = 16;
     } else if (size === 0) size = to - at;
-    if (size < header || at + size > to) throw new RangeError("a box is longer than what holds it");
+    if (size < header || at + size > to) throw new RangeError("a box is longer than its container");
     yield { type: file.toString("latin1", at + 4, at + 8), at, start: at + header, end: at + size };
     at += size;
   }

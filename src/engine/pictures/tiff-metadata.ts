@@ -28,7 +28,7 @@ class Tiff {
     else this.file.writeUInt16BE(value, at);
   }
 
-  /** Whether the directory at `at` is one that was not met yet. */
+  /** True if the directory at `at` is one that was not met yet. */
   private enters(at: number): boolean {
     if (at < 8 || at + 6 > this.file.length || this.seen.has(at) || this.seen.size >= DIRECTORIES_MAX) return false;
     this.seen.add(at);

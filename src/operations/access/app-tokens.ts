@@ -1,4 +1,7 @@
-/** Tokens of an app that people make: api, viewer and live. Created with scopes and expiry, listed with their last use, warned about. */
+/**
+ * Tokens of an app that people create: api, viewer and live. Created with scopes and expiry, listed with their last
+ * use; a warning is logged before they expire.
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
@@ -22,7 +25,7 @@ export interface TokenSummary {
   kind: CredentialKind;
   name: string | null;
   userId: number | null;
-  /** null: all that an API token without scopes can do, and for all other kinds. */
+  /** null: the token has no scopes, so it has all rights of an API token; always null for other kinds. */
   scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
@@ -41,14 +44,14 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 /** A token of an app, with its state. */
 export type StatedToken = TokenSummary & Stated;
 
-/** A token is never changed, only revoked. */
+/** A token never changes, it can only be revoked. */
 const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
 const VALID =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${VALID}`;
 const WARN_BEFORE = "interval '7 days'";
-/* Of several processes, the one that writes the time warns. */
+/* Only the process that writes the time logs the warning. */
 const WARN = `
   UPDATE credential SET expiry_warned_at = now()
    WHERE kind = 'api' AND ${VALID} AND expires_at < now() + ${WARN_BEFORE} AND expiry_warned_at IS NULL
@@ -71,7 +74,7 @@ async function listWhere(db: DataSource, condition: string, appId: number): Prom
   }));
 }
 
-/** The app's tokens, and the sessions of all people with a role on it and of the administrators. */
+/** The app's tokens, and the sessions of administrators and of all people with a role on the app. */
 export const listTokensWithSessions = (db: DataSource, appId: number): Promise<TokenSummary[]> =>
   listWhere(
     db,
@@ -123,7 +126,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       return (await listWhere(db, "app_id = $1", appId)).map(withState);
     },
 
-    /** Makes a token; the secret is in this answer only. @throws REQUEST_INVALID */
+    /** Creates a token; its secret is only in this response. @throws REQUEST_INVALID */
     async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
       const { kind } = data;
       if (!APP_TOKEN_KINDS.some((known) => known === kind)) {

@@ -1,4 +1,4 @@
-/** What an empty database starts with, so that the first minute needs no administration (contract, section 1). */
+/** Creates the first app in an empty database, so that a new installation needs no administration (contract, section 1). */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
@@ -26,7 +26,7 @@ async function person(executor: Executor, organizationId: number, role: string):
 /** One organization, one app, its people and their tokens; null when the database is not empty. */
 async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
   return db.transaction(async (manager) => {
-    // Of several processes that start on one empty database, one makes the first app.
+    // If several processes start on one empty database, one of them creates the first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
     const organizationId = await insert(manager, "INSERT INTO organization (name) VALUES ($1)", ["First organization"]);
@@ -63,8 +63,8 @@ function writeWhole(path: string, content: FirstCredentials): void {
 }
 
 /**
- * On an empty database makes what there must be and writes `credentials.json` (mode 0600) in `dataDir`; later only keeps the file's
- * address current. Returns the file's path when it was made now.
+ * In an empty database creates the first app and writes `credentials.json` (mode 0600) to `dataDir`. Later it only
+ * keeps the address in the file current. Returns the file's path if it was created now.
  */
 export async function bootstrap(options: {
   db: DataSource;
@@ -84,7 +84,7 @@ export async function bootstrap(options: {
     const known = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (known.baseUrl !== baseUrl) writeWhole(path, { ...known, baseUrl });
   } catch {
-    // The file is its owner's to remove.
+    // The operator may have removed the file.
   }
   return null;
 }

@@ -1,4 +1,4 @@
-/** Credentials: issues them, resolves a token to its caller, revokes at once. Knows nothing of headers and cookies. */
+/** Credentials: issues them, resolves a token to its caller, revokes at once. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -13,10 +13,10 @@ import { addressBlock } from "../../rules/address-block.js";
 import { highestOf, isAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
-/** Channel of the notice that a credential, by its id, has ended; without one, that any credential or right may have changed. */
+/** Notification channel: the id of a credential that has ended, or an empty text if any credential or right may have changed. */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
-/** An answer is trusted this long at the most, whatever becomes of the notices. */
+/** A cached result is used at most this long, even if notifications are lost. */
 const CACHE_MS = 5_000;
 const CACHE_MAX = 10_000;
 
@@ -27,19 +27,19 @@ export interface NewCredential {
   runId?: number | null;
   name?: string | null;
   expiresAt?: Date | null;
-  /** Made by a page of the service (page-sessions.ts), in a sign-in that it ends with, for an action's debug page. */
+  /** Created by a page of the service (page-sessions.ts) for an action's debug page; ends with the sign-in. */
   pageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
-  /** Of a visitor's session: the hashed block of network addresses that it was made for. */
+  /** For a visitor's session: the hashed block of network addresses that it was created for. */
   visitorBlock?: Buffer | null;
   /** Scopes of an API token; null for one without. */
   scopes?: readonly Scope[] | null;
-  /** What it is known by at first, where that is to be no token. */
+  /** Initial secret, if it is not to be a new token. */
   secret?: string | undefined;
 }
 
-/** Roles that open an app's viewer and debug pages: their tokens end with this right. */
+/** Roles that may open an app's viewer and debug pages: the pages' tokens end with this right. */
 const PREVIEWERS = ROLES.filter((role) => allows("previewApp", role));
 
 interface FoundRow {
@@ -63,11 +63,11 @@ interface FoundRow {
   isUseDue: boolean;
 }
 
-/** True for a grant `g` of a program that was not ended. One that was made by a token, not by a session, ends with that token. */
+/** True for a grant `g` of a program that has not ended. A grant that a token made ends with that token. */
 export const GRANT_HOLDS = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
-/* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
+/* A page's session is valid as long as its origin: a published app, or a sign-in and an editor's right. */
 const FIND = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
          c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
@@ -102,8 +102,8 @@ const FIND = `
        END)`;
 
 /*
- * A session lives on while it is used, up to its longest life. It waits for no lock on the person: changes of roles lock the person first,
- * then the credential.
+ * Extends a session while it is used, up to its maximum lifetime. It waits for no lock on the person: changes of roles
+ * lock the person first, then the credential.
  */
 const RENEW = `
   WITH used AS (
@@ -163,7 +163,7 @@ const keyOf = (token: string): string => hash("sha256", token, "base64");
 /** Rate limiter and cache for unknown tokens: stores them briefly and counts them by the address that sent them. */
 function createUnknownTokens() {
   const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
-  /** Tokens that were valid in this process before: they are never rejected because of unknown tokens from the same address. */
+  /** Tokens that were valid in this process before: unknown tokens from the same address do not block them. */
   const once = new LRUCache<string, true>({ max: CACHE_MAX });
   const misses = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
@@ -194,7 +194,10 @@ export type Credentials = ReturnType<typeof createCredentials>;
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const known = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
   const unknown = createUnknownTokens();
-  /** Tokens of runs that were issued here and have not ended, each with its key in `known`, empty until it is there. */
+  /**
+   * Tokens of runs that were issued here and have not ended, each with its key in `known`, which is empty until the
+   * token has been resolved.
+   */
   const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
   const watchers = new Set<Watcher>();
   let epoch = 0;
@@ -210,13 +213,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   });
   notifications.onGap(forget);
 
-  /** Tells every process, this one at once, that rights have changed. */
+  /** Notifies every process, this one at once, that rights have changed. */
   async function announce(executor: Executor = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     forget();
   }
 
-  /** Renews a session that is in use. Where the database takes no writes, the session goes on as it was. */
+  /** Renews a session that is in use. If the database rejects writes, the session continues unchanged. */
   async function renew({ id, expiresAt }: FoundRow, address: string): Promise<Date | null> {
     const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
     const renewed = await rows<{ expiresAt: Date }>(db, RENEW, values).catch(() => []);
@@ -226,13 +229,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   return {
     announce,
 
-    /** Calls `watcher` whenever some credential or right may have changed; the returned function ends that. */
+    /** Calls `watcher` whenever a credential or right may have changed; the returned function unsubscribes. */
     watch(watcher: Watcher): () => void {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
 
-    /** Makes a credential. The token is in this answer and nowhere else. */
+    /** Creates a credential. Its token is only in this response. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
@@ -246,10 +249,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Returns the token's caller; null when the token is unknown, revoked or expired. No query is made for a token that the service
-     * cannot have issued, nor for one that was unknown a moment ago.
+     * Returns the token's caller; null when the token is unknown, revoked or expired. Makes no query for a token that
+     * the service cannot have issued, or that was unknown a moment ago.
      * @param address where the token was sent from; unknown tokens are counted by it
-     * @throws RATE_LIMIT_EXCEEDED for a token that was never valid here, from an address that sent too many unknown ones
+     * @throws RATE_LIMIT_EXCEEDED for a token that was never valid here, from an address that sent too many unknown
+     *   ones
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
@@ -267,12 +271,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       }
       unknown.found(key);
       if (row.isSessionDue && address !== undefined) row.expiresAt = await renew(row, address);
-      // Nothing waits for it, and a database that takes no writes loses it.
+      // Nothing waits for this write. It is lost if the database rejects writes.
       if (row.isUseDue) rows(db, USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = toCaller(row);
-      // A run's token dies with it: only who issued it hears of that at once.
+      // A run's token ends with the run, and only the process that issued it learns of that at once, so others do not
+      // cache it.
       const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);
-      // Rights that changed while the database answered are not to be kept.
+      // The result is not cached if rights changed while the database answered.
       if (asked !== epoch || !mayBeKept) return caller;
       known.set(key, caller);
       if (row.kind === "task") ofRuns.set(row.id, key);

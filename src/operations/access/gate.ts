@@ -1,4 +1,4 @@
-/** The gate before every operation: the caller's right, the app's existence, the rate window. Decides nothing itself: the rules do. */
+/** Checks every operation before it runs: the caller's right, the app's existence, the rate limit. The rules make the decisions. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
@@ -20,32 +20,32 @@ import {
   rateWindowOf,
 } from "../../rules/access.js";
 
-/** What the gate reads of a request, and the quota that it leaves there for the reply's headers. */
+/** The part of a request that the gate reads, and the quota that it sets for the reply's headers. */
 export interface Visitor {
   caller: Caller | null;
   /** The network address of the request. */
   address?: string;
   quota?: RateAnswer & { limit: number };
-  /** A fault of the request that is reported once the caller's right is known: who has none learns of no fault. */
+  /** A fault of the request, reported after the caller's right is checked: a caller without the right learns of no fault. */
   deferred?: ActionError;
   /** An unknown field of the body, which is reported after all other faults. */
   unknownField?: ActionError;
 }
 
-/** @throws the fault that the request has */
+/** @throws the fault of the request, if there is one */
 export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
-/** Who was let through to what an app's access rules may grant. */
+/** A caller who may use what an app's access rules grant. */
 export interface Admission {
   /** null: anonymous. */
   caller: Caller | null;
-  /** Whether the matrix lets the caller do it; else the rules have to. */
+  /** True if the access table allows the operation; otherwise the access rules decide. */
   isTrusted: boolean;
   /** The network address of the request. */
   address?: string;
-  /** A fault of the request that the operation reports once the access rules have granted the right. */
+  /** A fault of the request that the operation reports after the access rules have granted the right. */
   deferred?: ActionError;
   /** An unknown field of the body, which the operation reports after all other faults. */
   unknownField?: ActionError;
@@ -59,43 +59,37 @@ const callerOf = (caller: Caller, { address, unknownField }: Visitor): Caller =>
 });
 
 export interface Gate {
-  /** True if the app exists; apps that exist are remembered. */
+  /** True if the app exists; existing apps are cached. */
   appExists(appId: number): Promise<boolean>;
   /**
-   * Lets the visitor through to `operation` on the app, or throws.
-   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only to admins), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   * Admits the visitor to `operation` on the app.
+   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full
+   *   disk
    */
   enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
   /**
-   * The same for what access rules may grant to others: to the app's visitors, with a credential or without. Those come through here, and
-   * the operation asks the rules. @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
+   * Admits callers to an operation that access rules may grant to visitors, with or without a credential. The operation
+   * then checks the rules.
+   * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
   admit(visitor: Visitor, operation: Operation, appId: number): Promise<Admission>;
-  /**
-   * Checks the right of `enter`, or of `admit`, again for a caller who was let through before; counts nothing.
-   * @throws FORBIDDEN
-   */
+  /** Checks the right of `enter` or `admit` again for a caller who was admitted before; counts nothing. @throws FORBIDDEN */
   recheck(caller: Caller, operation: Operation, appId: number): void;
   readmit(caller: Caller, operation: Operation, appId: number): void;
-  /**
-   * Counts a request that sends messages by what it writes, and is let through already.
-   * @throws RATE_LIMIT_EXCEEDED
-   */
+  /** Counts a request that sends messages by the number of its messages, after it has been admitted. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
-  /**
-   * Counts a request to an HTTP trigger that has brought its proof.
-   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
-   */
+  /** Counts a request to an HTTP trigger after its credential was checked. @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk */
   enterTrigger(visitor: Visitor, appId: number): Promise<void>;
   /**
    * Counts a tool call of an agent, in addition to the limits of the operations that the tool uses.
    * @throws RATE_LIMIT_EXCEEDED
    */
   countToolCall(visitor: Visitor, appId: number): Promise<void>;
-  /** The same for an operation that belongs to no single app: a person needs no role for it. */
+  /** Admits to an operation of no single app, for which a person needs no role. */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
-   * The same for an operation of one organization; null: the caller's first one in which the operation is allowed.
+   * Admits to an operation of one organization; null: the caller's first organization in which the operation is
+   * allowed.
    * @throws UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   enterOrganization(
@@ -127,7 +121,7 @@ export function createGate(options: {
   room: DiskRoom;
 }): Gate {
   const { db, window, limits, room } = options;
-  /** Apps that were there a moment ago: the service deletes none. */
+  /** Apps that existed a moment ago: the service deletes none. */
   const existing = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /**
@@ -147,7 +141,7 @@ export function createGate(options: {
       const overdrawn = (await window.count(appId, ofVisitors, windowMs)) - share;
       if (overdrawn > 0) answer = await window.take(appId, name, { limit: limit + overdrawn, windowMs });
     }
-    // A document of several limited fields leaves the scarcest quota.
+    // A document with several limited fields reports the smallest remaining quota.
     const remaining = Math.min(limit, answer.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, remaining, limit };
     if (answer.accepted) return;
@@ -217,7 +211,7 @@ export function createGate(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
-      // The others' credentials name apps that exist; an admin may name any.
+      // Other credentials name apps that exist; an administrator may name any app.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await count(visitor, caller, rateClass, appId);

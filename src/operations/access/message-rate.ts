@@ -1,11 +1,11 @@
-/** Bounds how fast messages on websockets follow each other: of one socket, of one credential and of one address. Knows no message. */
+/** Limits the rate of messages on websockets: per socket, per credential and per address. */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket, type TokenBucket } from "../../engine/token-bucket.js";
 import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../limits.js";
 
 const RATES = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
 
-/** @param wait waits so many seconds; a test replaces it */
+/** @param wait waits for a number of seconds; tests replace it */
 export function createMessageRate(rates = RATES, wait = (seconds: number): Promise<void> => delay(seconds * 1_000)) {
   const sockets = createTokenBucket(rates.socket);
   const senders = createTokenBucket(rates.sender);
@@ -21,7 +21,7 @@ export function createMessageRate(rates = RATES, wait = (seconds: number): Promi
   return {
     /**
      * Counts one message for its socket and for its senders.
-     * @returns null where it may be handled now, else a promise that resolves when it may, or when the socket is not open any more
+     * @returns null if it can be handled now, else a promise that resolves when it can, or when the socket has closed
      */
     take(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
       const counts = [[sockets, socket] as const, ...by.map((sender) => [senders, sender] as const)];

@@ -10,7 +10,7 @@ export interface User extends Person {
   organizationId: number;
 }
 
-/** SQL, true for a person of the app's organization: at home there, or with a role in it or on the app. */
+/** SQL, true for a person of the app's organization: a member of it, or with a role in it or on the app. */
 export const BELONGS_TO_APP = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
@@ -25,7 +25,7 @@ export function createPeople({ db }: { db: DataSource }) {
       "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1",
       [id],
     );
-    if (!row) throw new ActionError("REQUEST_INVALID", "organizationId names no organization");
+    if (!row) throw new ActionError("REQUEST_INVALID", "organizationId must be the ID of an organization");
     return row.id;
   }
 
@@ -39,7 +39,7 @@ export function createPeople({ db }: { db: DataSource }) {
     organizationOf,
     session,
 
-    /** The id, when it is null or a person of the app's organization. @throws REQUEST_INVALID */
+    /** Returns the id if it is null or a person of the app's organization. @throws REQUEST_INVALID */
     async mustExist(appId: number, userId: number | null): Promise<number | null> {
       if (userId === null) return null;
       const found = await rows(

@@ -20,10 +20,7 @@ export function createRefusalDelay(bounds = BOUNDS) {
   let all = 0;
 
   return {
-    /**
-     * Waits until one more refusal of that sender may be sent.
-     * @returns false if too many wait already, so that the connection is to be closed
-     */
+    /** Waits until one more refusal of that sender can be sent. @returns false if too many wait already: the connection is closed then */
     async wait(sender: string): Promise<boolean> {
       if (bucket.take(sender) === 0) return true;
       const own = waiting.get(sender) ?? 0;

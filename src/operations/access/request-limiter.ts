@@ -1,6 +1,6 @@
 /**
- * Bounds the requests in progress of one credential and of one network address; more of them wait unread, in their order, and leave
- * the line with their caller. A request counts until the last part of its work has ended. Knows no route.
+ * Limits the requests in progress per credential and per network address. Further requests wait unread in their order,
+ * and leave the queue if the caller disconnects. A request counts until the last part of its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { nobodyWaits } from "../../errors.js";
@@ -14,7 +14,7 @@ import { addressBlock, holderOf } from "../../rules/address-block.js";
 import type { Visitor } from "./gate.js";
 
 export interface RequestLimiter {
-  /** Waits for a slot. @returns a function that frees it @throws REQUEST_INVALID once the caller is gone */
+  /** Waits for a slot. @returns a function that frees it @throws REQUEST_INVALID if the caller disconnects */
   enter(visitor: Pick<Visitor, "caller" | "address">, gone: () => AbortSignal): Promise<() => void>;
 }
 

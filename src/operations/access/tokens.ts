@@ -1,15 +1,15 @@
-/** Format of every token of the service: how one is made, recognized and stored. Read it before you add a kind of credential. */
+/** Format of every token of the service: creation, recognition and storage. Read it before you add a kind of credential. */
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
 
 const SECRET_BYTES = 32;
-/** Begins every token of a run. */
+/** Prefix of every token of a run. */
 export const TASK_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** The checksum is absent in tokens made before it was introduced. */
+/** Tokens that were created before checksums existed have none. */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
 /** CRC32 of the text before it, as six digits of base62, the most significant first. */
@@ -23,7 +23,7 @@ function checksum(text: string): string {
   return digits;
 }
 
-/** Returns a new secret of 256 bits behind a prefix, for codes that are exchanged once. */
+/** Returns a new 256-bit secret with a prefix, for codes that are exchanged once. */
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
 /** Returns a new token: the prefix lets secret scanners find it, the checksum lets the service reject a made-up one without a query. */
@@ -32,7 +32,7 @@ export function newToken(kind: CredentialKind): string {
   return text + checksum(text);
 }
 
-/** True if the service can have issued this token: its shape is right, and its checksum where it has one. */
+/** True if the service can have issued this token: its shape is right, and its checksum too if it has one. */
 export function isWellFormedToken(token: string): boolean {
   const found = TOKEN_SHAPE.exec(token);
   if (!found) return false;

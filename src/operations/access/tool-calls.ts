@@ -5,16 +5,16 @@ import { type AuditFact, audit } from "../records/audit.js";
 import type { Gate, Visitor } from "./gate.js";
 
 const NAME_MAX_CHARACTERS = 100;
-/** No tool has more arguments; the names of others come from the caller. */
+/** No tool has more arguments. The caller chooses the names of unknown ones. */
 const NAMES_MAX = 20;
-/** Arguments that name a thing. All others are recorded by name only, because values may be secrets. */
+/** Arguments that name a resource. All others are recorded by name only, because values may be secrets. */
 const NAMING = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
 export type ToolCalls = ReturnType<typeof createToolCalls>;
 
 const shortened = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
-/** Names of the arguments, and the values of those that name a thing. */
+/** Names of the arguments, and the values of those that name a resource. */
 function describedArguments(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const names = NAMING.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
   const values = names.map((name) => {
@@ -36,7 +36,7 @@ export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate,
       { isRefused }: { isRefused: boolean },
     ): Promise<void> {
       await gate.countToolCall(visitor, appId);
-      // Names of things are only read for tools that exist: a refused call could write any text.
+      // Resource names are only recorded for tools that exist: a rejected call could contain any text.
       const data = isRefused ? { tool: shortened(tool), refused: true } : { tool, ...describedArguments(args) };
       const fact: AuditFact = { type: "app.mcp.call", data };
       await audit(db, visitor.caller, { appId, ...fact });

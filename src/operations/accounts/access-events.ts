@@ -10,7 +10,7 @@ export interface AccessEvent {
   organizationId?: number | null;
   /** The person who did it; null if unknown. */
   personId?: number | null;
-  /** The person that it is about. */
+  /** The person that the entry is about. */
   subjectId?: number | null;
   address?: string | undefined;
   data?: Record<string, unknown>;
@@ -25,7 +25,7 @@ export async function recordAccess(executor: Executor | DataSource, event: Acces
   await rows(executor as Executor, INSERT, [type, organizationId, personId, subjectId, address, JSON.stringify(data)]);
 }
 
-/** An entry as it is read. Times are ISO 8601. */
+/** An entry in responses. Times are ISO 8601. */
 export interface AccessEntry {
   id: number;
   type: string;
@@ -43,8 +43,8 @@ export interface AccessPage {
 }
 
 /*
- * $1 the organization, $2 whether the reader administers the service. An organization's entries are its own, and those of its members'
- * accounts; failed sign-ins belong to no person and are for administrators of the service.
+ * $1 the organization, $2 true if the reader administers the service. Entries of an organization are its own and those
+ * of its members' accounts. Failed sign-ins belong to no person and are visible to administrators of the service only.
  */
 const LIST = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,

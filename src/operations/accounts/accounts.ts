@@ -1,5 +1,6 @@
 /**
- * Accounts of people: the first administrator, sign-in by passphrase, reset. Sessions, links and counted failures are in the files beside it.
+ * Accounts of people: the first administrator, sign-in by passphrase, reset. Sessions, links and counted failures are
+ * in other files of this folder.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -19,18 +20,18 @@ import type { IssuedLink, Links } from "./links.js";
 import type { BegunSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
-/** A request that signs in: where it comes from, and who it was before. */
+/** A request that signs in: its address, and its previous caller. */
 export interface SignInRequest extends SessionOrigin {
   caller: Caller | null;
 }
 
-/** A session that was begun, and the person that it is for. */
+/** A new session, and its person. */
 export interface SignedIn {
   user: User;
   session: BegunSession;
 }
 
-/** How a person has proven who they are. */
+/** How a person has proven their identity. */
 export interface Proof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider. */
@@ -48,7 +49,7 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER}`;
 const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/* Also those of an organization whose administrators came by a token only. */
+/* Also true for an organization whose administrators only used tokens. */
 const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
 const RECENT_RESETS = `
@@ -124,7 +125,7 @@ export function createAccounts(options: {
     /** True if a person with an account administers the service. */
     hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ACCOUNT)).length > 0,
 
-    /** Makes the link that makes an administrator; an unused one from before is revoked. */
+    /** Creates the link with which the first administrator sets up an account; revokes an unused earlier link. */
     async setupLink(): Promise<IssuedLink> {
       return db.transaction(async (manager) => {
         await links.revokeAll("setup", null, manager);
@@ -133,7 +134,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Makes an administrator of the service and signs in. Without a passphrase the session must register a passkey first.
+     * Creates an administrator of the service and signs in. Without a passphrase the session must register a passkey
+     * first.
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, LINK_EXPIRED, EMAIL_IN_USE
      */
     async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
@@ -157,8 +159,9 @@ export function createAccounts(options: {
     },
 
     /**
-     * Makes an account for an invited person and signs in. Without a passphrase the session must register a passkey first.
-     * @param welcome what belongs to it, in the same transaction: it uses up the invitation
+     * Creates an account for an invited person and signs in. Without a passphrase the session must register a passkey
+     * first.
+     * @param welcome further steps of the same transaction: it uses up the invitation
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, EMAIL_IN_USE
      */
     async join(
@@ -179,7 +182,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Signs in by passphrase. An unknown account, one without a passphrase, and a wrong passphrase look and take the same.
+     * Signs in by passphrase. An unknown account, an account without a passphrase, and a wrong passphrase have the same
+     * response and duration.
      * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED after too many failures; OVERLOADED
      */
     async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
@@ -198,7 +202,7 @@ export function createAccounts(options: {
       return this.begin(request, user, { by: "passphrase" });
     },
 
-    /** Begins a session for a person who has proven who they are. Pass the executor of a transaction to make it a part of it. */
+    /** Starts a session for a person who has proven their identity. Pass the executor of a transaction to include it. */
     async begin(request: SignInRequest, user: User, proof: Proof, executor?: EntityManager): Promise<SignedIn> {
       if (!executor) return db.transaction((manager) => this.begin(request, user, proof, manager));
       const { address, caller: replaced } = request;
@@ -209,7 +213,7 @@ export function createAccounts(options: {
       return { user, session };
     },
 
-    /** Ends the caller's session, if it is one of a person's sign-in. */
+    /** Ends the caller's session, if it belongs to a person's sign-in. */
     async signOut({ caller, address }: SignInRequest): Promise<void> {
       if (!caller?.session || caller.personId === null) return;
       const { personId } = caller;
@@ -218,8 +222,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Sends a reset link if the account exists. Returns before it is known whether it does.
-     * @throws REQUEST_INVALID; RATE_LIMIT_EXCEEDED for an address that asks too often
+     * Sends a reset link if the account exists. Returns before it checks that.
+     * @throws REQUEST_INVALID; RATE_LIMIT_EXCEEDED for an address with too many requests
      */
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
       const email = requiredEmail(body["email"], "email");
@@ -230,8 +234,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Makes a reset link for an administrator to hand over.
-     * @param check throws unless the administrator may make it; it runs in the same transaction
+     * Creates a reset link for an administrator to hand over.
+     * @param check throws unless the administrator may create it; it runs in the same transaction
      */
     async resetLink(
       personId: number,
@@ -247,8 +251,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Sets a passphrase by a reset link. All sessions of the person end, the access of programs, and the token of an administrator who
-     * made the account for the person: only the reader of the link can use the account afterwards.
+     * Sets a passphrase by a reset link. Ends all sessions of the person, the access of programs, and the token of an
+     * administrator who created the account: only the reader of the link can use the account afterwards.
      * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {

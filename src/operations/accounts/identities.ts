@@ -1,4 +1,4 @@
-/** Rows of identities at OpenID providers, of accounts that a first sign-in makes, and of roles that a provider's groups give. */
+/** Rows of identities at OpenID providers, accounts created by a first sign-in, and roles from a provider's groups. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -11,17 +11,17 @@ import { revokeOvertakenLinks } from "./overtaken-links.js";
 import type { OwnRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
-/** A person as a provider has proven them. */
+/** A person as proven by a provider. */
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** null: none, or one that the provider has not verified. */
+  /** null: there is none, or the provider has not verified it. */
   email: string | null;
   firstName: string;
   lastName: string;
-  /** Role of the person's groups; null: no group gives one. */
+  /** Role from the person's groups; null: no group gives one. */
   role: Role | null;
-  /** The organization by claim or domain; null: none is configured for it. */
+  /** The organization by claim or domain; null: none is configured. */
   organizationId: number | null;
 }
 
@@ -31,12 +31,12 @@ export interface Identity {
   provider: string;
   issuer: string;
   createdAt: string;
-  /** Equals `createdAt`: it is never changed, only removed. */
+  /** Equals `createdAt`: an identity never changes, it can only be removed. */
   updatedAt: string;
   lastUsedAt: string | null;
 }
 
-/* Locked, so that of two first sign-ins of one identity one makes the account. */
+/* A lock, so that of two concurrent first sign-ins of one identity only one creates the account. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
 const OWNER = `
   UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
@@ -53,7 +53,7 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/* A statement of its own: one that waits for the lock and counts would count the owners of before the wait. */
+/* A separate statement: a statement that waits for the lock would count the owners from before the wait. */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
@@ -77,7 +77,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
   }
 
   return {
-    /** The account of an identity, which is marked as used; null without one. Other transactions wait for this one. */
+    /** Returns the account of an identity, and marks the identity as used; null if there is none. Other transactions wait for this one. */
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
       await rows(executor, LOCK, [issuer, subject]);
       type Owner = { personId: number; managesRoles: boolean };
@@ -94,13 +94,13 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
       await rows(executor, INSERT, [personId, issuer, subject, provider, managesRoles]);
     },
 
-    /** Makes a person of the identity's organization, else of the first one; null if there is no such organization. */
+    /** Creates a person in the identity's organization, else in the first one; null if there is no such organization. */
     async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
       const { organizationId, firstName, lastName, email } = identity;
       return (await rows<User>(executor, CREATE, [organizationId, firstName, lastName, email]))[0] ?? null;
     },
 
-    /** Sets the person's role in their organization, null for none. The last owner stays one. */
+    /** Sets the person's role in their organization; null removes it. The last owner keeps the role. */
     async setRole(executor: Executor, { id, organizationId }: User, role: Role | null): Promise<void> {
       await rows(executor, LOCK_ORGANIZATION, [organizationId]);
       const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, OTHER_OWNERS, [organizationId, id]);

@@ -1,6 +1,7 @@
 /**
- * One-time links: the token of a set-up, an invitation or a reset, stored as a hash, used once, revocable. Read it before you add a kind of
- * link. The token stands in the link's fragment, which browsers do not send, and is exchanged by POST.
+ * One-time links: the token of a set-up, an invitation or a reset, stored as a hash, used once, revocable. Read it
+ * before you add a kind of link. The token is in the link's fragment, which browsers do not send, and is exchanged by
+ * POST.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -59,7 +60,7 @@ export type Links = ReturnType<typeof createLinks>;
 /** @param baseUrl the address of the service for people; never taken from a request */
 export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
   return {
-    /** Makes a link. Pass the transaction's executor to make it together with what it stands for. */
+    /** Creates a link. Pass the transaction's executor to create it together with its subject. */
     async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: Executor = db) {
       const token = newSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
@@ -70,8 +71,9 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
     },
 
     /**
-     * Uses the link up. Pass the executor of the transaction that does what the link permits: the link stays valid if that fails.
-     * @throws REQUEST_INVALID if it is no text; LINK_EXPIRED if it is unknown, of another kind, used, revoked or too old
+     * Uses the link up. Pass the executor of the transaction that the link permits: the link stays valid if that fails.
+     * @throws REQUEST_INVALID if it is not a string; LINK_EXPIRED if it is unknown, of another kind, used, revoked or
+     *   expired
      */
     async redeem(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
       return found((await rows<RedeemedLink>(executor, REDEEM, [hashToken(linkToken(token)), kind]))[0]);
@@ -82,12 +84,12 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
       return found((await rows<RedeemedLink>(executor, PEEK, [hashToken(linkToken(token)), kind]))[0]);
     },
 
-    /** Revokes a link that was not used. Returns false if there was none. */
+    /** Revokes an unused link. Returns false if there was none. */
     async revoke(id: number, executor: Executor = db): Promise<boolean> {
       return (await rows(executor, REVOKE, [id])).length > 0;
     },
 
-    /** Revokes all unused links of a kind that are about the person; null: those about no person. */
+    /** Revokes all unused links of a kind about the person; null: those about no person. */
     async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
       await executor.query(REVOKE_ALL, [kind, personId]);
     },

@@ -1,6 +1,7 @@
 /**
- * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is the issuer and `sub`.
- * It belongs to an account by the first sign-in that made the account, or by a link from that account's own session; never by its e-mail.
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is
+ * the issuer and `sub`. It belongs to the account that its first sign-in created, or to the account from whose session
+ * it was linked. The e-mail address never links it.
  */
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";
@@ -17,7 +18,7 @@ import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
 import { type IdentityStore, type ProvenIdentity } from "./identities.js";
 import type { OwnRequest } from "./passkeys.js";
 
-/** Secrets of one sign-in at a provider, stored in a cookie of the browser that began it. */
+/** Secrets of one sign-in at a provider, stored in a cookie of the browser that started it. */
 export interface OpenIdFlow {
   provider: string;
   state: string;
@@ -29,13 +30,13 @@ export interface OpenIdFlow {
   linkedBy: number | null;
 }
 
-/** Outcome of a sign-in at a provider, which the browser returns with. */
+/** Outcome of a sign-in at a provider, passed to the page that the browser returns to. */
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignedIn; next: string }
   | { kind: "linked"; next: string }
   | { kind: "refused"; reason: OpenIdRefusal; next: string };
 
-/** Reasons that Studio's sign-in page explains. */
+/** Reasons that Studio's sign-in page shows. */
 export type OpenIdRefusal =
   | "failed"
   | "unavailable"
@@ -46,9 +47,9 @@ export type OpenIdRefusal =
 
 const SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
-/** The provider's configuration and keys are read again after this long. */
+/** The provider's configuration and keys are read again after this time. */
 const DISCOVERED_MS = 3_600_000;
-/** Each answer asks the provider and writes an event, and anyone can send one. */
+/** Each callback sends a request to the provider and writes an event, and any client can send one. */
 const ANSWERS_PER_ADDRESS = 120;
 const ANSWER_WINDOW_MS = 60_000;
 
@@ -61,7 +62,7 @@ class Refusal extends Error {
 const textOf = (value: unknown): string | null =>
   typeof value === "string" && value.trim() !== "" ? value.trim().slice(0, 255) : null;
 
-/** Values of a claim: a text, or a list of texts. */
+/** Values of a claim: a string, or a list of strings. */
 const textsOf = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
@@ -151,7 +152,7 @@ export function createOpenId(options: {
       throw new Refusal("failed");
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
-    // Many providers put groups and e-mail addresses into the answer of this endpoint only.
+    // Many providers return groups and e-mail addresses only from this endpoint.
     const more = await client
       .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
       .catch(() => ({}) as Record<string, unknown>);
@@ -173,7 +174,7 @@ export function createOpenId(options: {
     });
   }
 
-  /** Makes the account of a first sign-in. */
+  /** Creates the account of a first sign-in. */
   async function create(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
     if (!provider.autoCreate) throw new Refusal("no-account");
     if (identity.email === null) throw new Refusal("no-account");
@@ -209,14 +210,14 @@ export function createOpenId(options: {
     list: (): { id: string; name: string }[] => providers.map(({ id, name }) => ({ id, name })),
 
     /**
-     * Begins a sign-in: the address to send the browser to, and the secrets for its cookie.
+     * Starts a sign-in. Returns the URL to redirect the browser to, and the secrets for its cookie.
      * @throws NOT_FOUND; OVERLOADED while the provider does not answer
      */
     async start(id: string, redirectUri: string, next: string) {
       return begin(id, redirectUri, next, null).catch(rethrowUnavailable);
     },
 
-    /** Begins the link of an identity to the caller's own account. @throws as `start` */
+    /** Starts linking an identity to the caller's own account. @throws as `start` */
     async startLink({ caller }: OwnRequest, id: string, redirectUri: string, next: string) {
       return begin(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
     },
@@ -225,7 +226,7 @@ export function createOpenId(options: {
      * Ends a sign-in at the provider.
      * @param flow from the browser's cookie; null without one
      * @param callback the address to which the provider sent the browser
-     * @throws NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many answers
+     * @throws NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many callbacks
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
@@ -252,7 +253,7 @@ export function createOpenId(options: {
       }
     },
 
-    /** Address at which a browser also signs out at the provider; null if the provider has none. */
+    /** URL at which a browser also signs out at the provider; null if the provider has none. */
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
       const provider = providers.find((one) => one.id === id);
       if (!provider) return null;
@@ -269,7 +270,7 @@ function rethrowUnavailable(error: unknown): never {
   throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
 }
 
-/** The flow in a cookie's value; null for anything else. */
+/** Parses the flow from a cookie's value; null for any other text. */
 export function readFlow(text: string | undefined): OpenIdFlow | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(text ?? "", "base64url").toString());

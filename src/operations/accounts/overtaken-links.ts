@@ -1,4 +1,4 @@
-/** Ends one-time links that a change of a person's roles overtook: invitations and reset links. Call it wherever roles change. */
+/** Ends one-time links that a change of a person's roles makes invalid: invitations and reset links. Call it wherever roles change. */
 import { type Executor, rows } from "../../data/database.js";
 
 /** Locks people in the order of their IDs. Changes of roles and new reset links of one person happen one after the other. */
@@ -14,15 +14,15 @@ const REVOKE_INVITATIONS = `
        SELECT FROM (SELECT role FROM organization_member m WHERE m.organization_id = invitation.organization_id AND m.person_id = $1
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
-/* The holder of such a link outranked the person when it was made, which may no longer be so. */
+/* The creator of such a link outranked the person at that time, which may no longer be true. */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;
 
 /**
- * Revokes links that a change of the person's roles overtook: pending invitations that the person can no longer make, and reset links that
- * the person made or that are about the person. Call it after the change, in its transaction. So a former administrator cannot come back
- * by a link, and an administrator cannot take over an account that was promoted meanwhile.
+ * Revokes links that a change of the person's roles makes invalid: pending invitations that the person may no longer
+ * create, and reset links by or about the person. Call it after the change, in its transaction. So a former
+ * administrator cannot return by a link, and an administrator cannot take over an account that was promoted meanwhile.
  */
 export async function revokeOvertakenLinks(executor: Executor, personId: number): Promise<void> {
   await lockPeople(executor, [personId]);

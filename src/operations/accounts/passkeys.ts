@@ -1,6 +1,6 @@
 /**
- * Passkeys of people: registered in a session, used to sign in. The library verifies; this file stores keys and challenges. A challenge is
- * valid once, for five minutes, in every process.
+ * Passkeys of people: registered in a session, used to sign in. The library verifies them; this file stores keys and
+ * challenges. A challenge is valid once, for five minutes, in every process.
  */
 import { hash } from "node:crypto";
 import {
@@ -36,17 +36,17 @@ export interface Passkey {
   id: number;
   name: string;
   createdAt: string;
-  /** Equals `createdAt`: it is never changed, only removed. */
+  /** Equals `createdAt`: a passkey never changes, it can only be removed. */
   updatedAt: string;
   lastUsedAt: string | null;
 }
 
-/** The page that a browser shows: its origin, whose host name passkeys belong to. */
+/** The page that a browser shows. Passkeys belong to the host name of its origin. */
 export interface PasskeyPage {
   origin: string;
 }
 
-/** A caller with a session of their own. */
+/** A caller with their own session. */
 export type OwnRequest = SignInRequest & { caller: Caller & { personId: number } };
 
 const SERVICE_NAME = "Svc App Actions";
@@ -54,7 +54,7 @@ const CHALLENGE_SECONDS = 300;
 const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
-/** Ed25519, ES256, RS256. The library's own list asks Node for algorithms that it warns about as experimental. */
+/** Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental. */
 const ALGORITHMS = [-8, -7, -257];
 const DEFAULT_NAME = "Passkey";
 
@@ -90,7 +90,7 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
 
 const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
-/** WebAuthn's JSON; the library checks what is in its parts. */
+/** JSON of WebAuthn; the library checks the contents. */
 const CREDENTIAL = flat(["id", "rawId", "type", "response", "clientExtensionResults", "authenticatorAttachment"]);
 
 /** Checks the fields that are read before the library checks all of them. @throws REQUEST_INVALID */
@@ -119,7 +119,7 @@ export function createPasskeys(options: {
     await rows(db, REMEMBER, [digest(challenge), sessionId]);
   }
 
-  /** True if the challenge was issued to this session (null: for a sign-in) and not used yet; it is used up. */
+  /** True if the challenge was issued to this session (null: for a sign-in) and not used yet. It is used up by this call. */
   const spend = (sessionId: number | null) => async (challenge: string) =>
     (await rows(db, SPEND, [digest(challenge), sessionId])).length > 0;
 
@@ -135,7 +135,7 @@ export function createPasskeys(options: {
     throw new ActionError("REQUEST_INVALID", "the passkey could not be verified; ask for new options and try again");
   }
 
-  /** Returns the person whose passkey signed a challenge of ours; null otherwise. */
+  /** Returns the person whose passkey signed a challenge of this service; null otherwise. */
   async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<User | null> {
     type Found = {
       id: number;
@@ -172,7 +172,7 @@ export function createPasskeys(options: {
       return toPasskey(row);
     },
 
-    /** Options for the browser to make a passkey. @throws RATE_LIMIT_EXCEEDED */
+    /** Returns options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
     async registrationOptions(
       { caller, address }: OwnRequest,
       { origin }: PasskeyPage,
@@ -191,7 +191,7 @@ export function createPasskeys(options: {
       return made;
     },
 
-    /** Stores a passkey that the browser made. A session without another way to sign in gets its rights. @throws REQUEST_INVALID */
+    /** Stores a passkey that the browser created. A session without another way to sign in gets its full rights. @throws REQUEST_INVALID */
     async register(request: OwnRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
       const { caller, address } = request;
       const { personId, credentialId } = caller;
@@ -215,7 +215,10 @@ export function createPasskeys(options: {
       });
     },
 
-    /** Options for the browser to sign in: any passkey of this service that the browser or a phone holds. @throws RATE_LIMIT_EXCEEDED */
+    /**
+     * Returns options with which the browser signs in, by any passkey of this service in the browser or on a phone.
+     * @throws RATE_LIMIT_EXCEEDED
+     */
     async authenticationOptions(
       { address }: SignInRequest,
       { origin }: PasskeyPage,

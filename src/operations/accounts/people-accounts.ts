@@ -1,4 +1,4 @@
-/** Makes the parts of people's accounts and ties them to each other. Read it to find what this folder offers. */
+/** Creates the parts of people's accounts and connects them. Read it to find what this folder offers. */
 import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
@@ -16,7 +16,7 @@ import { createWhoAmI } from "./who-am-i.js";
 
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
-/** WebAuthn rejects IP addresses, and a browser opens no address that stands for all: links name this machine `localhost`. */
+/** WebAuthn rejects IP addresses, and a browser cannot open a wildcard address: links name this machine `localhost`. */
 const linkBase = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
@@ -35,7 +35,7 @@ export function createPeopleAccounts(options: {
   people: People;
   /** PUBLIC_URL, or the address at which the service listens. */
   baseUrl: string;
-  /** null: reset links are handed over by administrators. */
+  /** null: administrators hand over reset links. */
   mail?: SendServiceMail | null;
   providers?: readonly OpenIdProvider[];
 }) {

@@ -1,6 +1,6 @@
 /**
- * Sessions of people: begun by a sign-in, listed with device, address and last use, ended singly or together. The token of a session is a
- * credential of kind `editor`; `access/credentials.ts` resolves it and renews it while it is used.
+ * Sessions of people: started by a sign-in, listed with device, address and last use, ended one by one or together. The
+ * token of a session is a credential of kind `editor`; `access/credentials.ts` resolves and renews it.
  */
 import Bowser from "bowser";
 import type { DataSource } from "typeorm";
@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
-/** What a session stores of the request that began it. */
+/** Facts of the request that started a session. */
 export interface SessionOrigin {
   address?: string | undefined;
   userAgent?: string | undefined;
@@ -25,7 +25,7 @@ export interface PersonSession {
   /** Network address of the last use; null if unknown. */
   address: string | null;
   createdAt: string;
-  /** Equals `createdAt`: a session is never changed, only ended. */
+  /** Equals `createdAt`: a session never changes, it can only be ended. */
   updatedAt: string;
   lastUsedAt: string;
   expiresAt: string;
@@ -33,9 +33,9 @@ export interface PersonSession {
   isCurrent: boolean;
 }
 
-/** What a session takes from the way in which it begins. */
+/** Options of a new session. */
 export interface SessionWay {
-  /** The caller of the request that signs in: a session of theirs ends. */
+  /** The caller of the sign-in request: their current session ends. */
   replaced?: Caller | null;
   /** True: the session may only register a passkey. */
   isProvisional?: boolean;
@@ -68,7 +68,7 @@ const LIST = `
    WHERE s.person_id = $1 AND c.revoked_at IS NULL AND c.expires_at > now()
    ORDER BY s.last_used_at DESC, c.id DESC LIMIT 1000`;
 
-/* With the tokens of pages that were opened in the sessions. */
+/* Ends sessions with the tokens of pages that were opened in them. */
 const END = `
   WITH ended AS (
     UPDATE credential SET revoked_at = now()
@@ -80,7 +80,7 @@ const END = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
-/* Tokens of pages end with their parent. */
+/* Tokens of pages end with their session. */
 const END_WITH_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
@@ -91,14 +91,14 @@ const NO_LONGER_PROVISIONAL = "UPDATE person_session SET is_provisional = false 
 export type PersonSessions = ReturnType<typeof createPersonSessions>;
 
 export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  /** Ends sessions of the person: the one with the id, or all but one. Returns how many. */
+  /** Ends the person's session with the id, or all but one. Returns their number. */
   async function end(personId: number, id: number | null, except: number | null, executor: Executor): Promise<number> {
     const ended = await rows(executor, END, [personId, id, except]);
     if (ended.length > 0) await credentials.announce(executor);
     return ended.length;
   }
 
-  /** Valid sessions of the person, the one used last first. */
+  /** Returns valid sessions of the person, most recently used first. */
   async function list(personId: number, currentId: number): Promise<PersonSession[]> {
     type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
       Pick<PersonSession, "id" | "device" | "address">;
@@ -113,9 +113,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
   }
 
   return {
-    /**
-     * Begins a session; the caller's own session ends, so that a token from before the sign-in is worth nothing after it.
-     */
+    /** Starts a session and ends the caller's current one, so that an earlier token is useless after the sign-in. */
     async begin(
       personId: number,
       { address, userAgent }: SessionOrigin,
@@ -134,7 +132,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
     list,
 
-    /** ID of the OpenID provider at which the session's person signed in; null if at none. */
+    /** ID of the OpenID provider of the session's sign-in; null if there was none. */
     async providerOf(id: number): Promise<string | null> {
       const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
       return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;
@@ -150,12 +148,12 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       if ((await end(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },
 
-    /** Ends all sessions of the person, but for one if `except` is set. */
+    /** Ends all sessions of the person, except one if `except` is set. */
     async endAll(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
       await end(personId, null, except, executor);
     },
 
-    /** Ends all sessions of the person, tokens that stand for the person, and the access of programs. */
+    /** Ends all sessions of the person, the tokens that act for the person, and the access of programs. */
     async endAllWithTokens(personId: number, executor: Executor): Promise<void> {
       await executor.query(END_WITH_TOKENS, [personId]);
       await executor.query(END_GRANTS, [personId]);

@@ -9,14 +9,14 @@ export interface ServiceMailText {
   text: string;
 }
 
-/** Sends an e-mail. A failure is logged, never thrown: the request that asked for it was answered before. */
+/** Sends an e-mail. A failure is logged and not thrown, because the request has been answered already. */
 export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
 
 const GREETING_MS = 20_000;
 const SILENCE_MS = 60_000;
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
 
-/** Returns null where no mail server is set. */
+/** Returns null if no mail server is configured. */
 export function createServiceMail(
   { smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">,
   log: Logger,
@@ -30,7 +30,7 @@ export function createServiceMail(
     port: Number(port) || (secure ? 465 : 587),
     secure,
     ...(auth && { auth }),
-    // A password in the clear is worse than no mail.
+    // Sending no mail is better than sending a password in clear text.
     requireTLS: !secure && auth !== undefined && !LOOPBACK.includes(hostname),
     ignoreTLS: !secure && LOOPBACK.includes(hostname),
     connectionTimeout: GREETING_MS,

@@ -1,6 +1,6 @@
 /**
- * Counts failed attempts to sign in, over all processes: by account and address together, and by address. Never by account only, so that
- * one person cannot lock out another.
+ * Counts failed sign-in attempts over all processes: by account and address together, and by address. Never by account
+ * only, so that one person cannot lock out another.
  */
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
@@ -15,7 +15,10 @@ import {
   withoutAttempt,
 } from "../../rules/sign-in-wait.js";
 
-/* Inserts first, so that the rows exist and their locks put concurrent attempts in order; subjects are sorted against deadlocks. */
+/*
+ * Inserts first, so that the rows exist and their locks serialize concurrent attempts; subjects are sorted to avoid
+ * deadlocks.
+ */
 const LOCK = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now()
@@ -73,7 +76,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     });
   }
 
-  /** Takes an attempt back; `account` is forgotten altogether after a success. */
+  /** Removes an attempt; after a success, all attempts of `account`. */
   async function takeBack(at: number, ofAddress: Buffer, ofAccount: Buffer, hasSucceeded: boolean): Promise<void> {
     await db.transaction(async (manager) => {
       for (const row of await lock(manager, [ofAddress, ofAccount])) {
@@ -86,9 +89,9 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
 
   return {
     /**
-     * Runs an attempt to sign in to `account` from `address`, and counts it as a failure if it returns null. One that throws, for example
-     * because the service is overloaded, does not count.
-     * @throws RATE_LIMIT_EXCEEDED before it runs, during a wait; what `attempt` throws
+     * Runs an attempt to sign in to `account` from `address`, and counts a null result as a failure. An error, for
+     * example because the service is overloaded, does not count.
+     * @throws RATE_LIMIT_EXCEEDED before it runs, during a wait; errors of `attempt`
      */
     async counted<T>(
       account: string,

@@ -8,12 +8,12 @@ const REMAINING = `
          OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
     FROM person WHERE id = $1`;
 
-/** Puts changes of one person's ways to sign in in order, until the transaction ends. */
+/** Serializes changes of one person's sign-in methods until the transaction ends. */
 export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
   await rows(executor, LOCK, [personId]);
 }
 
-/** To be called after a removal, in its transaction. @throws REQUEST_INVALID if the person could not sign in any more */
+/** Call it after a removal, in its transaction. @throws REQUEST_INVALID if the person could not sign in any more */
 export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {
   const [row] = await rows<{ remains: boolean }>(executor, REMAINING, [personId]);
   if (row?.remains) return;

@@ -16,13 +16,13 @@ export interface WhoAmI {
   user: User;
   organizations: Membership[];
   apps: Membership[];
-  /** ISO 8601; null for a token without an end. */
+  /** ISO 8601; null for a token that does not expire. */
   expiresAt: string | null;
 }
 
 const USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
-/* $1: all; $2: those of these ids. */
+/* $1: true for all; $2: their ids. */
 const ORGANIZATIONS = "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 const APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 

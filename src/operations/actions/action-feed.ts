@@ -8,20 +8,20 @@ import { type Person, personJson } from "../../data/person.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 
-/** Channel of the notice `appId:masterId:removed`, sent by the database as either copy is written or removed. */
+/** Notification channel with `appId:masterId:removed`, sent by the database when the draft or the live version is written or removed. */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
-/** A change of a master or of its production copy. With `reset` some may have been missed, and nothing else is known. */
+/** A change of a draft or of its live version. With `reset`, changes may have been missed, and nothing else is set. */
 export interface ActionChange {
   reset: boolean;
-  /** The master's; null with `reset`. */
+  /** ID of the draft; null with `reset`. */
   id: number | null;
   removed: boolean;
-  /** The master's as it stands now; null when it is not there any more. */
+  /** Current time of the draft's last change; null if the draft was removed. */
   updatedAt: string | null;
-  /** The trail's word for the change, such as `appAction.v3.update`; null where the trail has none. */
+  /** Type of the change in the audit log, such as `appAction.v3.update`; null if the log has no entry. */
   type: string | null;
-  /** Those that an update changed. */
+  /** Fields that an update changed. */
   fields: string[];
   user: Person | null;
 }
@@ -33,7 +33,7 @@ interface Found {
   user: Person | null;
 }
 
-/* The change has just been committed together with its entry in the trail. */
+/* The change was committed together with its entry in the audit log. */
 const CHANGE = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS asked (app_id, id)
@@ -96,7 +96,10 @@ export function createActionFeed({
   });
 
   return {
-    /** First a `reset`, from which on nothing is missed; then how an action stands after each change, several at once in one. */
+    /**
+     * Yields a `reset` first; from then on no change is missed. Then yields the state of an action after each change;
+     * several changes may share one event.
+     */
     follow: (appId: number): LiveSource<ActionChange> =>
       liveSource<ActionChange>(appId, (listener) => {
         const listeners = byApp.get(appId) ?? new Set();

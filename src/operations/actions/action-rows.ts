@@ -1,4 +1,4 @@
-/** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
+/** Rows of actions: find, lock, name and show them. Validates no input, and writes only through `uniquelyNamed`. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type {
@@ -74,12 +74,12 @@ export const createShowAction =
 
 export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
 
-/** Refuses an id that no row can have before the database is asked. */
+/** True for an id that a row can have; other ids are rejected without a query. */
 export const storable = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
 
 /**
- * The app's action of that id, whichever copy it is.
- * @param lock hold the row until the transaction ends
+ * Returns the app's action of that id, draft or live.
+ * @param lock locks the row until the transaction ends
  * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
  */
 export async function findAction(
@@ -99,7 +99,7 @@ export async function findAction(
   return row;
 }
 
-/** Whose master is to be changed, and from which state; `precondition` undefined: from whatever stands. */
+/** The draft to change, and the states that the change may start from; without a `precondition`, from any state. */
 export interface Target {
   appId: number;
   id: number;
@@ -109,8 +109,8 @@ export interface Target {
 export type LockMaster = (manager: EntityManager, target: Target, refusal: Status) => Promise<ActionRow>;
 
 /**
- * What finds a master and locks it; `refusal` is what a production copy's id is answered with.
- * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED with the action as it stands now
+ * Returns a function that finds and locks a draft; `refusal` is the error for a live version's id.
+ * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED with the current action
  */
 export const createLockMaster =
   (show: ShowAction): LockMaster =>
@@ -126,19 +126,20 @@ export const createLockMaster =
   };
 
 /**
- * A master as it stands, for what is asked of others ahead of the transaction that locks it; null where that is to refuse the id.
+ * Reads the draft without a lock, for requests to other hosts that precede the transaction; null if the transaction is
+ * to reject the id.
  */
 export async function unlockedMaster(db: DataSource, { appId, id }: Target): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
   return storable(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }
 
-/** The production copy of a master; null when it has none. */
+/** Returns the live version of a draft; null if there is none. */
 export function productionOf(manager: EntityManager, masterId: number): Promise<ActionRow | null> {
   return manager.findOne(ActionRow, { where: { masterId } });
 }
 
-/** Whether a master of the app, other than `exceptId`, bears the name. */
+/** True if another draft of the app than `exceptId` has the name. */
 export async function isNameTaken(
   manager: EntityManager,
   appId: number,
@@ -155,8 +156,8 @@ export const nameTaken = (name: string) =>
   new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
 
 /**
- * Turns the database's unique violation of a name into the specified error. `write` is of one row that is new or locked, so that it can
- * wait only at the index of names: two that swap their names wait for each other.
+ * Turns the database's unique violation of a name into the specified error. `write` must be of one row that is new or
+ * locked, so that it can only wait for the index of names.
  */
 export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -167,8 +168,8 @@ export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError):
 }
 
 /**
- * Writes the row whole, new or known. Not by TypeORM's `save`, which merges JSON key by key on its way and loses those that every
- * object inherits, such as `toString`.
+ * Writes the whole row, new or existing. TypeORM's `save` would merge JSON key by key and lose keys that every object
+ * inherits, such as `toString`.
  */
 export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {
@@ -179,7 +180,7 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
   await manager.update(ActionRow, id, written as object);
 }
 
-/** The author's fields of a row. */
+/** Returns the author's fields of a row. */
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const plain = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
@@ -193,7 +194,7 @@ export function inputOf(row: ActionRow): ActionInput {
   };
 }
 
-/** Gives a row an author's fields: what is not set of them is not set there either. */
+/** Sets the author's fields of a row; absent fields are cleared. */
 export function assignInput(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACCESS ? null : input.access;
   return Object.assign(row, NO_LIMITS, { source: null }, input, { access });

@@ -1,4 +1,4 @@
-/** The authoring verbs: list, get, create, update, remove of master actions (specification, Action operations). Knows no transport and runs nothing. */
+/** The authoring verbs: list, get, create, update, remove of master actions (specification, Action operations). */
 import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
@@ -19,7 +19,7 @@ import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import type { Masters } from "./masters.js";
 
-/** What a list says of a master's production copy. Times are ISO 8601; `updatedAt` is when it was published last. */
+/** A draft's live version in a list. Times are ISO 8601; `updatedAt` is the time of the last publishing. */
 export interface PublishedCopy {
   masterId: number;
   id: number;
@@ -28,10 +28,10 @@ export interface PublishedCopy {
   updatedAt: string;
 }
 
-/** More words of a search are not looked at. */
+/** Further words of a search are ignored. */
 const SEARCH_WORDS = 10;
 
-/* Of the app, with every word somewhere in name or description, case aside. */
+/* Drafts of the app with every word in name or description, ignoring case. */
 const MASTERS = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
@@ -47,8 +47,9 @@ export function createActions(options: {
   const { db, judgement, masters, show, lockMaster } = options;
   return {
     /**
-     * The app's masters, newest first; legacy ones are not among them. Fewer than `limit` come where they would be more than
-     * PAGE_MAX_BYTES together; `hasMore` says so. `search`: words that name or description must hold. @throws REQUEST_INVALID, and what `reserve` throws
+     * The app's drafts, newest first, without legacy actions. A page has fewer than `limit` items if they would be
+     * larger than PAGE_MAX_BYTES together; `hasMore` says so. `search`: words that name or description must contain.
+     * @throws REQUEST_INVALID, and errors of `reserve`
      */
     async list(
       appId: number,
@@ -77,7 +78,7 @@ export function createActions(options: {
       return { actions: found.map(show), pagination: { total, hasMore: offset + found.length < total } };
     },
 
-    /** The production copies of those masters that have one. */
+    /** Live versions of the drafts that have one. */
     async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
       const found = await db.getRepository(ActionRow).find({
         select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
@@ -92,13 +93,13 @@ export function createActions(options: {
       }));
     },
 
-    /** Either copy, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
+    /** Returns the draft or the live version, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
     async get(appId: number, id: number): Promise<Action> {
       return show(await findAction(db.manager, appId, id));
     },
 
     /**
-     * @param idempotencyKey repeats of the same request with it, by the same credential, get the first one's answer
+     * @param idempotencyKey a repeat of the request with this key and credential gets the first response
      * @throws a status of the validation table, NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED
      */
     async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
@@ -126,7 +127,7 @@ export function createActions(options: {
     },
 
     /**
-     * Removes the master, its production copy and its history.
+     * Removes the draft, its live version and its history.
      * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
      */
     async remove(caller: Caller, target: Target): Promise<void> {

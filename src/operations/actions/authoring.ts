@@ -1,4 +1,4 @@
-/** The operations on actions that are not runs, made and tied to each other. */
+/** Creates and connects the operations on actions that are not runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Addressed } from "../../rules/packages.js";
@@ -28,7 +28,7 @@ export interface Authoring {
   packages: Packages;
   addressed: Addressed;
   triggerIndex: TriggerIndex;
-  /** How long the operator lets a run take. */
+  /** Time limit of a run, set by the operator. */
   serverTimeoutMs: number;
   /** True if actions may list http and loopback origins. */
   allowPrivateNetwork: boolean;

@@ -1,7 +1,4 @@
-/**
- * What the rules and V8 say of authors' code, found out beside the event loop and in turns by app, and remembered. Knows neither
- * actions nor what becomes of a refusal.
- */
+/** Checks authors' code by the rules and V8, outside the event loop and in turns by app, and caches the results. */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
@@ -11,15 +8,15 @@ import { type CodeReading, readCode } from "../../rules/code.js";
 
 export interface CodeVerdict {
   reading: CodeReading;
-  /** Why V8 does not compile it, or null. */
+  /** Error of V8's compiler, or null. */
   compileFault: ActionError | null;
 }
 
-/** Three apps that have megabytes read leave a place for a fourth. */
+/** If three apps have megabytes checked, a slot is left for a fourth. */
 const READ_AT_ONCE = 4;
-/** Shorter code is read where it is, in a few milliseconds; a thread takes longer than that to start. */
+/** Shorter code is checked on the main thread in a few milliseconds; starting a thread takes longer. */
 const INLINE_MAX_CHARACTERS = 4_096;
-/** Verdicts, of some hundred bytes each: more than the actions of an import. */
+/** Cached results of some hundred bytes each: more than the actions of one import. */
 const REMEMBERED = 5_000;
 
 export type CodeReadings = ReturnType<typeof createCodeReadings>;
@@ -60,18 +57,18 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
 
   return {
     /**
-     * @param appId who waits behind whom: each app has one code read at a time
-     * @throws CODE_VALIDATION_FAILED when reading it passes a limit; any other refusal is in the verdict
+     * @param appId the queue: each app has one code checked at a time
+     * @throws CODE_VALIDATION_FAILED if the check exceeds a limit; any other fault is in the result
      */
     async read(appId: number, code: string): Promise<CodeVerdict> {
-      // UTF-16, since code with half of a surrogate pair comes here too.
+      // UTF-16, because code may contain a lone surrogate.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
       const before = known.get(key);
       if (before) return before;
       const leave = await line.enter(appId);
       try {
         const verdict = known.get(key) ?? (await judge(code));
-        // What V8 refused may have been a matter of the moment: that it took too long, on a busy machine.
+        // V8's refusal may be temporary: a timeout on a busy machine.
         if (verdict.compileFault !== null) return verdict;
         if (known.size >= REMEMBERED) known.delete(known.keys().next().value!);
         known.set(key, verdict);

@@ -1,4 +1,4 @@
-/** What differs between two states of one action: a version, the master, the production copy. Changes nothing. */
+/** Compares two states of one action: a version, the draft or the live version. Changes nothing. */
 import type { DataSource } from "typeorm";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
@@ -10,13 +10,13 @@ import { shownSource } from "../../rules/action-source.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
-/** What stands on one side: a version's id, or a copy. */
+/** One side of a comparison: a version's id, the draft or the live version. */
 export type Side = number | "master" | "production";
 
 export interface Comparison extends ActionDiff {
   from: Side;
   to: Side;
-  /** Both states whole. */
+  /** Both whole states. */
   before: ActionInput;
   after: ActionInput;
 }
@@ -34,9 +34,9 @@ const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput 
 
 const labelOf = (side: Side): string => (typeof side === "number" ? `version ${side}` : side);
 
-/** Shorter code is compared where it is; half a million lines would hold up the process for a second and a half. */
+/** Shorter code is compared on the main thread; half a million lines would block it for a second and a half. */
 const INLINE_MAX_CHARACTERS = 8_192;
-/** As many at once as read authors' code, and of one app one. */
+/** The same limits as for checking code: in total, and one per app. */
 const AT_ONCE = 4;
 const line = new FairSemaphore(AT_ONCE, 1);
 const threads = createThreads<DiffedActions, ActionDiff>({
@@ -51,7 +51,7 @@ async function diffApart(appId: number, actions: DiffedActions): Promise<ActionD
   const leave = await line.enter(appId);
   const called = await threads.call(actions).finally(leave);
   if (called.ok) return called.value;
-  throw new ActionError("REQUEST_INVALID", `the two states take more ${called.limit} to compare than there is for it`);
+  throw new ActionError("REQUEST_INVALID", `comparing the two states takes more ${called.limit} than allowed`);
 }
 
 const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
@@ -85,7 +85,7 @@ export function createComparison({ db }: { db: DataSource }) {
 
   return {
     /**
-     * What changed from a version to the master as it is now, to production, or to another version.
+     * Returns the changes from a version to the draft, to the live version or to another version.
      * @param against `master`, `production` or a version's id
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
      */
@@ -97,7 +97,7 @@ export function createComparison({ db }: { db: DataSource }) {
     },
 
     /**
-     * What publishing would change: from the production copy to its master. Either copy's id will do.
+     * Returns the changes that publishing would make: from the live version to its draft. Accepts either id.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
      */
     async copies(appId: number, actionId: number): Promise<Comparison> {

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
-/** Passes refusals and a database that is away on; logs everything else and throws `status` in its place. */
+/** Rethrows refusals and database outages; logs any other error and throws `status` instead. */
 export async function failingAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -1,4 +1,4 @@
-/** Idempotency keys of writes whose answer is the whole effect: the first answer, kept for 24 hours, for every repeat. Runs keep theirs in the ledger. */
+/** Idempotency keys of writes: stores the first response for 24 hours and returns it to repeats. Runs store their keys with the run. */
 import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -18,7 +18,7 @@ const CLAIM = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;
 
-/** A key belongs to the credential that sent it, within one app. `request` is what the key stands for, as JSON. */
+/** A key belongs to the credential that sent it, within one app. `request` is the request in JSON. */
 export interface Keyed {
   appId: number;
   key: string | null;
@@ -26,9 +26,9 @@ export interface Keyed {
 }
 
 /**
- * Does `work` once for its key and answers repeats with what it answered first. A failure is not remembered.
+ * Runs `work` once for its key, and returns the first result to repeats. Failures are not stored.
  * @param manager of the transaction of `work`
- * @throws REQUEST_INVALID when the key was used for another request
+ * @throws REQUEST_INVALID if the key was used for another request
  */
 export async function once<T extends object>(
   manager: EntityManager,

@@ -1,4 +1,4 @@
-/** Actions of a document, compared with the app's drafts and written by name. Shared by imports and manifests; knows neither format. */
+/** Actions of a document, compared with the app's drafts and written by name. Shared by imports and manifests. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
@@ -79,7 +79,7 @@ export function createImportSteps(options: {
       return found.sort((a, b) => (a.name < b.name ? -1 : 1));
     },
 
-    /** The app's drafts of those names, or all, locked until the end of the transaction in one order for all. */
+    /** The app's drafts with those names, or all, locked until the end of the transaction in a fixed order. */
     async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
       const found = await manager
         .createQueryBuilder(ActionRow, "action")
@@ -91,7 +91,7 @@ export function createImportSteps(options: {
       return new Map(found.map((row) => [row.name, row]));
     },
 
-    /** Reads the code and resolves the dependencies of each action, before anything is locked. */
+    /** Checks the code and resolves the dependencies of each action, before anything is locked. */
     async ahead(author: Author, all: readonly unknown[]): Promise<ImportEntry[]> {
       const entries: ImportEntry[] = [];
       for (const data of all) {
@@ -127,7 +127,8 @@ export function createImportSteps(options: {
 
     /** @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions are too large */
     async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
-      // By name: two imports at once insert into the index of names in one order, and do not wait for each other in a circle.
+      // In the order of names: two concurrent imports insert into the index of names in the same order, so they cannot
+      // deadlock.
       const sorted = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
       await freeRoutes(manager, rewritten);

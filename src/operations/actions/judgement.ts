@@ -1,4 +1,7 @@
-/** Whether what an author gives makes an action: the rules, the compile check and the catalogue, in the order of the validation table. Writes nothing. */
+/**
+ * Validates an author's data for an action: the rules, the compile check and the catalogue, in the order of the
+ * validation table. Writes nothing.
+ */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
@@ -26,13 +29,13 @@ import type { StoredSnapshot } from "./versions.js";
 
 export interface Judged {
   input: ActionInput;
-  /** What the dependencies load. */
+  /** Scripts that the dependencies load. */
   assets: StoredAsset[];
 }
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
-/** As the rules see it: undefined stands for a property that was not given. */
+/** Returns the property as the rules see it: undefined if it is absent. */
 function propertyOf(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
@@ -49,7 +52,7 @@ export function createJudgement(options: {
   const { codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
   const measure = { serverTimeoutMs, allowPrivateNetwork };
 
-  /** @param parse applies the rules, given what is wrong with the code @param compiled code that needs no compile check */
+  /** @param parse applies the rules; gets the fault of the code @param compiled code that needs no compile check */
   async function inputBy(
     appId: number,
     code: unknown,
@@ -74,14 +77,14 @@ export function createJudgement(options: {
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
-  /** Dependencies of data whose code is still to be built. */
+  /** Dependencies of data whose code has yet to be built. */
   async function resolvedOfSource(author: Author, data: unknown, current: ActionRow | null, promised: Promised) {
     const given = propertyOf(data, "dependencies");
     const list = dependenciesFault(given) === null ? (given as string[]) : [];
     return packages.resolve(author, list, current?.assets ?? [], promised);
   }
 
-  /** Assets follow from the input; `known` are those that the action has. */
+  /** Assets are derived from the input; `known` are those that the action has. */
   const withAssets = (input: ActionInput, known: readonly StoredAsset[], resolved: Resolved): Judged => ({
     input,
     assets: packages.settle(input.dependencies, known, resolved),
@@ -93,7 +96,7 @@ export function createJudgement(options: {
     return judged;
   }
 
-  /** Reports the first fault of the table if there are several: names and addresses that other actions have come early in it. */
+  /** Reports the fault that comes first in the table: names and addresses of other actions come early. */
   async function withTaken(
     manager: EntityManager,
     where: { appId: number; exceptId: number | null; rewritten: readonly number[] },
@@ -106,7 +109,7 @@ export function createJudgement(options: {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
-      // A name that the rules had refused would have been reported first.
+      // A fault of the name would have been reported first.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTaken(name);
       }
@@ -122,10 +125,10 @@ export function createJudgement(options: {
 
   return {
     /**
-     * Parses code and resolves dependencies before a transaction that validates them, so that the transaction waits for nothing. Faults of
-     * the data are reported in the transaction.
-     * @param current the current action, null for one that is to be created @param promised the resolved dependencies of an imported
-     * document
+     * Parses code and resolves dependencies before a transaction that validates them, so that the transaction waits for
+     * nothing. Faults of the data are reported in the transaction.
+     * @param current the current action, null for a new one
+     * @param promised the resolved dependencies of an imported document
      */
     async ahead(
       author: Author,
@@ -144,7 +147,8 @@ export function createJudgement(options: {
           return early;
         }
         const input = await (current ? updatedInput(current, built) : createdInput(author.appId, built));
-        // What is not given stays as it is, addresses that have changed meanwhile too; what has no script yet gets it where it can.
+        // Absent fields keep their values, including addresses that have changed meanwhile. A dependency without a
+        // script gets one if possible.
         if (current && propertyOf(data, "dependencies") === undefined)
           return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promised);
@@ -173,7 +177,7 @@ export function createJudgement(options: {
       );
     },
 
-    /** The action as it is after an update (specification, `update`). @throws as `created` */
+    /** Returns the action after an update (specification, `update`). @throws as `created` */
     async updated(
       manager: EntityManager,
       current: ActionRow,
@@ -194,7 +198,7 @@ export function createJudgement(options: {
       );
     },
 
-    /** Has the code of a stored snapshot read ahead, and looked for scripts that it lacks. @param current the action as it stands */
+    /** Checks the code of a stored snapshot ahead, and looks for missing scripts. @param current the current action */
     async revivedAhead(author: Author, snapshot: StoredSnapshot, current: ActionRow): Promise<Resolved> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeReadings.read(author.appId, code);
@@ -202,8 +206,9 @@ export function createJudgement(options: {
     },
 
     /**
-     * A stored snapshot by the rules of today, with the very scripts that it had; where it had none of an address, with the action's own.
-     * @throws as `created`, but for names
+     * Validates a stored snapshot by the current rules, with exactly its scripts; a missing script is replaced by the
+     * action's own.
+     * @throws as `created`, except for names
      */
     async revived(
       manager: EntityManager,
@@ -221,11 +226,11 @@ export function createJudgement(options: {
       return withAssets(input, known, resolved);
     },
 
-    /** Looks for scripts that an action lacks, ahead of its publication. */
+    /** Looks for missing scripts of an action before it is published. */
     publishedAhead: (author: Author, { dependencies, assets }: ActionRow): Promise<Resolved> =>
       packages.caughtUp(author, dependencies, assets),
 
-    /** What an action that is to be published loads. @throws DEPENDENCY_UNRESOLVED where something of it is not to be had */
+    /** Returns the scripts of an action to publish. @throws DEPENDENCY_UNRESOLVED if one is not available */
     published: (master: ActionRow, resolved: Resolved): Judged => withAssets(inputOf(master), master.assets, resolved),
   };
 }

@@ -1,4 +1,4 @@
-/** How a master is written: its row, its snapshot and its trail, in one transaction. Judges nothing. */
+/** Writes a draft: its row, its snapshot and its audit entry, in one transaction. Validates nothing. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -17,7 +17,7 @@ import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./acti
 import type { Judged } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
-/** The names of the fields in which two inputs differ. */
+/** Returns the names of the fields in which two inputs differ. */
 export function changedFields(before: ActionInput, after: ActionInput): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof ActionInput>;
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
@@ -33,13 +33,13 @@ export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: read
   }));
 }
 
-/** What stands beside an action's code, at the most that is usual. */
+/** Usual maximum size of the fields beside an action's code. */
 const ROW_BYTES = 1_000;
 
 const OTHERS_BYTES = `
   SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${ROW_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
 
-/** @throws REQUEST_INVALID where the app's actions would take more of the database than those of one app may */
+/** @throws REQUEST_INVALID if the app's actions would exceed their limit of disk space */
 async function checkTotal(manager: EntityManager, appId: number, { code, source }: ActionInput, id = 0): Promise<void> {
   const [others] = await rows<{ bytes: number }>(manager, OTHERS_BYTES, [appId, id]);
   const ofSource = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
@@ -52,7 +52,7 @@ async function checkTotal(manager: EntityManager, appId: number, { code, source 
 export type Masters = ReturnType<typeof createMasters>;
 
 export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
-  /** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; the transaction is of no more use then */
+  /** Writes validated input to a row. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; the transaction cannot continue then */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
     Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
     await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
@@ -63,7 +63,10 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
   return {
     store,
 
-    /** A new master with its first version. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions take too much */
+    /**
+     * Inserts a new draft with its first version.
+     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions exceed their limit of disk space
+     */
     async insert(manager: EntityManager, caller: Caller, appId: number, judged: Judged): Promise<ActionRow> {
       await checkTotal(manager, appId, judged.input);
       const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
@@ -75,7 +78,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
       return row;
     },
 
-    /** A master as it is after an update; `row` is locked. @throws as insert */
+    /** Writes a draft after an update; `row` is locked. @throws as insert */
     async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: Judged): Promise<ActionRow> {
       const fields = changedFields(inputOf(row), judged.input);
       const { assets: before } = row;

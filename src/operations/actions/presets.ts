@@ -1,4 +1,4 @@
-/** Payloads that are kept with an action by name, for trying it. They start nothing, and are no part of a version or an export. */
+/** Sample payloads that are stored with an action by name. They start nothing, and are not part of versions and exports. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -60,7 +60,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   ): Promise<void> {
     if (!precondition) return;
     const preset = (await list(appId, actionId, executor)).find((one) => one.name === name);
-    if (!preset) throw new ActionError("RESOURCE_CHANGED", "there is no payload of that name any more");
+    if (!preset) throw new ActionError("RESOURCE_CHANGED", "the payload with this name no longer exists");
     mustBeAt(preset, precondition);
   }
 
@@ -72,7 +72,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       throw new ActionError("ACTION_NOT_FOUND");
     },
 
-    /** Keeps a payload under a name; one that stands there already is replaced. @throws ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
+    /** Stores a payload under a name, and replaces an earlier one. @throws ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
     async save(
       caller: Caller,
       appId: number,
@@ -84,7 +84,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       const title = requiredText(name, "name");
       const text = presetText(payload);
       await db.transaction(async (manager) => {
-        // Locked, so that two who add the last one do not both find room.
+        // A lock, so that two concurrent requests cannot exceed the maximum.
         if ((await rows(manager, MASTER, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
         await mustStand(manager, { appId, actionId, name: title }, precondition);
         const [others] = await rows<{ count: number }>(
@@ -101,7 +101,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       return list(appId, actionId);
     },
 
-    /** @throws REQUEST_INVALID where there is none of that name */
+    /** @throws REQUEST_INVALID if no payload has that name */
     async remove(
       appId: number,
       actionId: number,
@@ -115,7 +115,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
         return rows(manager, DELETE, [appId, actionId, title]);
       });
       if (gone.length === 0) {
-        refuse("name", "that of a payload of this action", title);
+        refuse("name", "the name of a payload of this action", title);
       }
       return list(appId, actionId);
     },

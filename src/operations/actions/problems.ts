@@ -1,15 +1,15 @@
-/** What the service would refuse code for, found while it is written: by the very readings that a save is judged by. Stores nothing. */
+/** Diagnostics of code while it is written, by the same checks as saving. Stores nothing. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuse } from "../../rules/fields.js";
 import type { CodeReadings } from "./code-readings.js";
 
-/** A refusal and its place, counted from 1; without a place it is of the whole. */
+/** A diagnostic and its position, counted from 1; without a position it applies to the whole code. */
 export interface CodeProblem {
   message: string;
   line: number;
   column: number;
-  /** The package that would mend it. */
+  /** The package whose addition would fix it. */
   dependency: string | null;
 }
 
@@ -23,7 +23,7 @@ function problem(fault: string, dependency: string | null): CodeProblem {
 export type CodeProblems = ReturnType<typeof createCodeProblems>;
 
 export function createCodeProblems({ codeReadings }: { codeReadings: CodeReadings }) {
-  /** The first fault of the form, or every package that is used and not among the dependencies. @throws REQUEST_INVALID */
+  /** Returns the first syntax fault, or every package that is used but missing in the dependencies. @throws REQUEST_INVALID */
   return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuse("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);

@@ -1,4 +1,4 @@
-/** Publication: the production copy of a master made, overwritten, taken away (specification, States and transitions). */
+/** Publication: creates, updates and removes the live version of a draft (specification, States and transitions). */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -27,7 +27,7 @@ import type { Judgement } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished } from "./versions.js";
 
-/** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
+/** Locked until the end: unpublishing an app waits for its actions, or they wait for it. */
 async function mustBePublished(manager: EntityManager, appId: number): Promise<void> {
   const sql = "SELECT 1 FROM app WHERE id = $1 AND published_at IS NOT NULL FOR SHARE";
   if ((await rows(manager, sql, [appId])).length === 0) throw new ActionError("APP_NOT_PUBLISHED");
@@ -64,9 +64,9 @@ export function createPublishing(options: {
     const { appId, id } = target;
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await mustBePublished(manager, appId);
-    // The master may be older than a catalogue without its package: no run of the copy could succeed.
+    // The draft may be older than a catalogue without its package, with which no run could succeed.
     const judged = judgement.published(master, resolved);
-    // Both copies load one script, and the history has it.
+    // Draft and live version share one script, which is in the history.
     if (scriptsAdded(judged, master.assets).length > 0) await masters.replace(manager, caller, master, judged);
     const production = overwritten(await productionOf(manager, id), master);
     const { name } = master;
@@ -99,8 +99,8 @@ export function createPublishing(options: {
 
   return {
     /**
-     * Makes the production copy, or brings it to the master's state; it keeps its id when it is published again.
-     * @returns the production copy
+     * Creates the live version, or updates it to the draft's state; it keeps its id when it is published again.
+     * @returns the live version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
      *   ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCY_UNRESOLVED,
      *   PUBLISH_FAILED

@@ -1,4 +1,4 @@
-/** The way back: a master brought to one of its snapshots (specification, Action version history). */
+/** Restores a draft from one of its snapshots (specification, Action version history). */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -22,7 +22,7 @@ import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 export interface Restored {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
-  /** The snapshot of what was before: restoring it undoes this. null when it could not be taken. */
+  /** The snapshot of the state before: restoring it undoes this change. null if it could not be taken. */
   preRestoreVersionId: number | null;
 }
 
@@ -38,7 +38,7 @@ export function createRestoring(options: {
 }) {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
-  /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
+  /* A valid snapshot can become invalid: a package may have left the catalogue. That is not a fault of the request. */
   async function judged(
     manager: EntityManager,
     row: ActionRow,
@@ -81,16 +81,16 @@ export function createRestoring(options: {
       const { data } = await findVersion(db.manager, id, versionId);
       return judgement.revivedAhead({ caller, appId }, data, row);
     };
-    // Whatever is wrong with the request, or the code, is said where it is restored.
+    // Restoring reports the faults of the request or the code.
     const resolved = await read().catch(() => NOTHING_RESOLVED);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 
   return {
     /**
-     * The snapshot's configuration as it was, with the very scripts that its dependencies had; the links between the copies stay.
+     * Restores the snapshot's configuration with exactly its scripts; the link between draft and live version stays.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
-     *   NAME_ALREADY_EXISTS, RESTORE_FAILED also for a snapshot that today's rules refuse
+     *   NAME_ALREADY_EXISTS, RESTORE_FAILED also for a snapshot that the current rules reject
      */
     restore: (caller: Caller, target: Target, versionId: number): Promise<Restored> =>
       failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),

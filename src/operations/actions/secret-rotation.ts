@@ -12,14 +12,15 @@ export function createSecretRotation(options: { db: DataSource; endpoints: Endpo
   const { db, endpoints, lockMaster } = options;
 
   /**
-   * Of the draft and its live version; the secret before stops working at once.
-   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a live version's id, TRIGGER_NOT_ALLOWED without such a trigger
+   * Replaces the secret of the draft and its live version; the old secret stops working at once.
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a live version's id, TRIGGER_NOT_ALLOWED
+   *   without such a trigger
    */
   return (caller: Caller, target: Target): Promise<void> =>
     db.transaction(async (manager) => {
       const { id, appId, name, triggers } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {
-        throw new ActionError("TRIGGER_NOT_ALLOWED", `${name} has no http trigger with a secret in its address`);
+        throw new ActionError("TRIGGER_NOT_ALLOWED", `${name} has no http trigger with a secret in its path`);
       }
       await audit(manager, caller, { appId, type: "appAction.v3.rotateSecret", actionId: id, data: { name } });
     });

@@ -1,4 +1,4 @@
-/** Builds the `source` of actions into their code, ahead of the rules that judge it, and remembers results. Stores nothing. */
+/** Builds the `source` of actions into their code before the rules check it, and caches results. Stores nothing. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
@@ -17,13 +17,13 @@ const REMEMBERED_BYTES = 32 * 1024 * 1024;
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
 const RETRY_SECONDS = 5;
 
-/** Stands for code that cannot be built, so that the rules judge everything else. */
+/** Placeholder for code that cannot be built, so that the rules check everything else. */
 const NO_CODE = "async function execute() {}";
 
-/** Data of an action whose code follows from its source. */
+/** Data of an action whose code is built from its source. */
 export interface Built {
   data: unknown;
-  /** Reason why the source cannot be built; null if it was, or if there is none. */
+  /** Reason why the source cannot be built; null if it was built or there is none. */
   fault: string | null;
 }
 
@@ -42,7 +42,7 @@ function sourceIn(data: Record<string, unknown>, current: ActionRow | null): unk
   const given = propertyOf(data, "source");
   if (given !== undefined) return given;
   if (isCode(data)) return null;
-  // Packages of the list are part of what is built.
+  // The list of dependencies is part of the build.
   return current?.source && propertyOf(data, "dependencies") !== undefined ? current.source : undefined;
 }
 
@@ -94,7 +94,8 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
 
   return {
     /**
-     * @param current the action that the data changes, null for a new one @param resolved what its dependencies become
+     * @param current the action that the data changes, null for a new one
+     * @param resolved resolved dependencies
      * @throws OVERLOADED if the service cannot build now
      */
     async codeOf(appId: number, data: unknown, current: ActionRow | null, resolved: Resolved): Promise<Built> {

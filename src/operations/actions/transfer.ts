@@ -1,4 +1,4 @@
-/** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
+/** Exports and imports an app's actions as one document. It contains names instead of ids, so it fits any app. */
 
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -20,24 +20,24 @@ import {
   namesOf,
 } from "./import-steps.js";
 
-/** Of the document; a later one that reads otherwise gets another number. */
+/** Version of the document; an incompatible format gets a new number. */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 const ACTIONS_MAX = 1_000;
-/** Fields of its actions are judged with each action. */
+/** Fields of the actions are checked with each action. */
 const DOCUMENT_SHAPE = flat(["format", "actions"]);
 
 const EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action
    WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
-/** Neither ids nor times nor settings: what an author gives, sorted by name. */
+/** The author's fields sorted by name, without ids, times and settings. */
 export interface TransferDocument {
   format: typeof TRANSFER_FORMAT;
   actions: ExportedAction[];
 }
 
-/** What an import did or, in a dry run, would do. `faults` is empty unless it is a dry run. */
+/** Result of an import or of a dry run. `faults` is empty unless it is a dry run. */
 export interface ImportReport {
   dryRun: boolean;
   created: string[];
@@ -97,7 +97,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
       const name = nameOf(entry.data);
       try {
         if (name !== null && seen.has(name)) {
-          throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique; ${described(name)} came twice`);
+          throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${described(name)} twice)`);
         }
         if (name !== null) seen.add(name);
         const planned = await steps.step(manager, appId, entry, known.get(name ?? "") ?? null, rewritten);
@@ -112,7 +112,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
   }
 
   return {
-    /** @throws REQUEST_INVALID where the document would be larger than ANSWER_MAX_BYTES, and what `reserve` throws */
+    /** @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and errors of `reserve` */
     async export(appId: number, reserve: Reserve = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
@@ -124,9 +124,9 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
     },
 
     /**
-     * Creates the actions whose names are new, updates those that are there (omitted properties unchanged), leaves all others
-     * alone: all of the document or nothing. A dry run writes nothing and tells faults in its report.
-     * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS when another request took a name meanwhile
+     * Creates actions with new names, updates existing ones (omitted properties unchanged) and does not touch others,
+     * all in one transaction. A dry run writes nothing and reports faults.
+     * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS if another request took a name meanwhile
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
       const entries = await steps.ahead({ caller, appId }, entriesOf(document));

@@ -15,16 +15,16 @@ import { page } from "../../rules/page.js";
 import { keptScripts } from "../packages/kept-scripts.js";
 import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
-/** What a snapshot was taken of. */
+/** The change for which a snapshot was taken. */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
-/** The full configuration of a master, as it is stored. */
+/** The full configuration of a draft, as stored. */
 export interface StoredSnapshot extends ActionInput {
   action: SnapshotOccasion;
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
-  /** null: the history is a master's, and a master has none. */
+  /** null: only drafts have a history, and a draft has no draft. */
   masterTaskId: number | null;
   productionTaskId: number | null;
   actionVersion: string;
@@ -73,7 +73,7 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
   return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
 }
 
-/* With the scripts that it uses, which stay for as long as it does. */
+/* Stores the scripts that it uses, which stay as long as the snapshot. */
 const TAKE = `
   WITH version AS (
     INSERT INTO action_version (action_id, person_id, summary, data, state) VALUES ($1, $2, $3, $4, $6) RETURNING id),
@@ -110,10 +110,10 @@ async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotO
 }
 
 /**
- * Takes a snapshot in the transaction of the change, and prunes what is older than the newest 100. A savepoint stands before
- * it: its failure never fails the change (specification, Other rules 5), and is logged.
- * @param manager of a transaction that holds the master's lock, or has made it
- * @returns the version's id, null when none could be taken
+ * Takes a snapshot in the transaction of the change, and removes all but the newest 100. It uses a savepoint: its
+ * failure is logged and never fails the change (specification, Other rules 5).
+ * @param manager of a transaction that locked or created the draft
+ * @returns the version's id, null if none could be taken
  */
 export async function recordVersion(
   manager: EntityManager,
@@ -124,7 +124,7 @@ export async function recordVersion(
   try {
     return await manager.transaction((savepoint) => write(savepoint, row, occasion, personId));
   } catch (error) {
-    // Not the error itself: it holds the statement's parameters, and they the code.
+    // Not the error itself: it contains the statement's parameters with the code.
     log.error({ actionId: row.id, occasion, reason: (error as Error).message }, "a snapshot could not be taken");
     return null;
   }
@@ -161,7 +161,7 @@ export async function findVersion(executor: Executor, actionId: number, versionI
     ? await rows<FoundHead & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!found) throw new ActionError("VERSION_NOT_FOUND");
-  // Snapshots of releases without origins allow none.
+  // Snapshots from before origins existed allow none.
   return { ...headOf(found), data: { ...found.data, integrationOrigins: found.data.integrationOrigins ?? [] } };
 }
 
@@ -174,7 +174,7 @@ const PUBLISHED = [
 
 export type Versions = ReturnType<typeof createVersions>;
 
-/** A production copy has no history of its own: its list is empty. */
+/** A live version has no history of its own: its list is empty. */
 export function createVersions({ db, addressed }: { db: DataSource; addressed: Addressed }) {
   return {
     /**

@@ -1,6 +1,6 @@
 /**
- * `Svc.AI` for server actions: asks the provider of the app's `__ai` setting, within its daily limits, and logs what was asked. Code gives
- * options and gets the answer; the key stays here.
+ * `Svc.AI` for server actions: sends requests to the provider of the app's `__ai` setting, within its daily limits, and
+ * logs them. Code passes options and gets the answer, never the key.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -44,16 +44,16 @@ const EVENT: Record<AiCall, string> = {
 
 const APIS = { openai: OPENAI, anthropic: ANTHROPIC };
 
-/** Runs whose requests are counted together (contract, section 9: at once, in all, and bytes). */
+/** Runs whose requests are counted together (contract, section 9: concurrent, total, and bytes). */
 const RUNS_MAX = 2_000;
 const RUN_LASTS_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ANSWER_TOKENS = 1_024;
-/** Words of an error that a provider may send along: names, no sentences, which could repeat the request. */
+/** Fields of a provider's error that are passed on: names, no sentences, which could repeat the request. */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
-/* A run of another environment sees no settings either (specification, Execution context). */
+/* A run in another environment cannot read settings either (specification, Execution context). */
 const ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
@@ -87,7 +87,7 @@ function usedTokens(answer: AiAnswer, expected: number): number {
   return inputTokens + outputTokens || expected;
 }
 
-/** Texts of a call as a log event may hold them, where the app asks for that. */
+/** Texts of a call for a log event, if the app enables that. */
 function textsOf(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
     return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
@@ -105,7 +105,7 @@ function refusedBy(response: OutgoingResponse): AiError {
       (one) => typeof one === "string" && ERROR_NAME.test(one),
     );
   } catch {
-    // The status says enough.
+    // The status is enough.
   }
   const said = `${response.origin} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
   return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", said);
@@ -119,7 +119,7 @@ export function createAi(options: {
   scans: SecretScans;
   outgoing: OutgoingSender;
   logEvents: LogEvents;
-  /** True if providers may be asked by http (ALLOW_PRIVATE_NETWORK). */
+  /** True if providers may have http URLs (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
   const { db, settings, scans, outgoing: sender, logEvents, allowHttp } = options;
@@ -209,7 +209,7 @@ export function createAi(options: {
   }
 
   return {
-    /** Never rejects for what a provider, the setting or the options are at fault for: code gets the code and the message. */
+    /** Does not reject for faults of the provider, the setting or the options: code gets the error code and the message. */
     async ask(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {
         return { answer: await perform(caller, request) };

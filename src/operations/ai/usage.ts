@@ -1,4 +1,4 @@
-/** What an app has asked of language models today, counted in the database so that the daily limits hold over all processes. */
+/** An app's requests to language models today, counted in the database so that the daily limits hold over all processes. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
@@ -8,8 +8,8 @@ const TODAY = "(now() AT TIME ZONE 'UTC')::date";
 const DAYS_KEPT = 31;
 
 /*
- * $1 app, $2 tokens that the call may take, $3 requests a day or null, $4 tokens a day or null. One statement, so that calls at the same
- * moment are counted one after the other. No row: a limit is reached. The day's first call removes old days.
+ * $1 app, $2 tokens that the call may take, $3 requests a day or null, $4 tokens a day or null. One statement, so that
+ * concurrent calls are counted one after the other. No row: a limit is reached. The day's first call removes old days.
  */
 const RESERVE = `
   WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${TODAY} - ${DAYS_KEPT})
@@ -24,10 +24,7 @@ const SETTLE =
 
 export function createAiUsage({ db }: { db: DataSource }) {
   return {
-    /**
-     * Counts a call before it is sent. Returns a function that replaces the expected tokens by the used ones.
-     * @throws AiError LIMIT
-     */
+    /** Counts a call before it is sent. Returns a function that replaces the estimated tokens by the used ones. @throws AiError LIMIT */
     async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
       const { dailyRequests, dailyTokens } = limits;
       const [counted] = await rows<{ day: string }>(db, RESERVE, [appId, expected, dailyRequests, dailyTokens]);

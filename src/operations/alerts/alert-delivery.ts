@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and to Slack. Each is tried for a day until it is accepted, and may arrive twice with the same id. Uses only
- * public addresses, and stores only the status of a response.
+ * Sends alerts to webhooks and to Slack. Retries each for a day until it is accepted; one may arrive twice with the
+ * same id. Uses only public addresses, and stores only the status of a response.
  */
 
 import type { Logger } from "pino";
@@ -14,11 +14,11 @@ import { createInHand } from "../in-hand.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
-/** Alerts in hand at once, in this process. */
+/** Concurrent deliveries in this process. */
 const PLACES = 20;
-/** Of one app: hosts that never answer must not take them all. */
+/** Concurrent deliveries of one app, so that hosts that never answer do not occupy all slots. */
 const PLACES_PER_APP = 4;
-/** Lease of a delivery; longer than a try may take. */
+/** Lease of a delivery; longer than an attempt can take. */
 const HELD = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;
@@ -100,7 +100,7 @@ export function createAlertDelivery(options: {
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
-      // The address is a secret of its own, and may be in what other errors say.
+      // The URL is a secret, and messages of other errors may contain it.
       const detail = error instanceof NotConnectedError ? error.message : "the host gave no answer";
       return { status: "queued", detail };
     }
@@ -110,12 +110,13 @@ export function createAlertDelivery(options: {
     const outcome = await outcomeOf(one);
     const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
     const longer = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
-    // A stop gives up what is under way: the next process need not wait.
+    // When the process stops it releases running deliveries, so that the next process need not wait.
     await rows(db, SETTLE, [one.id, status, outcome.detail, inHand.signal.aborted ? 0 : longer]);
   }
 
   function begin(one: Claimed): void {
-    const unsettled = (err: unknown) => log.warn({ err, deliveryId: one.id }, "an alert could not be settled");
+    const unsettled = (err: unknown) =>
+      log.warn({ err, deliveryId: one.id }, "the outcome of an alert could not be stored");
     inHand.take(one, send(one).catch(unsettled));
   }
 
@@ -124,7 +125,7 @@ export function createAlertDelivery(options: {
 
     whenFree: inHand.whenFree,
 
-    /** Begins to send what is due and has a place. Answers with null: when more may be is not known. */
+    /** Starts due deliveries while slots are free. Returns null: the time of the next one is unknown. */
     async look(): Promise<null> {
       for (let free = inHand.free(); free > 0; free = inHand.free()) {
         const claimed = await rows<Claimed>(db, CLAIM, [free, ...inHand.byApp()]);

@@ -1,13 +1,13 @@
-/** Rules of alerts, where they stand and what was sent of them, as rows. Knows SQL, not when a rule fires. */
+/** Rows of alert rules, their states and their messages. */
 import { type Executor, rows } from "../../data/database.js";
 import type { Standing } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 
-/** Channel of the notice that an alert is to be sent. */
+/** Notification channel: an alert is to be sent. */
 export const ALERT_CHANNEL = "svc_alert";
 
-/** Of an action, or of the app as a whole (`actionId` null), for which the rule fires now. Times are ISO 8601. */
+/** State of one action, or of the whole app (`actionId` null), for which the rule fires now. Times are ISO 8601. */
 export interface AlertFiring {
   actionId: number | null;
   actionName: string | null;
@@ -16,15 +16,15 @@ export interface AlertFiring {
   runId: number | null;
 }
 
-/** `outbox`: an e-mail, whose own status is the outbox's. */
+/** `outbox`: an e-mail, whose status is in the outbox. */
 export type DeliveryStatus = "queued" | "sent" | "failed" | "outbox";
 
 export interface AlertDelivery {
   id: number;
   status: DeliveryStatus;
-  /** What was said. */
+  /** Text of the message. */
   text: string;
-  /** What came of it last. */
+  /** Detail of the last attempt. */
   detail: string | null;
   attempts: number;
   createdAt: string;
@@ -38,7 +38,7 @@ export interface AlertRule extends AlertInput {
   updatedAt: string;
 }
 
-/** A rule as those who watch read it. */
+/** A rule as the watch reads it. */
 export interface WatchedRule extends AlertInput {
   id: number;
   appId: number;
@@ -49,7 +49,7 @@ export interface WatchedRule extends AlertInput {
 
 export interface StoredStanding extends Standing {
   ruleId: number;
-  /** 0: the app as a whole. */
+  /** 0: the whole app. */
   actionId: number;
   told: boolean;
   firedAt: Date | null;
@@ -75,7 +75,7 @@ function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
   };
 }
 
-/** Of an app, by name; of one rule where `id` is given. */
+/** Rules of an app, by name; one rule if `id` is set. */
 export async function readRules(executor: Executor, appId: number, id: number | null = null): Promise<AlertRule[]> {
   const sql = `SELECT ${FIELDS}, ${FIRING}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
     FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
@@ -113,7 +113,7 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
   return found.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() }));
 }
 
-/** Every rule that is switched on. */
+/** Every enabled rule. */
 export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
   const sql = `SELECT ${FIELDS}, app.name AS "appName", rule.since, rule.told_at AS "toldAt"
     FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id`;

@@ -1,4 +1,4 @@
-/** The verbs on an app's rules of alerts: judged, kept, listed, tried. Decides neither when one fires nor how it is sent. */
+/** Operations on an app's alert rules: check, store, list, test. Evaluation and delivery are in other files. */
 import type { DataSource, EntityManager } from "typeorm";
 import { isDuplicate, isMissing, rows } from "../../data/database.js";
 import { ActionError, tooOften } from "../../errors.js";
@@ -20,7 +20,7 @@ import {
 import type { AlertTell } from "./alert-tell.js";
 
 const DELIVERIES_SHOWN = 20;
-/** Messages of one app in a minute beyond which it may have none sent for a test. */
+/** Maximum messages of one app in a minute before tests are rejected. */
 const MESSAGES_PER_MINUTE = 10;
 
 /** The rule to change, and the states that the change may start from. */
@@ -54,7 +54,7 @@ export function createAlertRules(options: {
     mustBeAt(rule!, precondition);
   }
 
-  /** What it names is there. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
+  /** Checks that the resources which it names exist. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
   async function check(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
@@ -62,7 +62,7 @@ export function createAlertRules(options: {
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
   }
 
-  /** Writes with its entry in the trail. */
+  /** Writes the change with its audit entry. */
   async function write(caller: Caller, appId: number, verb: string, work: (manager: EntityManager) => Promise<number>) {
     try {
       return await db.transaction(async (manager) => {
@@ -71,14 +71,15 @@ export function createAlertRules(options: {
         return ruleId;
       });
     } catch (error) {
-      if (isDuplicate(error)) throw new ActionError("REQUEST_INVALID", "name is another alert's of this app");
+      if (isDuplicate(error))
+        throw new ActionError("REQUEST_INVALID", "name must be unique; another alert of this app has it");
       if (isMissing(error)) throw new ActionError("ACTION_NOT_FOUND");
       throw error;
     }
   }
 
   return {
-    /** The app's rules by name, each with what it fires for now. */
+    /** The app's rules by name, each with the states for which it fires now. */
     list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
 
     /** @throws NOT_FOUND */
@@ -105,7 +106,7 @@ export function createAlertRules(options: {
       return find(appId, id);
     },
 
-    /** Fields that are absent stay. Updating a rule resets its state. @throws as `create`, NOT_FOUND, RESOURCE_CHANGED */
+    /** Absent fields keep their values. Updating a rule resets its state. @throws as `create`, NOT_FOUND, RESOURCE_CHANGED */
     async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
       const input = alertInput(body, await find(appId, id));
       await check(appId, input);
@@ -127,7 +128,7 @@ export function createAlertRules(options: {
       });
     },
 
-    /** Sends a message that says that it is a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /** Sends a message that is marked as a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
       const rule = await find(appId, id);
       await check(appId, rule);
@@ -144,7 +145,7 @@ export function createAlertRules(options: {
         const named = { ...rule, appName: app!.name };
         const facts = { rule: named, action: null, reason: "", runId: null, at: new Date(now()) };
         await tell(manager, rule, { ...facts, state: "test" });
-        // As it is accepted: it may be sent at once.
+        // The state at acceptance: it may be sent at once.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });

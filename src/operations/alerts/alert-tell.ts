@@ -8,7 +8,7 @@ import type { Notice } from "../communicate/notices.js";
 import { ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, alertBody, mailText } from "./alert-texts.js";
 
-/** Whom a rule tells. */
+/** Recipients of a rule. */
 export interface AlertAudience {
   channel: AlertChannel;
   to: readonly string[];

@@ -1,7 +1,7 @@
 /** Texts of an alert for people and programs: names, numbers and a URL of Studio; never an error, console output or payload of a run. */
 import type { WatchedRule } from "./alert-rows.js";
 
-/** What happened. */
+/** Facts of an alert. */
 export interface AlertFacts {
   rule: Pick<WatchedRule, "id" | "appId" | "appName" | "name" | "condition">;
   state: "firing" | "recovered" | "test";
@@ -11,7 +11,7 @@ export interface AlertFacts {
   at: Date;
 }
 
-/** As a webhook gets it. */
+/** Body of a webhook. */
 export interface AlertBody {
   app: { id: number; name: string };
   rule: { id: number; name: string };
@@ -25,7 +25,7 @@ export interface AlertBody {
   at: string;
 }
 
-/** One line: names are their authors', and a subject is one line. */
+/** One line: authors choose names, and a subject is one line. */
 const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
 function sentence({ rule, state, action, reason }: AlertFacts): string {
@@ -50,7 +50,7 @@ export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
   };
 }
 
-/** Slack reads `&`, `<` and `>` as marks of its own. */
+/** Slack interprets `&`, `<` and `>`. */
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 export function slackBody({ text, state, studio }: AlertBody): { text: string } {

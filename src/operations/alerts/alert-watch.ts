@@ -16,9 +16,9 @@ import {
 import { keepStanding, type StoredStanding, standings, type WatchedRule, watchedRules } from "./alert-rows.js";
 import type { AlertTell } from "./alert-tell.js";
 
-/** A due tick that no scheduler claims for this long is overdue. */
+/** A due tick that no scheduler has claimed after this time is overdue. */
 const OVERDUE = "interval '60 seconds'";
-/** Runs are evaluated in windows of this width. Runs that ended more windows ago than the maximum are not reported. */
+/** Runs are evaluated in windows of this width. Runs that ended before the last of these windows are not reported. */
 const WINDOW = "interval '1 minute'";
 const WINDOWS_MAX = 60;
 /** Maximum messages of one rule in an hour, for rules that change often. */
@@ -31,8 +31,8 @@ const TAKE_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /*
- * A run's end bears the moment at which its transaction began: what is older than every transaction under way is all there. One that has
- * gone on for longer than a statement may is none that ends a run.
+ * A run's end has the time at which its transaction began: ends older than every open transaction are complete.
+ * Transactions longer than the statement timeout do not end runs.
  */
 const NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WINDOW}, safe)::text AS until, start + ${WINDOW} < safe AS more
@@ -43,7 +43,7 @@ const NEXT_WINDOW = `
                           now() - interval '35 seconds') AS safe
             FROM alert_cursor) AS bounds`;
 
-/* Of production copies, by their masters. */
+/* Ended runs of live versions, by their drafts. */
 const ENDED = `
   SELECT run.id, action.master_id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
          run.finished_at AS "finishedAt"
@@ -64,14 +64,14 @@ const OLDEST_QUEUED = `
 
 type Ended = EndedRun & { appId: number };
 
-/** What is so now, of all apps with rules. */
+/** Current figures of all apps with rules. */
 interface Surroundings {
   now: Date;
   overdue: readonly { actionId: number; appId: number }[];
   oldest: ReadonlyMap<number, number>;
 }
 
-/** A standing under work, with the first time that it fired in this look. */
+/** A state under evaluation, and when it first fired in this check. */
 interface Case {
   rule: WatchedRule;
   actionId: number;
@@ -82,7 +82,7 @@ interface Case {
 
 const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
-/** `failed` and `skipped` stand for each action by itself; the others for the one that is named, or for the app. */
+/** `failed` and `skipped` apply to each action separately; the others to the named action, or to the app. */
 function subjectOf(rule: WatchedRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
   return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP;
@@ -164,7 +164,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
     return new Map(found.map(({ id, name }) => [id, name]));
   }
 
-  /** Tells what is not known yet, as far as the rule may still say something in this hour. @returns whether people know that it fires */
+  /** Sends messages that have not been sent, if the rule has any left for this hour. @returns true if people know that it fires */
   async function settle(manager: EntityManager, one: Case, name: string | undefined): Promise<boolean> {
     const { rule, actionId, before, standing, fired } = one;
     const at = new Date(now());
@@ -232,7 +232,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
   }
 
   return {
-    /** Looks, unless another process has just done so or is at it. */
+    /** Checks all rules, unless another process has just done so or is doing so. */
     async look(): Promise<null> {
       await db.transaction(async (manager) => {
         if ((await rows(manager, TAKE_CURSOR)).length === 0) return;

@@ -1,4 +1,4 @@
-/** Ties together what alerts need: the rules, who watches, what is said, and how it is sent. */
+/** Creates and connects the parts of alerts: rules, watch, texts and delivery. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";

@@ -1,4 +1,4 @@
-/** The app's own fields: what a body may say of each, and how they change. Settings are another room's. */
+/** The app's own fields: their checks and their changes. Settings are in operations/settings. */
 
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -35,7 +35,7 @@ function structure(value: unknown, name: string): unknown {
 
 const optionalText: Field = (value, name) => (value === null ? null : requiredText(value, name));
 
-/** What PUT takes (specification, Settings endpoints), and what a snapshot of the app keeps. */
+/** Fields of PUT (specification, Settings endpoints), which a snapshot of the app stores too. */
 const FIELDS: Record<string, Field> = {
   name: requiredText,
   startingPageId: optionalId,
@@ -46,13 +46,13 @@ const FIELDS: Record<string, Field> = {
 };
 const ADMIN_FIELDS: Record<string, Field> = { ...FIELDS, isSystemTemplate: flag, isHidden: flag };
 
-/** As it is read; `settings` and what only admins may set are ignored where they may not be set. */
+/** The body of a read; `settings` and fields that only administrators may set are ignored for others. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
 const APP_SHAPE = flat(Object.keys(ADMIN_FIELDS), READ_ONLY);
 
 export type AppChanges = Partial<AppRow>;
 
-/** The changes that a body asks for; fields that the caller may not change are ignored. @throws REQUEST_INVALID, last for an unknown field */
+/** Returns the changes of a body; fields that the caller may not change are ignored. @throws REQUEST_INVALID, last for an unknown field */
 export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
   if (!isObject(body)) refuse("the body", "an object", body);
   const changes = changesOf(body, asAdmin);
@@ -65,7 +65,7 @@ function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges 
   return Object.fromEntries(given.map(([name, check]) => [name, check(body[name], name)]));
 }
 
-/** Those of an app's fields that a snapshot keeps. */
+/** The fields of an app that a snapshot stores. */
 export function keptFields(app: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(FIELDS, name)));
 }

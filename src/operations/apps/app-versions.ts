@@ -1,6 +1,6 @@
 /**
- * Snapshots of an app and the way back to them: its own fields, its public and private settings, never a protected one
- * (specification, Versioning, 4). Sealed values are copied as they lie; those that are shown are opened by the settings' room.
+ * Snapshots of an app: its own fields, its public and private settings, never a protected one (specification,
+ * Versioning, 4). Encrypted values are copied unchanged; values that are shown are decrypted by operations/settings.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -20,7 +20,7 @@ import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
 import { type AppTarget, applyChanges, changesIn, keptFields } from "./app-fields.js";
 
-/** What a snapshot was taken for. */
+/** The change for which a snapshot was taken. */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
 
 /** A snapshot in a list. Times are ISO 8601. */
@@ -50,7 +50,10 @@ interface VersionRow extends SummaryRow {
   data: Record<string, unknown>;
 }
 
-/* As `keptFields` begins a snapshot. Its data is not read for a list, a megabyte each; nor by ->>, which refuses \u0000 anywhere in it. */
+/*
+ * Prefix of a snapshot's data, as `keptFields` writes it. Lists do not read the data, up to a megabyte each, and ->>
+ * would fail on \u0000 in it.
+ */
 const NAME = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
 const SUMMARY = `
@@ -58,7 +61,7 @@ const SUMMARY = `
   ${personJson("p")} AS "user"`;
 const OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
-/** Older snapshots may hold protected settings: they are neither read nor brought back. */
+/** Older snapshots may contain protected settings: they are neither read nor restored. */
 const KEPT = "app_version_id = $1 AND left(key, 2) <> '__'";
 
 const REMOVE = `
@@ -76,7 +79,7 @@ const BRING_BACK = `
       IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
-/* About: what `snapshotApp` copies. */
+/* Approximate size of what `snapshotApp` copies. */
 const SIZE = `
   SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
           + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))
@@ -91,7 +94,7 @@ function summaryOf({ id, createdAt, userId, user, action, name }: SummaryRow): A
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
 }
 
-/** Takes a snapshot in the transaction of what it is for, with the app locked; answers its id. */
+/** Takes a snapshot in the transaction of its change, with the app locked. Returns its id. */
 export async function snapshotApp(
   manager: EntityManager,
   caller: Caller,
@@ -132,7 +135,7 @@ export function createAppVersions(options: {
     return row;
   }
 
-  /** The way back, in one transaction. */
+  /** Restores a snapshot in one transaction. */
   async function bringBack(
     manager: EntityManager,
     caller: Caller,
@@ -197,8 +200,8 @@ export function createAppVersions(options: {
     },
 
     /**
-     * Brings the snapshot's fields, public and private settings back, and removes the public and private ones that it does not hold;
-     * protected ones stay as they are. What was before is kept in a snapshot of its own.
+     * Restores the snapshot's fields and its public and private settings, and removes other public and private ones;
+     * protected settings stay unchanged. The state before is stored in another snapshot.
      * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED
      */
     async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {

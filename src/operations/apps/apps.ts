@@ -1,4 +1,4 @@
-/** Apps: made, listed, renamed, published. Their settings are another room's. */
+/** Apps: create, list, rename, publish. Their settings are in operations/settings. */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
@@ -21,7 +21,7 @@ import { snapshotApp } from "./app-versions.js";
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  /** Of the app's own credentials; null, as `hooks` and `dependencies`, for a page's user. */
+  /** Null for a page's user, as are `hooks` and `dependencies`. */
   organizationId: number | null;
   name: string;
   isPublished: boolean;
@@ -57,10 +57,10 @@ function toApp(row: AppRow): App {
 
 const NEW_APP = flat(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
-/** Returns the app as callers see it who only run its actions. */
+/** Returns the app as shown to callers who only run its actions. */
 const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/** Callers who read what the app consists of: readers, and the app's backends. */
+/** True for callers who may read the app's configuration: readers, and the app's backends. */
 const mayReadApp = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
 
 export type Apps = ReturnType<typeof createApps>;
@@ -68,7 +68,7 @@ export type Apps = ReturnType<typeof createApps>;
 export function createApps(options: {
   db: DataSource;
   credentials: Pick<Credentials, "announce">;
-  /** The organization of that id; of null, the first. @throws REQUEST_INVALID where there is none */
+  /** Returns the organization of that id; the first one if the id is null. @throws REQUEST_INVALID if there is none */
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
@@ -88,7 +88,7 @@ export function createApps(options: {
     if (precondition) mustBeAt(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
-  /** Changes fields, beside the settings of `keys` that have been written already: one event tells of both. */
+  /** Changes fields, after the settings of `keys` have been written: one event reports both. */
   async function change(
     manager: EntityManager,
     caller: Caller,
@@ -97,7 +97,7 @@ export function createApps(options: {
   ): Promise<void> {
     const fields = Object.keys(changes);
     if (fields.length > 0) {
-      // What it replaces goes on taking room for a while.
+      // The replaced version occupies disk space for a while.
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await applyChanges(manager, appId, changes);
       await audit(manager, caller, { appId, type: "app.update", data: { fields } });
@@ -118,7 +118,7 @@ export function createApps(options: {
       await audit(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await announcePublication(manager, appId);
     });
-    // With it go the sessions of its visitors.
+    // Ends the sessions of the app's visitors.
     if (!published) await credentials.announce();
     return toApp(await find(appId));
   }
@@ -131,7 +131,7 @@ export function createApps(options: {
       refuseUnknownFields(data, NEW_APP);
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-      // Members of the organization have a role on it from now on.
+      // Members of the organization now have a role on it.
       await credentials.announce();
       return toApp(await find(made!.id));
     },
@@ -148,10 +148,13 @@ export function createApps(options: {
       return found.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitor(toApp(row))));
     },
 
-    /** An app that is known to exist. */
+    /** Returns an app that is known to exist. */
     get: async (appId: number): Promise<App> => toApp(await find(appId)),
 
-    /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    /**
+     * Changes the app's own fields; other properties of the body, including `settings`, are ignored.
+     * @throws REQUEST_INVALID, RESOURCE_CHANGED
+     */
     async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
       const changes = changesIn(body, { asAdmin: mayEnter(caller, "administrate", appId) });
       await db.transaction(async (manager) => {
@@ -162,7 +165,7 @@ export function createApps(options: {
     },
 
     /**
-     * Changes the app's own fields and writes its settings but the protected ones: both, or on a refusal nothing.
+     * Changes the app's own fields and its settings except protected ones, in one transaction.
      * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
      */
     async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
@@ -177,7 +180,7 @@ export function createApps(options: {
       return toApp(await find(appId));
     },
 
-    /** Publishes the app and keeps a snapshot of what was published. @throws RESOURCE_CHANGED */
+    /** Publishes the app and takes a snapshot. @throws RESOURCE_CHANGED */
     publish: (caller: Caller, target: AppTarget) => setPublished(caller, target, true),
     /** @throws RESOURCE_CHANGED */
     unpublish: (caller: Caller, target: AppTarget) => setPublished(caller, target, false),

@@ -1,6 +1,6 @@
 /**
- * A backup: all rows of one moment, the files of apps, and the keys where they are wanted, as one file. The service goes on meanwhile;
- * only what changes the schema, drops old partitions or removes files waits. Knows no account of what rows mean.
+ * A backup: all rows of one moment, the files of apps, and the keys if requested, as one file. The service continues to
+ * run; only schema changes, dropping of old partitions and removal of files wait.
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
@@ -24,30 +24,30 @@ import {
   type Table,
 } from "./tables.js";
 
-/** Of a table's text, or of a file of an app. */
+/** Size of a piece of a table's text or of an app's file. */
 const PIECE_BYTES = 4 * 2 ** 20;
 const KEYS_AT_ONCE = 1_000;
 
 export interface BackupOptions {
-  /** Of the database itself, without a pooler between. */
+  /** Direct connection to the database, without a pooler. */
   url: string;
-  /** Must not be there yet. */
+  /** The file must not exist yet. */
   path: string;
   secret: Secret | null;
-  /** The master keys of the settings; null: they stay out of the file. */
+  /** The master keys of the settings; null: they are left out. */
   keys: readonly Buffer[] | null;
-  /** Opens the store of apps' files, by the space that the database has in it. */
+  /** Opens the store of apps' files, by the database's prefix in it. */
   openStore: (space: string) => Promise<BlobStore>;
 }
 
-/** What was written, for people. */
+/** Summary of the backup, for people. */
 export interface BackupReport {
   rows: number;
   files: number;
   lostFiles: number;
 }
 
-/** The bytes in pieces of one size, one at least, under numbered names. */
+/** Splits the bytes into pieces of one size, at least one, with numbered names. */
 async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Part> {
   let number = 0;
   let held: Buffer[] = [];
@@ -81,13 +81,13 @@ class Snapshot {
   }
 
   /**
-   * From here on the rows of this moment are seen. Tables are locked before the first row is looked at, as a partition that is dropped
-   * or a column that is added in between is no row's change.
+   * Starts the snapshot of the database. Tables are locked before the first row is read, because dropped partitions and
+   * added columns are not part of a snapshot.
    */
   private async begin(): Promise<Manifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
-      throw new StartError("the database is none of this service's: there is nothing to back up");
+      throw new StartError("the database does not belong to this service: there is nothing to back up");
     const names = (await readTables(client)).map(({ name }) => `public.${quoted(name)}`);
     await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PLAIN_VALUES}`);
     await client.query(`LOCK TABLE public.migration, ${names.join(", ")} IN ACCESS SHARE MODE`);
@@ -111,7 +111,7 @@ class Snapshot {
     };
   }
 
-  /** The first releases encrypted nothing. */
+  /** The first releases encrypted no settings. */
   private async settingsKey(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
@@ -119,7 +119,7 @@ class Snapshot {
     const { keys } = this.options;
     if (keys === null || used === null || keys.some((key) => fingerprint(key) === used)) return used;
     throw new StartError(
-      "the keys at hand are not those of the database's settings: give SETTINGS_KEY or DATA_DIR as the service has it, or --without-keys",
+      "the available keys do not decrypt the database's settings: set SETTINGS_KEY or DATA_DIR as for the service, or use --without-keys",
     );
   }
 
@@ -142,7 +142,7 @@ class Snapshot {
     }
   }
 
-  /** Files that no process deletes during the backup. Files that are held for an upload are not included. */
+  /** Files that no process deletes during the backup. Files of unfinished uploads are not included. */
   private async *blobs(): AsyncGenerator<Part> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
@@ -170,21 +170,18 @@ class Snapshot {
     if (keys !== null && keys.length > 0) yield jsonPart(KEYS, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // They know no moment: read last, they are beyond every row.
+    // Sequences are not part of the snapshot: read last, they are beyond every row.
     this.summary.sequences = await readSequences(this.client);
     yield jsonPart(SUMMARY, this.summary);
   }
 }
 
-/**
- * Writes the backup.
- * @throws ArchiveError where it cannot be written; StartError where there is nothing to back up, or the keys are not at hand
- */
+/** Writes the backup. @throws ArchiveError if it cannot be written; StartError if there is nothing to back up, or the keys are missing */
 export async function backup(options: BackupOptions): Promise<BackupReport> {
   const client = createClient(options.url, "svc-app-actions backup");
   await client.connect();
   try {
-    // Before the moment that is shown: what was a file then is not removed from the store while this session has it.
+    // Taken before the snapshot: while this session holds the lock, no file of that moment is removed from the store.
     await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
     const snapshot = new Snapshot(client, options);
     await writeArchive(options.path, snapshot.parts(), options.secret);

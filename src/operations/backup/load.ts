@@ -1,6 +1,6 @@
 /**
- * Writes what a backup holds into a database whose schema is the backup's and which has no rows: all of it or nothing. Names come from the
- * database itself; what the file names is only looked for among them.
+ * Writes the contents of a backup into a database with the backup's schema and no rows, all of it or nothing. Names of
+ * tables come from the database; names in the file are only looked up among them.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -21,12 +21,12 @@ export interface LoadOptions {
   client: Client;
   manifest: Manifest;
   openStore: (space: string) => Promise<BlobStore>;
-  /** Absolute; files come in here before the store takes them. */
+  /** Absolute path of a folder for files before the store receives them. */
   incoming: string;
   warn: (words: string) => void;
 }
 
-/** A row's bytes that are to go to the same place: a table or a blob. */
+/** Consecutive parts of the file with one target: a table or a blob. */
 class Run {
   constructor(
     readonly name: string,
@@ -34,7 +34,7 @@ class Run {
     private first: Part | null,
   ) {}
 
-  /** What came after its last part. */
+  /** The part after its last one. */
   next: Part | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
@@ -59,7 +59,7 @@ export class Load {
 
   constructor(private readonly options: LoadOptions) {}
 
-  /** The file's tables must be those of the schema, with the same columns; what is more in the file is another program's. */
+  /** The file's tables must be those of the schema, with the same columns; other tables belong to other programs. */
   private async compare(): Promise<void> {
     const { client, manifest, warn } = this.options;
     const own = await readTables(client);
@@ -72,11 +72,11 @@ export class Load {
     }
     const names = new Set(own.map(({ name }) => name));
     const strange = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
-    if (strange.length > 0) warn(`tables that are none of the service's are left out: ${strange.join(", ")}`);
+    if (strange.length > 0) warn(`tables that do not belong to the service are left out: ${strange.join(", ")}`);
     this.tables = manifest.tables.filter(({ name }) => names.has(name));
   }
 
-  /** Partitions as the backup has them, so that old rows are dropped as they would have been. */
+  /** Creates the backup's partitions, so that old rows are dropped at their usual time. */
   private async makePartitions(): Promise<void> {
     const { client, manifest } = this.options;
     const there = Map.groupBy(await readPartitions(client), ({ table }) => table);
@@ -100,7 +100,7 @@ export class Load {
     await this.compare();
     await this.makePartitions();
     const names = this.tables.map(({ name }) => `public.${quoted(name)}`);
-    // What the changes of the schema themselves have written, each database once.
+    // Removes the rows that migrations write into every database.
     await client.query(`TRUNCATE ${names.join(", ")}`);
     for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
   }
@@ -133,7 +133,7 @@ export class Load {
 
   private async openStore(): Promise<BlobStore> {
     const { client, openStore, incoming } = this.options;
-    // Another than the one that was backed up: each of the two removes what it does not know.
+    // A new prefix in the store: two databases with one prefix would remove each other's files.
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
@@ -175,7 +175,7 @@ export class Load {
     throw foreign("it says nothing of its end");
   }
 
-  /** What came must be what the summary says, and every file of an app must be there. */
+  /** Checks that the file has what its summary says, and every file of the apps. */
   private async check({ rows: said, blobs, lostBlobs, sequences }: Summary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {
@@ -198,13 +198,13 @@ export class Load {
     if (forgotten.length > 0) throw foreign(`it does not say where ${forgotten.join(", ")} stands`);
   }
 
-  /** Writes everything; `beforeCommit` is called when all is written and nothing is to be seen yet. */
+  /** Writes everything; `beforeCommit` is called when all is written and nothing is visible yet. */
   async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<Summary> {
     const { client } = this.options;
     try {
       await this.prepare();
       const summary = await this.take(parts);
-      // The file's own end stands behind its summary: only there is it known to be whole.
+      // The end of the file is behind its summary: only there it is known to be complete.
       if (!(await parts.next()).done) throw foreign("something follows its end");
       await this.check(summary);
       for (const { name } of this.tables) await client.query(`ALTER TABLE public.${quoted(name)} ENABLE TRIGGER USER`);
@@ -223,7 +223,7 @@ export class Load {
     return (await this.store?.identity()) ?? null;
   }
 
-  /** Of a restore that came to nothing. */
+  /** Removes the files of a failed restore. */
   async removeFiles(): Promise<void> {
     for (const key of this.put) await this.store?.remove(key).catch(() => undefined);
   }
@@ -233,7 +233,7 @@ export class Load {
   }
 }
 
-/** From the beginning to the end of all numbers, without a gap. */
+/** True if the bounds cover all numbers without a gap. */
 function isWhole(bounds: readonly Bounds[]): boolean {
   const follows = ([low, high]: Bounds, at: number) =>
     low === (at === 0 ? null : bounds[at - 1]![1]) && (low === null || high === null || high > low);

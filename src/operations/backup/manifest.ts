@@ -1,4 +1,4 @@
-/** What a backup says of itself, at its beginning and at its end, and the judgement of what a file says. Reads no file and no database. */
+/** The manifest at the beginning of a backup and the summary at its end, and their validation. Reads no file and no database. */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Part } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/described.js";
@@ -9,28 +9,28 @@ export const MANIFEST = "manifest.json";
 export const KEYS = "keys.json";
 export const SUMMARY = "summary.json";
 
-/** First in the file. */
+/** First part of the file. */
 export interface Manifest {
   format: number;
-  /** ISO 8601; the moment that the backup shows. */
+  /** ISO 8601; time of the snapshot. */
   madeAt: string;
   service: string;
-  /** The version of PostgreSQL that it was read from; for people. */
+  /** Version of the PostgreSQL that was backed up, for people. */
   postgres: string;
-  /** The schema, by the names of its changes. */
+  /** Names of the applied migrations. */
   migrations: string[];
-  /** In the order in which they are in the file, and in which they are written. */
+  /** In the order of the file, which is the order of writing. */
   tables: Table[];
   partitions: Record<string, Bounds[]>;
-  /** The fingerprint of the key that new settings are encrypted under; null where none is yet. */
+  /** Fingerprint of the key that encrypts new settings; null if there is none yet. */
   settingsKey: string | null;
 }
 
-/** Last in the file. */
+/** Last part of the file. */
 export interface Summary {
   rows: Record<string, number>;
   sequences: Sequence[];
-  /** Files of which the store had lost the bytes before. */
+  /** Files whose bytes the store had lost before. */
   lostBlobs: string[];
   blobs: number;
 }
@@ -49,7 +49,7 @@ const isBounds = (value: unknown): boolean =>
 const isSequence = (value: unknown): boolean =>
   isObject(value) && isName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
-/** Whether the values of an object are as they must be. */
+/** True if all values of an object pass `judge`. */
 const isRecord = (value: unknown, judge: (one: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, one]) => isName(name) && judge(one));
 
@@ -77,34 +77,34 @@ function parsed({ name, content }: Part): Record<string, unknown> {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
   } catch {
-    // As any other that is none.
+    // The same error as for any other file.
   }
-  throw new ArchiveError(`the file is no backup of this service: its ${name} cannot be read`);
+  throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }
 
-/** @throws ArchiveError where it is none, or another format's */
+/** @throws ArchiveError if the part is no manifest, or has another format */
 export function readManifest(part: Part | undefined): Manifest {
-  if (part?.name !== MANIFEST) throw new ArchiveError("the file is no backup of this service");
+  if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
   const said = parsed(part);
   if (said["format"] !== FORMAT)
-    throw new ArchiveError("the file is of another version's format: restore it with that version");
+    throw new ArchiveError("the file has the format of another version: restore it with that version");
   if (isManifest(said)) return said as unknown as Manifest;
-  throw new ArchiveError("the file is no backup of this service: its manifest.json says what none says");
+  throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }
 
-/** @throws ArchiveError where it is none */
+/** @throws ArchiveError if the part is no summary */
 export function readSummary(part: Part): Summary {
   const said = parsed(part);
   if (isSummary(said)) return said as unknown as Summary;
-  throw new ArchiveError("the file is no backup of this service: its summary.json says what none says");
+  throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
-/** The master keys of the settings. @throws ArchiveError where they are none */
+/** The master keys of the settings. @throws ArchiveError if the part has none */
 export function readKeys(part: Part): Buffer[] {
   const { keys } = parsed(part);
   const read = isList<string>(keys, isText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (read.length > 0 && read.every(({ length }) => length === 32)) return read;
-  throw new ArchiveError("the file is no backup of this service: its keys.json holds no keys");
+  throw new ArchiveError("the file is not a backup of this service: its keys.json has no keys");
 }
 
 export const jsonPart = (name: string, value: object): Part => ({ name, content: Buffer.from(JSON.stringify(value)) });

@@ -13,23 +13,23 @@ import { createClient } from "../../postgres.js";
 import { Load } from "./load.js";
 import { KEYS, type Manifest, readKeys, readManifest, readSummary, SUMMARY, type Summary } from "./manifest.js";
 
-/** Where the schema that was there stands until the restored one is whole. */
+/** Schema that holds the previous contents until the restore is complete. */
 const ASIDE = "svc_before_restore";
 
 export interface RestoreOptions {
   url: string;
   path: string;
   secret: Secret | null;
-  /** What is in the database is dropped. */
+  /** True: drops the contents of the database. */
   replace: boolean;
-  /** Puts the keys of the backup where this installation finds them. */
+  /** Stores the backup's keys where this installation reads them. */
   takeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
-  /** Removes the files of a database that is replaced, where they are in a folder of this machine. */
+  /** Removes the files of a replaced database, if they are in a folder of this machine. */
   removeSpace: (space: string) => Promise<void>;
-  /** Absolute; files come in here before the store takes them. */
+  /** Absolute path of a folder for files before the store receives them. */
   incoming: string;
-  /** Makes what editors wish for beside the schema: the indexes of entries. */
+  /** Creates the indexes on entries that editors have requested. */
   makeIndexes: () => Promise<void>;
   warn: (words: string) => void;
 }
@@ -37,7 +37,7 @@ export interface RestoreOptions {
 export interface RestoreReport {
   manifest: Manifest;
   summary: Summary;
-  /** Whether the file had the keys of the settings. */
+  /** True if the file contained the keys of the settings. */
   hadKeys: boolean;
 }
 
@@ -46,7 +46,7 @@ interface Contents {
   keys: Buffer[] | null;
 }
 
-/** Reads all of the file, and what it says of itself. @throws ArchiveError */
+/** Reads the whole file, its manifest and its summary. @throws ArchiveError */
 async function readThrough(path: string, secret: Secret | null): Promise<Contents> {
   const contents: { manifest: Manifest | null } & Omit<Contents, "manifest"> = { manifest: null, keys: null };
   let last = "";
@@ -56,16 +56,17 @@ async function readThrough(path: string, secret: Secret | null): Promise<Content
     else if (part.name === SUMMARY) readSummary(part);
     last = part.name;
   }
-  if (contents.manifest === null || last !== SUMMARY) throw new ArchiveError("the file is no backup of this service");
+  if (contents.manifest === null || last !== SUMMARY)
+    throw new ArchiveError("the file is not a backup of this service");
   return { ...contents, manifest: contents.manifest };
 }
 
-/** The changes that made the backup's schema. @throws ArchiveError where this release does not know them all */
+/** Returns the migrations of the backup's schema. @throws ArchiveError if this release lacks one */
 function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
   const said = new Set(migrations);
   const own = MIGRATIONS.filter(({ name }) => said.has(name));
   if (own.length === said.size) return own;
-  throw new ArchiveError(`the backup is of a newer release (it calls itself ${service}): restore it with that one`);
+  throw new ArchiveError(`a newer release made the backup (${service}): restore it with that release`);
 }
 
 const OWN = `
@@ -74,19 +75,19 @@ const OWN = `
          (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${ASIDE}') AS aside,
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
-/** @throws StartError where the database is not the place for it */
+/** @throws StartError if the database cannot be restored into */
 async function makeRoom(client: Client, replace: boolean): Promise<void> {
   const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(OWN);
   const { things, aside, hasInstances } = rows[0]!;
   if (aside > 0) {
     throw new StartError(
-      `a restore was cut off: what was there before stands in the schema ${ASIDE}. ` +
+      `a restore was interrupted: the earlier data is in the schema ${ASIDE}. ` +
         `Drop that schema, or drop public and rename ${ASIDE} to public; then try again`,
     );
   }
   if (things === 0) return;
   if (!replace)
-    throw new StartError("the database is not empty: nothing was restored. With --replace what is in it is dropped");
+    throw new StartError("the database is not empty: nothing was restored. --replace drops its content first");
   const living = hasInstances
     ? await client.query("SELECT FROM public.instance WHERE roles <> '{}' AND lease_until >= now() LIMIT 1")
     : null;
@@ -98,7 +99,7 @@ async function makeRoom(client: Client, replace: boolean): Promise<void> {
     COMMIT`);
 }
 
-/* What this user made in the schema, and no extension's. */
+/* Drops what this user created in the schema, except objects of extensions. */
 const CLEAR = `
   DO $$
     DECLARE one record;
@@ -113,7 +114,7 @@ const CLEAR = `
     END
   $$`;
 
-/** What was there is there again. */
+/** Restores the previous contents. */
 async function undo(client: Client): Promise<void> {
   await client.query(CLEAR);
   const { rows } = await client.query<{ aside: number }>(OWN);
@@ -124,7 +125,7 @@ async function undo(client: Client): Promise<void> {
 async function load(work: Load, options: RestoreOptions, { keys }: Contents): Promise<Summary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // What was read before must be what is read now; the file's digest says whether it is.
+    // The second reading must return the same content as the first: the file's digest proves it.
     readManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await work.run(parts, async () => {
@@ -135,7 +136,7 @@ async function load(work: Load, options: RestoreOptions, { keys }: Contents): Pr
   }
 }
 
-/** The place in the store of the files that a restore replaces; null if there are none. */
+/** Returns the prefix of the replaced files in the store; null if there are none. */
 async function replacedSpace(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${ASIDE}.media_store') IS NOT NULL AS "isThere"`,
@@ -145,7 +146,7 @@ async function replacedSpace(client: Client): Promise<string | null> {
   return replaced.rows[0]?.space ?? null;
 }
 
-/** The schema of the backup's release, its contents, this release's schema: or the database as it was. */
+/** Creates the schema of the backup's release, its contents, then this release's schema; on a failure restores the previous contents. */
 async function fill(client: Client, options: RestoreOptions, contents: Contents): Promise<Summary> {
   const { url, warn } = options;
   const work = new Load({ ...options, client, manifest: contents.manifest });
@@ -168,8 +169,8 @@ async function fill(client: Client, options: RestoreOptions, contents: Contents)
 }
 
 /**
- * Restores the backup into an empty database, or into one whose contents are to go.
- * @throws ArchiveError what is wrong with the file: then nothing has changed; StartError what is wrong with the database
+ * Restores the backup into an empty database, or into one whose contents are replaced.
+ * @throws ArchiveError for a fault of the file, before anything has changed; StartError for a fault of the database
  */
 export async function restore(options: RestoreOptions): Promise<RestoreReport> {
   const { url, path, secret, replace } = options;

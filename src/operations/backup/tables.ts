@@ -1,4 +1,4 @@
-/** What a database of the service consists of, as a backup sees it: tables, partitions, sequences. Knows catalogues, and no row's meaning. */
+/** Parts of a database that a backup contains: tables, partitions, sequences. */
 
 import type { Client } from "pg";
 import pg from "pg";
@@ -6,22 +6,22 @@ import pg from "pg";
 /** Tables that no backup contains: state of living processes, and the applied migrations, which the manifest lists. */
 const LEFT_OUT = ["migration", "instance", "rate_window"];
 
-/** A table with the columns that are written; all others are computed from them. */
+/** A table with its stored columns; computed columns are left out. */
 export interface Table {
   name: string;
   columns: string[];
 }
 
-/** Ids from `low` on and below `high`; null: no bound. */
+/** Ids from `low` up to but not including `high`; null: no bound. */
 export type Bounds = [low: number | null, high: number | null];
 
-/** Of a table, a column and a sequence of the service. What has another name is another program's, and stands in no backup. */
+/** Name of a table, column or sequence of the service. Other names belong to other programs and are left out. */
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 export const isName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
 
 export const quoted = pg.escapeIdentifier;
 
-/** Values that read the same in every version, on every machine. */
+/** Settings that make values read the same in every version, on every machine. */
 export const PLAIN_VALUES = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -39,7 +39,7 @@ const REFERENCES = `
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
-/** Those first that others refer to. */
+/** Sorts referenced tables first. */
 function inOrder(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
   const done = new Set<Table>();
   const put = (table: Table, way: readonly Table[]): void => {
@@ -54,7 +54,7 @@ function inOrder(tables: readonly Table[], references: readonly { from: string; 
   return [...done];
 }
 
-/** Every table that a backup has, those first that others refer to. */
+/** Every table of a backup, referenced tables first. */
 export async function readTables(client: Client): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
   const { rows: references } = await client.query<{ from: string; to: string }>(REFERENCES);
@@ -79,14 +79,14 @@ export interface Partition {
 export const readPartitions = async (client: Client): Promise<Partition[]> =>
   (await client.query<Partition>(PARTITIONS)).rows;
 
-/** Where a sequence stands: the last number that it gave, or the first that it will give. */
+/** Position of a sequence: its last number, or the first that it will return. */
 export interface Sequence {
   name: string;
   last: number;
   called: boolean;
 }
 
-/** All but that of the list of migrations; one of the service's never gets beyond the numbers of JSON. */
+/** All sequences except that of the migrations; none of the service's exceeds JSON's safe integers. */
 export async function readSequences(client: Client): Promise<Sequence[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT sequencename AS name FROM pg_sequences
@@ -102,7 +102,7 @@ export async function readSequences(client: Client): Promise<Sequence[]> {
   return found;
 }
 
-/** The names of the changes that the schema has had; null where it is none of the service's. */
+/** Names of the applied migrations; null if the database does not belong to the service. */
 export async function readMigrations(client: Client): Promise<string[] | null> {
   const { rows } = await client.query<{ there: boolean }>(
     "SELECT to_regclass('public.migration') IS NOT NULL AS there",

@@ -1,4 +1,4 @@
-/** Analytics events that clients send: checked, and recorded as the log events that log triggers may match. Starts nothing itself. */
+/** Analytics events of clients: checked, and recorded as log events, which log triggers can match. Starts no action itself. */
 
 import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
@@ -34,7 +34,7 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 export function createAnalytics(options: {
   logEvents: LogEvents;
   intake: Intake;
-  /** Refuses a caller that sends too often. */
+  /** Rejects a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
   const { logEvents, intake, bound } = options;
@@ -53,7 +53,7 @@ export function createAnalytics(options: {
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
       reportUnknownField(caller);
       bound(caller);
-      // All of them or none: what is refused half-way would be sent again whole.
+      // All of them or none: a client would send a partly rejected batch again as a whole.
       const bytes = parsed.reduce((sum, event) => sum + event.bytes, 0);
       intake.take(caller, appId, bytes, parsed.length);
       await Promise.all(parsed.map(({ input }) => logEvents.store(caller, appId, input)));

@@ -1,4 +1,4 @@
-/** The actions that run in a browser, as a client may see them: never server actions, another copy's, or anything of the settings. */
+/** Actions that run in a browser, as shown to clients: no server actions, no actions of the other version, no settings. */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
@@ -9,7 +9,7 @@ import { compileScript } from "../../rules/compile-script.js";
 import type { Addressed } from "../../rules/packages.js";
 import { runAccessOf, type UserOf } from "../runs/run-access.js";
 
-/** An action that a client may start on events, as the client receives it. The code has its own address. */
+/** An action that a client may start on events, as the client receives it. The code has a separate URL. */
 export interface ClientAction {
   id: number;
   /** Subresource integrity of the compiled script: `sha256-` and the hash in base64. */
@@ -19,7 +19,7 @@ export interface ClientAction {
   assets: Asset[];
 }
 
-/** An action as the script that a browser loads. */
+/** An action as a script for browsers. */
 export interface CompiledScript {
   id: number;
   name: string;
@@ -38,9 +38,9 @@ interface ClientRow {
   actionVersion: string;
   triggers: Trigger[];
   assets: StoredAsset[];
-  /** True for a production copy while its app is unpublished. */
+  /** True for a live version while its app is unpublished. */
   isPaused: boolean;
-  /** JSON text; null stands for everyone. */
+  /** JSON text; null means everyone. */
   access: string | null;
 }
 
@@ -48,13 +48,13 @@ const PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id =
 const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
   action_version AS "actionVersion", triggers, assets, ${PAUSED} AS "isPaused", access::text AS access`;
 
-/* Actions that a client of that copy may run at all. */
+/* Actions that a client of that version (draft or live) can run. */
 const RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${PAUSED})`;
 
 type AccessRow = Pick<ClientRow, "access" | "triggers">;
 
-/* $3: the caller's copy. */
+/* $3: the caller's version, draft or live. */
 const FIND_ACCESS = `SELECT access::text AS access, triggers FROM action
   WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
@@ -69,12 +69,13 @@ async function rowOf(db: Executor, appId: number, id: number): Promise<ClientRow
   return row;
 }
 
-/** Whether a client of that copy may run the action: everything else is as good as not there for it. */
+/** True if a client of that version can run the action; other actions do not exist for it. */
 const isOfClient = (row: ClientRow, copy: Copy): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
 /**
- * The action whose run in a browser the caller may report: one that its own copy may run there, on an event or by hand.
+ * Returns the action whose run in a browser the caller may report: it must be able to run there, on an event or by
+ * hand.
  * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export async function findReported(db: Executor, { copy }: Caller, appId: number, id: number): Promise<ClientRow> {
@@ -113,21 +114,21 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
   }
 
   return {
-    /** All that a client of that copy may start on events, by id. */
+    /** All actions that a client of that version can start on events, by id. */
     async ofCopy(appId: number, copy: Copy): Promise<ClientAction[]> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${RUNNABLE} ORDER BY id`;
       const found = await rows<ClientRow>(db, sql, [appId, copy]);
       return found.flatMap((row) => toClientAction(row) ?? []);
     },
 
-    /** One of them; null when there is none of that id. */
+    /** One of these actions; null if there is none with that id. */
     async one(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${RUNNABLE} AND id = $3`;
       const [row] = await rows<ClientRow>(db, sql, [appId, copy, id]);
       return row ? toClientAction(row) : null;
     },
 
-    /** ACTION_ACCESS_DENIED, or null. Takes a connection of its own: call it outside of transactions. */
+    /** Returns ACTION_ACCESS_DENIED or null. Uses its own connection: call it outside of transactions. */
     async accessRefusal(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
       if (!isVisitor(caller)) return null;
       const [row] = await preparedRows<AccessRow>(db, "client-run-access", FIND_ACCESS, [appId, id, caller.copy]);
@@ -135,7 +136,8 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
     },
 
     /**
-     * The script of an action. Editors, admins and its debug page get it whatever its state; a client what it may run itself.
+     * Returns the script of an action. Editors, administrators and its debug page get it in any state; a client only if
+     * it can run the action.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {

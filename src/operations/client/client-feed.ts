@@ -1,7 +1,4 @@
-/**
- * Actions as clients receive them: all of them first, then each change, computed once for all listeners of one app, drafts or live
- * versions. Knows no socket.
- */
+/** Actions as clients receive them: first all of them, then each change, computed once for all subscribers of one app and version. */
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -10,45 +7,45 @@ import { type LiveSource, liveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
- * Channel of the notice `appId:actionId`, which the database sends when a copy of an action is written or removed. The id `0` stands for
- * all production copies of the app: it was published or unpublished.
+ * Notification channel with `appId:actionId`, sent by the database when a draft or live version is written or removed.
+ * The id `0` means all live versions of the app: it was published or unpublished.
  */
 export const ACTION_CHANNEL = "svc_action";
 const EVERY_ACTION = 0;
 
-/** Has every process read the app's production copies again. */
+/** Makes every process read the app's live versions again. */
 export async function announcePublication(executor: Executor, appId: number): Promise<void> {
   await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${EVERY_ACTION}`]);
 }
 
-/** After this long a reading that failed is tried again. */
+/** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
-/** With `reset` the client forgets what it knew; without, `actions` and `removed` are what changed. */
+/** With `reset` the client drops its state; otherwise `actions` and `removed` are the changes. */
 export interface ClientChange {
   reset: boolean;
   actions: ClientAction[];
-  /** Ids that this client may no longer run. */
+  /** Ids that this client cannot run any more. */
   removed: number[];
 }
 
 type Listener = (change: ClientChange) => void;
 
-/** All listeners in this process to the drafts or the live versions of one app. */
+/** All subscribers in this process to the drafts or the live versions of one app. */
 interface Audience {
   appId: number;
   copy: Copy;
   listeners: Set<Listener>;
-  /** What all of them know; null until it has been read for the first time. */
+  /** The current actions; null until they have been read. */
   known: Map<number, ClientAction> | null;
-  /** The first message for who comes now, one object until something changes. */
+  /** The first message for new subscribers, one object until something changes. */
   snapshot: ClientChange | null;
-  /** Readings, one after the other, so that an older one never overwrites a newer. */
+  /** Serializes reads, so that an older one never overwrites a newer one. */
   order: Promise<void>;
 }
 
 export interface ClientFeed {
-  /** The active `client` and `any` actions of that copy with analytics triggers. */
+  /** Subscribes to the active `client` and `any` actions of that version with analytics triggers. */
   follow(appId: number, copy: Copy): LiveSource<ClientChange>;
 }
 
@@ -79,7 +76,7 @@ export function createClientFeed(options: {
   const { clientActions, notifications, log } = options;
   const audiences = new Map<string, Audience>();
 
-  /** Reads in order. After a failure it reads everything again while there are listeners. */
+  /** Runs reads in order. After a failure it reads everything again while there are subscribers. */
   function inOrder(audience: Audience, read: () => Promise<void>): void {
     audience.order = audience.order.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: audience.appId }, "client actions could not be read");
@@ -121,7 +118,7 @@ export function createClientFeed(options: {
     }
   });
 
-  // Notices may have been missed: all listeners get a new snapshot.
+  // Notifications may have been missed: all subscribers get a new snapshot.
   notifications.onGap(() => {
     for (const audience of audiences.values()) inOrder(audience, () => readAll(audience));
   });
@@ -131,7 +128,7 @@ export function createClientFeed(options: {
       liveSource<ClientChange>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
-        // A listener from before the first reading gets its snapshot from that.
+        // A subscriber from before the first read gets its snapshot from that read.
         if (audience.known) listener(snapshotOf(audience, audience.known));
         return () => {
           audience.listeners.delete(listener);

@@ -1,6 +1,6 @@
 /**
- * Runs in browsers. A page announces each run at its start and reports its end under the same idempotency key, so that each run has one
- * record and one log entry; a run without a report is ended when its time is over.
+ * Runs in browsers. A page announces each run at its start and reports its end under the same idempotency key, so that
+ * each run has one row and one log entry. A run without a report ends when its time limit has passed.
  */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
@@ -39,7 +39,7 @@ const REPORT_SHAPE: Shape = {
   },
 };
 
-/* A run that was announced with that key. */
+/* Finds a run that was announced with that key. */
 const ANNOUNCED = `
   SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
    WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
@@ -71,7 +71,7 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-/** A large report has its payload and result as texts. */
+/** A large report has payload and result as JSON texts. */
 const jsonOf = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
@@ -116,12 +116,12 @@ export function createClientRuns(options: {
   timeoutMs: number;
   intake: Intake;
   clientActions: Pick<ClientActions, "accessRefusal">;
-  /** Refuses a caller that sends too often. */
+  /** Rejects a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
   const { db, repository, timeoutMs, intake, clientActions, bound } = options;
 
-  /** A browser that lets an action run on does not make the limit longer. */
+  /** The time limit applies even if the browser lets an action run on. */
   function judged(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
     return timedOut(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
@@ -145,7 +145,8 @@ export function createClientRuns(options: {
 
   return {
     /**
-     * Records that a run begins in a browser. Without a report under the same key it ends as failed when its time is over.
+     * Records the start of a run in a browser. Without a report under the same key, the run fails when its time limit
+     * has passed.
      * @throws as `report`
      */
     async start(caller: Caller, run: ClientRunReport): Promise<{ runId: number }> {
@@ -168,7 +169,7 @@ export function createClientRuns(options: {
     },
 
     /**
-     * Records a run that a browser performed (specification, Execution log entry: `runOn` is `client`).
+     * Records a run that a browser executed (specification, Execution log entry: `runOn` is `client`).
      * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3,
      *   ACTION_ACCESS_DENIED, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
@@ -179,7 +180,7 @@ export function createClientRuns(options: {
       intake.take(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
-        // What has begun ends, whatever became of its action meanwhile.
+        // A started run can end, whatever happened to its action meanwhile.
         const begun = await announced(manager, caller, report);
         if (!begun && refusal) throw refusal;
         const run = begun ?? (await accept(manager, caller, report, payload));

@@ -1,4 +1,4 @@
-/** Ties together what clients in browsers ask for: their actions, the changes of these, reports of their runs, analytics, sessions. */
+/** Creates and connects the operations of clients in browsers: actions, their changes, reports of runs, analytics, sessions. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { DiskRoom } from "../../engine/disk-room.js";
@@ -21,7 +21,7 @@ import { createClientRuns } from "./client-runs.js";
 import { createPageSessions } from "./page-sessions.js";
 import { createVisitors } from "./visitors.js";
 
-/** What one credential may send, so that a visitor cannot fill an app's log. */
+/** Rate limit of one credential, so that a visitor cannot fill an app's log. */
 function createBound(): (caller: Caller) => void {
   const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {

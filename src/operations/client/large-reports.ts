@@ -1,4 +1,4 @@
-/** Reads large client run reports on a thread, one of a sender at a time. A report in one step would stop the process for 100 ms. */
+/** Parses large client run reports on a thread, one per sender at a time. Parsing a report on the main thread would block it for 100 ms. */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError, type Status } from "../../errors.js";
@@ -19,13 +19,10 @@ const line = new FairSemaphore(AT_ONCE, 1);
 const FAULTS: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
   deep: ["PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`],
-  huge: ["REQUEST_INVALID", "the body must not hold a number beyond 1.8e308"],
+  huge: ["REQUEST_INVALID", "the body must not contain a number above 1.8e308"],
 };
 
-/**
- * The report as an object whose payload and result are JSON texts.
- * @throws REQUEST_INVALID, PAYLOAD_INVALID
- */
+/** Returns the report as an object whose payload and result are JSON texts. @throws REQUEST_INVALID, PAYLOAD_INVALID */
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leave = await line.enter(sender);
   try {

@@ -1,9 +1,9 @@
 /**
- * Sessions of pages that run an app's actions: a visitor's of the live app, an editor's of the viewer or a debug page. Knows no cookie and
- * no page.
+ * Sessions of pages that run an app's actions: a visitor's of the live app, an editor's of the viewer or a debug page.
  *
- * A page never has the session in which it was opened. It only has a token of its app, for drafts or live versions, which all code in the
- * page can read. The token ends soon, with the right by which it was created, and with the sign-in.
+ * A page never has the session in which it was opened. It only has a token of its app, for drafts or live versions,
+ * which all code in the page can read. The token ends soon, with the right by which it was created, and with the
+ * sign-in.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -22,7 +22,7 @@ import { createVisitorRoom, visitorBlock } from "./visitors.js";
 const HOUR_MS = 60 * 60 * 1000;
 const PREVIEW_MS = 2 * HOUR_MS;
 
-/** A hand-over is one redirect long. */
+/** A code is used within one redirect. */
 const CODE_SECONDS = 60;
 
 export interface PageSession {
@@ -31,19 +31,19 @@ export interface PageSession {
   app: { id: number; name: string };
 }
 
-/** Which of an app's pages an editor opens: the viewer, or the debug page of an action. */
+/** The page of an app that an editor opens: the viewer, or the debug page of an action. */
 export interface Preview {
   appId: number;
   /** null: the viewer. */
   actionId: number | null;
 }
 
-/* Each new session clears away a few dead ones. */
+/* Each new session removes a few ended ones. */
 const SWEEP = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
-/* One statement, so that of two that come with a code one finds nothing. */
+/* One statement, so that a code can be used only once. */
 const REDEEM = `
   UPDATE credential SET hash = $2
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
@@ -63,7 +63,7 @@ export function createPageSessions(options: {
   const makeRoom = createVisitorRoom();
   const views = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
 
-  /** Tells of an opened page, unless this viewer or all of them together open more than a person looks at: a page is served all the same. */
+  /** Records the opening of a page, unless this viewer or all together open more pages than people do: the page is served all the same. */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (room.level() !== "enough" || viewers.take(`${appId} ${viewer}`) > 0 || views.take(String(appId)) > 0) return;
     await logEvents.emit(executor, emitter, appId, appView(emitter.kind === "live" ? "live" : "viewer"));
@@ -80,7 +80,7 @@ export function createPageSessions(options: {
     if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
   }
 
-  /** @param viewer the person who opens a page of the app by it; null: none */
+  /** @param viewer the person who opens the page; null: none */
   async function mint(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -102,13 +102,13 @@ export function createPageSessions(options: {
     return { token, caller, app };
   }
 
-  /** A session of a visitor's page. */
+  /** Creates a session of a visitor's page. */
   function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
     const block = visitorBlock(appId, address);
     return mint({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: block }, viewer);
   }
 
-  /** Whether the caller may open the app's pages for editors, and the app. */
+  /** Checks that the caller may open the app's pages for editors. */
   async function judge(
     caller: Caller | null,
     { appId }: Preview,
@@ -120,7 +120,7 @@ export function createPageSessions(options: {
     return { caller, app };
   }
 
-  /** @param secret what the session is known by at first, instead of a token */
+  /** @param secret initial secret instead of a token */
   async function mintPreview(caller: Caller, { appId, actionId }: Preview, secret?: string): Promise<string> {
     boundMinting(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
@@ -131,14 +131,14 @@ export function createPageSessions(options: {
   }
 
   return {
-    /** @throws UNAUTHORIZED; FORBIDDEN to all except editors of the app; APP_NOT_FOUND (only to admins) */
+    /** @throws UNAUTHORIZED; FORBIDDEN to all except editors of the app; APP_NOT_FOUND (only to administrators) */
     async judge(caller: Caller | null, preview: Preview): Promise<void> {
       await judge(caller, preview);
     },
 
     /**
-     * A new session, without a person, of a visitor of a published app.
-     * @throws NOT_FOUND for an app that is not published, or is none; RATE_LIMIT_EXCEEDED per address
+     * Creates a session without a person, for a visitor of a published app.
+     * @throws NOT_FOUND if there is no published app with that id; RATE_LIMIT_EXCEEDED per address
      */
     async visit(appId: number, address: string): Promise<PageSession> {
       const app = await appOf(appId);
@@ -152,22 +152,26 @@ export function createPageSessions(options: {
     /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
     boundVisits: (address: string) => boundMinting(addressBlock(address)),
 
-    /** The token of a new session for a visitor of a page on another origin. @throws RATE_LIMIT_EXCEEDED */
+    /** Creates a session for a visitor of a page on another origin. Returns its token. @throws RATE_LIMIT_EXCEEDED */
     beginVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
 
-    /** A new viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
+    /** Creates a viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
     async preview(caller: Caller | null, preview: Preview): Promise<PageSession> {
       const { caller: editor, app } = await judge(caller, preview);
       return opened(await mintPreview(editor, preview), app);
     },
 
-    /** The same for a page of another origin: a code that is good once, for a minute, and no credential. @throws as `preview` */
+    /**
+     * The same for a page of another origin: returns a code that can be exchanged once, within a minute, and is no
+     * credential itself.
+     * @throws as `preview`
+     */
     async handOver(caller: Caller | null, preview: Preview): Promise<string> {
       const { caller: editor } = await judge(caller, preview);
       return mintPreview(editor, preview, newSecret("once"));
     },
 
-    /** The session that a code stands for; null for one that is spent, old, or of another page. */
+    /** Exchanges a code for its session; null if the code was used, has expired, or belongs to another page. */
     async redeem(code: string, { appId, actionId }: Preview): Promise<PageSession | null> {
       const token = newToken("viewer");
       const sql = [hashToken(code), hashToken(token), appId, actionId];
@@ -176,7 +180,7 @@ export function createPageSessions(options: {
       return app && opened(token, app);
     },
 
-    /** Ends every page that was opened in a sign-in. */
+    /** Ends every page that was opened from a sign-in. */
     async end(credentialId: number): Promise<void> {
       const sql =
         "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";

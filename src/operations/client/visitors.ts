@@ -1,6 +1,6 @@
 /**
- * Sessions of visitors: of an app's page on the service, and of pages on the origins that an editor listed. Read it to see what bounds
- * them: by rate, by address, by app and by time.
+ * Sessions of visitors: of an app's page on the service, and of pages on the origins that an editor listed. Read it to
+ * see their limits: by rate, by address, by app and by time.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -15,23 +15,23 @@ import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precon
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { audit } from "../records/audit.js";
 
-/** The answer that a page gets (contract, section 7). `expiresAt` is ISO 8601. */
+/** The response for a page (contract, section 7). `expiresAt` is ISO 8601. */
 export interface VisitorSession {
   token: string;
   expiresAt: string;
 }
 
-/** What a page sends with its request for a session. */
+/** A page's request for a session. */
 export interface VisitorRequest {
   appId: number;
-  /** `Origin` of the page; undefined where no browser sent one. */
+  /** `Origin` of the page; undefined if no browser sent one. */
   origin: string | undefined;
   address: string;
-  /** The session that the page has already, with its token: it is renewed. */
+  /** The page's current session with its token, which is renewed. */
   current: { caller: Caller; token: string } | null;
 }
 
-/** Answers on listed origins are kept this long, so that sockets cost few queries. */
+/** Results for listed origins are cached this long, so that sockets cost few queries. */
 const LISTED_MS = 5_000;
 const LISTED_MAX = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
@@ -39,13 +39,13 @@ const LISTED = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
 /** Old sessions are removed a few at a time, so that no visitor waits for many. */
 const REMOVED_AT_ONCE = 100;
-/** One of so many new sessions looks at all of the app: that reads an index entry for each. */
+/** Only one of this many new sessions checks the whole app, because that reads an index entry for each session. */
 const APP_CHECKED_EVERY = 100;
 
-/* Sessions without a sign-in: such a visitor loses nothing and gets another session. */
+/* Sessions without a sign-in: their visitors lose nothing and get another session. */
 const UNUSED = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
-/* $1 app, $2 address block, $3 how many. Returns how many the block has. */
+/* $1 app, $2 address block, $3 how many to return. Returns the number of the block's sessions. */
 const HELD_BY_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS held`;
@@ -54,14 +54,14 @@ const REMOVE_OF_ADDRESS = `
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${UNUSED}
      ORDER BY id LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/* $1 app, $2 how many stay. */
+/* $1 app, $2 number of sessions to keep. */
 const REMOVE_OF_APP = `
   DELETE FROM credential WHERE id IN (
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${UNUSED}
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
      ORDER BY id LIMIT ${REMOVED_AT_ONCE * APP_CHECKED_EVERY} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/* $1 credential, $2 app, $3 milliseconds from now, $4 milliseconds from its creation, which no renewal exceeds. */
+/* $1 credential, $2 app, $3 milliseconds from now, $4 maximum milliseconds from its creation. */
 const RENEW = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
                                             created_at + $4::float8 * interval '1 millisecond')
@@ -69,7 +69,7 @@ const RENEW = `
      AND created_at > now() - ($4::float8 - $3::float8) * interval '1 millisecond'
   RETURNING expires_at AS "expiresAt"`;
 
-/** The block of an address as it is stored: by a hash, so that the table lists no visitor's address. */
+/** Returns the stored form of an address block: a hash, so that the table contains no visitor's address. */
 export const visitorBlock = (appId: number, address: string): Buffer =>
   createHash("sha256")
     .update(`${appId} ${addressBlock(address)}`)
@@ -97,7 +97,7 @@ export type Visitors = ReturnType<typeof createVisitors>;
 
 export function createVisitors(options: {
   db: DataSource;
-  /** Makes the session of a visitor of that app, from that address. @throws RATE_LIMIT_EXCEEDED */
+  /** Creates a visitor's session for that app and address. @throws RATE_LIMIT_EXCEEDED */
   begin: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a session. @throws RATE_LIMIT_EXCEEDED */
   bound: (address: string) => void;
@@ -152,8 +152,8 @@ export function createVisitors(options: {
     },
 
     /**
-     * A session of a page on a listed origin: a new one, or the page's own for longer.
-     * @throws FORBIDDEN for other origins, whether or not there is such an app; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
+     * Creates a session of a page on a listed origin, or extends the page's own.
+     * @throws FORBIDDEN for other origins, whether or not the app exists; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
      */
     async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
       bound(address);
@@ -171,8 +171,8 @@ export function createVisitors(options: {
 }
 
 /**
- * Makes room for one more session of that address. Sessions without a sign-in are removed first, the oldest of all, so that one address
- * cannot keep others out by opening many.
+ * Frees capacity for one more session of that address. Removes sessions without a sign-in first, oldest first, so that
+ * one address cannot block others by opening many.
  * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
  */
 export function createVisitorRoom() {

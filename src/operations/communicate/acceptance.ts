@@ -13,7 +13,7 @@ import type { Destinations } from "./destinations.js";
 import type { Content, NewMessage, Outbox, Recipient } from "./outbox.js";
 import { eventData } from "./status-events.js";
 
-/** What the sender of a message gets at once. */
+/** The immediate response to the sender of a message. */
 export interface Receipt {
   id: number;
   status: "kept" | "queued";
@@ -21,7 +21,7 @@ export interface Receipt {
 
 export type Judged = Email | Sms;
 
-/** What a message is for: the second part of its log event's type (specification, Log events). */
+/** Purpose of a message: the second part of its log event's type (specification, Log events). */
 export type Purpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
 const recipientsOf = (message: Judged): Recipient[] =>
@@ -33,10 +33,10 @@ function contentOf({ to: _, ...content }: Judged): Content {
   return content as Content;
 }
 
-/** A verification message contains a code, perhaps in its subject. */
+/** False for verification: its subject may contain the code. */
 const mayNameSubject = (purpose: Purpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
-/** The entry of a data source that a message is of. */
+/** The data source entry that caused a message. */
 export interface OfEntry {
   appId: number;
   dataSourceId: number;
@@ -54,7 +54,7 @@ export function createAcceptance(options: {
 }) {
   const { outbox, destinations, logEvents, intake, now } = options;
 
-  /** @throws SETTINGS_INVALID where the setting that says where to is at fault */
+  /** @throws SETTINGS_INVALID if the setting with the destination is faulty */
   async function statusFor(appId: number, kind: Judged["kind"]): Promise<Receipt["status"]> {
     try {
       return (await (kind === "email" ? destinations.mail(appId) : destinations.sms(appId))) ? "queued" : "kept";
@@ -64,7 +64,7 @@ export function createAcceptance(options: {
     }
   }
 
-  /** @returns its id, and what its log event says of it */
+  /** @returns its id, and the data of its log event */
   async function write(
     executor: Executor,
     { personId, runId }: Emitter,
@@ -78,7 +78,7 @@ export function createAcceptance(options: {
   }
 
   /**
-   * Counts the messages, of one kind, against what the app may have stored, and answers what stores them.
+   * Counts messages of one kind against the app's limits. Returns a function that stores them.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async function prepare(
@@ -117,7 +117,7 @@ export function createAcceptance(options: {
     statusFor,
     prepare,
 
-    /** Stores a message that a data source's hook sends, in the transaction of what was written, with its log event. */
+    /** Stores a message of a data source's hook with its log event, in the transaction of the write. */
     async acceptHooked(
       executor: Executor,
       emitter: Emitter,
@@ -131,7 +131,7 @@ export function createAcceptance(options: {
       if (status === "queued") await outbox.announce(executor);
     },
 
-    /** Says that a hook has sent nothing, and why. */
+    /** Records that a hook has sent nothing, and the reason. */
     refuseHooked: (executor: Executor, emitter: Emitter, entry: OfEntry, kind: Judged["kind"], fault: string) =>
       tellHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
   };

@@ -1,4 +1,4 @@
-/** Ties together what messages need: the outbox, where they go, who sends them, and what is reported of them. */
+/** Creates and connects the parts of messages: the outbox, destinations, the sender and delivery reports. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
@@ -19,7 +19,7 @@ import { createOutbox } from "./outbox.js";
 import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
-/** Ports of hosts that an app names: of mail servers and of web servers. */
+/** Allowed ports of hosts that an app names: those of mail servers and web servers. */
 const PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export type Communicate = ReturnType<typeof createCommunicate>;
@@ -66,9 +66,9 @@ export function createCommunicate(options: {
     /** Releases messages that are not being sent; those of dead processes only if `mayDeclareDead`. */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.letGo(holder, sender.known(), mayDeclareDead);
-      if (count > 0) log.warn({ count }, "let go of messages whose sender is gone");
+      if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /** Checked egress, for other parts that send to hosts which apps name. */
+    /** Checked egress, for other parts that send to hosts named by apps. */
     checked,
     stop: () => smtp.stop(),
   };

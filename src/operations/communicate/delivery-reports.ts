@@ -1,7 +1,4 @@
-/**
- * What a provider reports of messages that were sent: judged by its signature, and taken only where it says more than is known.
- * Knows no transport.
- */
+/** Delivery reports of providers: checks their signatures, and stores a report only if it advances the status of a message. */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
@@ -19,23 +16,23 @@ import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { signature } from "./sms-delivery.js";
 import { EVENT_OF, emitterOf, eventData } from "./status-events.js";
 
-/** A request as it came: what is signed is its bytes. */
+/** The request as received: the signature covers its bytes. */
 export interface ReportRequest {
-  /** The network address that it comes from. */
+  /** Network address of the sender. */
   address: string;
   body: string;
-  /** The whole address at which it was made, as its sender knows it. */
+  /** The whole URL of the request, as its sender knows it. */
   url: string;
   signature: string | null;
   twilioSignature: string | null;
 }
 
 const REPORTS_MAX = 100;
-/** A signature holds for so long either way. */
+/** Maximum difference between the time in a signature and now. */
 const SIGNED_WITHIN_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** What a report may say, and the status that it stands for. */
+/** Types of reports, and their statuses. */
 const REPORTED = {
   delivered: "delivered",
   delayed: "delayed",
@@ -46,7 +43,7 @@ const REPORTED = {
   rejected: "rejected",
 } as const;
 
-/** What goes before what: a report takes a message on, and never back. */
+/** Order of statuses: a report only advances a message. */
 const RANK: Partial<Record<MessageStatus, number>> = {
   sent: 0,
   unknown: 0,
@@ -118,7 +115,7 @@ function parseReports(body: string): Report[] {
   return list.map(parseReport);
 }
 
-/* $3 and $4: the id that we gave it, or its provider's. */
+/* $3 and $4: the id of this service, or the provider's. */
 const FIND = `
   SELECT id, kind, status, recipients, run_id AS "runId", person_id AS "personId" FROM message
    WHERE app_id = $1 AND kind = ANY ($2::text[]) AND (id = $3 OR provider_id = $4) FOR UPDATE`;
@@ -146,7 +143,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
     return kinds;
   }
 
-  /** Twilio's form and its own signature. @throws UNAUTHORIZED */
+  /** Reads Twilio's form and checks its signature. @throws UNAUTHORIZED */
   async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<Report[]> {
     const token = await destinations.reportSecret(appId, "sms", "token");
     const form = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
@@ -188,7 +185,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   }
 
   return {
-    /** How many reports were news. @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID */
+    /** Returns the number of new reports. @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
       const retryAfter = bucket.take(addressBlock(request.address));
       if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many reports", { retryAfter });

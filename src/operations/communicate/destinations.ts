@@ -1,6 +1,6 @@
 /**
- * Where an app's messages go: its protected settings, read by the service itself, or else what the operator gave. Also hides what those
- * settings hold in whatever a server or provider answers. Sends nothing.
+ * Destinations of an app's messages: from its protected settings, or from the operator's configuration. Also masks the
+ * values of those settings in replies of servers and providers. Sends nothing.
  */
 import type { Config } from "../../config.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
@@ -12,14 +12,14 @@ import {
 } from "../../rules/message-destination.js";
 import type { Settings } from "../settings/settings.js";
 
-/** The operator's own server, for the apps that have none. */
+/** The operator's own server, for apps without one. */
 export interface OperatorMail {
   server: Pick<SmtpDestination, "host" | "port" | "secure" | "user" | "password"> | null;
-  /** The sender's address; null where none is given. */
+  /** The sender's address; null if there is none. */
   from: string | null;
 }
 
-/** What SMTP_URL and MAIL_FROM say. */
+/** Reads SMTP_URL and MAIL_FROM. */
 export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): OperatorMail {
   if (smtpUrl === null) return { server: null, from: mailFrom };
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
@@ -29,12 +29,12 @@ export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "ma
   return { server: { ...known, ...credentials }, from: mailFrom };
 }
 
-/** `ours`: the operator's server, which may stand anywhere. */
+/** `ours`: the operator's server, which may have any address. */
 export type MailDestination = SmtpDestination & { ours: boolean };
 
-/** What a destination's words are searched for. */
+/** Fields of a destination whose values are masked in replies. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/** Shorter ones would be found by chance in every reply. */
+/** Shorter values would be found by chance in every reply. */
 const SECRET_MIN_CHARACTERS = 4;
 
 export type Destinations = ReturnType<typeof createDestinations>;
@@ -55,7 +55,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
   }
 
   return {
-    /** null: nothing would send e-mail for the app. @throws DestinationFault naming the field of the setting */
+    /** null: no server is configured for the app's e-mail. @throws DestinationFault that names the field of the setting */
     async mail(appId: number): Promise<MailDestination | null> {
       const own = smtpDestination(await setting(appId, "__smtp"), operator.from);
       if (own) return { ...own, ours: false };
@@ -63,19 +63,19 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
       return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, ours: true };
     },
 
-    /** null: nothing would send text messages for the app. @throws as `mail` */
+    /** null: no provider is configured for the app's text messages. @throws as `mail` */
     async sms(appId: number): Promise<SmsDestination | null> {
       return smsDestination(await setting(appId, "__sms"));
     },
 
-    /** By what a provider of delivery reports signs them; null where the app has set nothing. */
+    /** Secret with which a provider signs delivery reports; null if the app has none. */
     async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
       const value = await setting(appId, kind === "email" ? "__smtp" : "__sms");
       const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
       return typeof secret === "string" && secret !== "" ? secret : null;
     },
 
-    /** What a server said, as it may be kept: no value of the settings by which it was reached is in it. */
+    /** Returns a server's reply with the values of the destination's settings masked. */
     async masked(appId: number, text: string): Promise<string> {
       const all = await settings.backend(appId);
       const secrets = [

@@ -1,4 +1,4 @@
-/** One try of an e-mail: composed, handed to the server of its app, and read off what that came to. Writes nothing. */
+/** One attempt to send an e-mail: composes it, passes it to the app's server and returns the outcome. Writes nothing. */
 import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";
 import type { CheckedConnections } from "../../engine/checked-connections.js";
@@ -14,7 +14,7 @@ export type Handing = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 const addressed = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((one) => one.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
-/** The message as it travels; what it names is in it, and nothing is read from a file or an address. */
+/** The composed message. All content is in the message; nothing is read from a file or a URL. */
 async function compose(
   message: HeldMessage,
   email: Omit<Email, "to">,
@@ -45,7 +45,7 @@ async function compose(
   return composer.compile().build();
 }
 
-/** Each recipient with what this try did for it. */
+/** Each recipient with the outcome of this attempt. */
 function withOutcome(recipients: readonly Recipient[], delivery: Delivery, masks: Map<string, string>): Recipient[] {
   const accepted = new Set(delivery.kind === "taken" ? delivery.accepted : []);
   const refused = new Map("refused" in delivery ? delivery.refused.map((one) => [one.address, one] as const) : []);
@@ -78,15 +78,15 @@ function outcomeOf(recipients: Recipient[], delivery: Delivery, detail: string):
 export function createEmailDelivery(options: {
   smtp: Smtp;
   destinations: Destinations;
-  /** For servers that an app names, and for the operator's own. */
+  /** Connections to servers that an app names, and to the operator's own. */
   connections: { checked: CheckedConnections; free: CheckedConnections };
-  /** What Message-IDs end in. */
+  /** Host part of Message-IDs. */
   host: string;
 }) {
   const { smtp, destinations, connections, host } = options;
   const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
 
-  /** @throws nothing but what the database throws */
+  /** @throws only errors of the database */
   return async function deliver(message: HeldMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
@@ -96,7 +96,7 @@ export function createEmailDelivery(options: {
       if (!(error instanceof DestinationFault)) throw error;
       return failed(message, error.message);
     }
-    if (!destination) return failed(message, "no server for e-mail is set any longer");
+    if (!destination) return failed(message, "no mail server is configured any more");
     const email = message.content as Omit<Email, "to">;
     const content = await compose(message, email, destination, domain);
     const { connect } = destination.ours ? connections.free : connections.checked;

@@ -13,26 +13,26 @@ export interface MessageSummary {
   id: number;
   kind: MessageKind;
   status: MessageStatus;
-  /** null of text messages. */
+  /** null for text messages. */
   subject: string | null;
-  /** The first five in the list. */
+  /** The first five recipients in the list. */
   to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
-  /** How many there are. */
+  /** Number of recipients. */
   recipients: number;
   attempts: number;
-  /** What the server said last. */
+  /** Last reply of the server. */
   detail: string | null;
-  /** When it is tried next; null unless it is queued. */
+  /** Time of the next attempt; null unless queued. */
   dueAt: string | null;
   createdAt: string;
   updatedAt: string;
 }
 
-/** A message with what it says. */
+/** A message with its content. */
 export interface StoredMessage extends MessageSummary {
   fromName: string | null;
   html: string | null;
-  /** Of a text message: all that it says. */
+  /** The whole content of a text message. */
   text: string | null;
   headers: Record<string, string>;
   attachments: Attachment[];
@@ -78,7 +78,7 @@ function oneOf(value: unknown, allowed: readonly string[], name: string): string
   refuse(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** @throws REQUEST_INVALID, and what `reserve` throws */
+/** @throws REQUEST_INVALID, and errors of `reserve` */
 export async function listMessages(
   db: DataSource,
   appId: number,
@@ -90,7 +90,7 @@ export async function listMessages(
   const matching = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
   const values = [appId, ...which];
   const [count] = await rows<{ total: number }>(db, `SELECT count(*) AS total FROM message WHERE ${matching}`, values);
-  // What a row of the list takes: a subject, five addresses, what a server said.
+  // Size of a list row: a subject, five addresses, a server's reply.
   const sized = await rows<Sized>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${matching} ORDER BY id DESC LIMIT $4 OFFSET $5`,

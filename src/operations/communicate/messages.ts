@@ -1,6 +1,6 @@
 /**
- * Operations of Communicate: validates messages, stores each with its log event in one transaction, and returns them. A person decides
- * about messages of which it is unknown whether they were sent. Sends nothing itself.
+ * Operations of Communicate: validates messages, stores each with its log event in one transaction, and returns them.
+ * If it is unknown whether a message was sent, a person decides. Sends nothing itself.
  */
 
 import type { DataSource } from "typeorm";
@@ -16,7 +16,7 @@ import type { Acceptance, Judged, Receipt } from "./acceptance.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 
-/** What a person may decide of a message that may have been sent. */
+/** Decisions about a message that may have been sent. */
 export const DECISIONS = ["sent", "again"] as const;
 
 export type Messages = ReturnType<typeof createMessages>;
@@ -24,7 +24,7 @@ export type Messages = ReturnType<typeof createMessages>;
 export function createMessages(options: { db: DataSource; outbox: Outbox; acceptance: Acceptance; now: () => number }) {
   const { db, outbox, acceptance, now } = options;
 
-  /** All of them or none, each with its event. */
+  /** Stores all of them or none, each with its event. */
   async function accept(
     caller: Caller,
     appId: number,
@@ -41,7 +41,7 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
       return (await accept(caller, appId, [parseEmail(body)], key))[0]!;
     },
 
-    /** As `sendEmail`, for each of `[{options, data}]`: all or none. */
+    /** The same for each of `[{options, data}]`: all or none. */
     async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<Receipt[]> {
       return accept(caller, appId, parseBatch(body, parseEmail), key);
     },
@@ -55,18 +55,18 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
       return accept(caller, appId, parseBatch(body, parseSms), key);
     },
 
-    /** The app's outbox, newest first. @throws REQUEST_INVALID, and what `reserve` throws */
+    /** The app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
     async list(appId: number, query: MessageQuery, reserve?: Reserve): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);
     },
 
-    /** One message whole. @throws NOT_FOUND */
+    /** Returns one whole message. @throws NOT_FOUND */
     async find(appId: number, id: number): Promise<StoredMessage> {
       return findMessage(db, appId, id);
     },
 
     /**
-     * A person's decision on a message of which it is unknown whether it was sent: `sent`, or `again`.
+     * Stores a person's decision on a message that may have been sent: `sent`, or `again`.
      * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if its status has changed
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
@@ -80,7 +80,7 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
           const found = await findMessage(manager, appId, id);
           throw new ActionError(
             "MESSAGE_DECIDED",
-            `the message is ${found.status}: only an unknown one is decided about`,
+            `the message is ${found.status}: only a message with an unknown status can be decided`,
           );
         }
         await audit(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });

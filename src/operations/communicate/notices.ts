@@ -1,11 +1,11 @@
-/** E-mails of the service's own about an app, by the app's way out: rows of its outbox like any other. Starts no action by being accepted. */
+/** E-mails of the service about an app, sent by the app's destination: rows of its outbox. Their acceptance starts no action. */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Destinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
-/** Stores it in the caller's transaction; `kept` where nothing is set that would send it. */
+/** Stores it in the caller's transaction, with the status `kept` if nothing is configured that would send it. */
 export type Notice = (
   executor: Executor,
   appId: number,
@@ -15,7 +15,7 @@ export type Notice = (
 export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): Notice {
   const { outbox, destinations, now } = options;
 
-  /** A setting at fault keeps the message: Studio shows it, and what is wrong stands with the setting. */
+  /** A faulty setting keeps the message in the outbox, where Studio shows it; the fault is shown with the setting. */
   async function statusFor(appId: number): Promise<"kept" | "queued"> {
     try {
       return (await destinations.mail(appId)) ? "queued" : "kept";

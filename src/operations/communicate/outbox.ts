@@ -1,12 +1,12 @@
 /**
- * The ledger of messages: every message is one row before anything of it is sent, and ends in one status. Each verb is one statement,
- * fenced by the holder; what has begun to leave is never claimed again. Knows SQL and statuses, not how a message travels.
+ * The outbox: every message is a row before it is sent, and ends in one status. Each operation is one statement that
+ * checks the holder; a message whose sending has started is never claimed again.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
-/** Channel of the notice that messages wait to be sent. */
+/** Notification channel: messages are waiting to be sent. */
 export const MESSAGE_CHANNEL = "svc_message";
 
 export const MESSAGE_STATUSES = [
@@ -23,12 +23,12 @@ export const MESSAGE_STATUSES = [
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
-/** Whom a message goes to, and what became of that; without a status it has still to be sent there. */
+/** A recipient and the outcome; without a status the message has yet to be sent to it. */
 export interface Recipient {
   /** An e-mail address or a phone number. */
   address: string;
   name: string | null;
-  /** Of e-mails: to, cc or bcc. */
+  /** For e-mails: to, cc or bcc. */
   type: string | null;
   status?: "sent" | "rejected";
   detail?: string;
@@ -47,7 +47,7 @@ export interface NewMessage {
   personId: number | null;
 }
 
-/** A message that this process holds, to be sent. */
+/** A message that this process has claimed. */
 export interface HeldMessage {
   id: number;
   appId: number;
@@ -62,13 +62,13 @@ export interface HeldMessage {
   personId: number | null;
 }
 
-/** What a try came to: one status for good, or the time of the next try. */
+/** Outcome of an attempt: a final status, or the time of the next attempt. */
 export type Settlement = { recipients: readonly Recipient[]; detail: string } & (
   | { status: Exclude<MessageStatus, "kept" | "queued">; providerId?: string | null }
   | { status: "queued"; dueAt: Date }
 );
 
-/** Tried for so long from its acceptance on. */
+/** Attempts end this long after acceptance. */
 const TRY_FOR = "interval '24 hours'";
 
 const ACCEPT = `
@@ -79,8 +79,8 @@ const ACCEPT = `
   RETURNING id`;
 
 /*
- * What is due, of the apps with the fewest messages in hand here first; $2 and $3 say how many each has, $4 the share of one app,
- * $5 how many in all, $6 the moment.
+ * Claims due messages of the apps with the fewest in progress here; $2 and $3 are the apps and their numbers, $4 the
+ * limit of one app, $5 the total, $6 the time.
  */
 const CLAIM = `
   WITH RECURSIVE waiting (app_id) AS (
@@ -106,14 +106,14 @@ const CLAIM = `
             message.created_at AS "createdAt", delayed_at IS NOT NULL AS "wasDelayed", run_id AS "runId",
             person_id AS "personId"`;
 
-/* Only while the lease holds: after that others say what became of it. */
+/* Only while the lease is valid: afterwards another process decides the outcome. */
 const HAND_OVER = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
 /*
- * $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. A provider may call two messages by one name: the
- * first keeps it, for the second was sent all the same.
+ * $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. If a provider gives two
+ * messages one id, the first keeps it.
  */
 const SETTLE = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
@@ -124,7 +124,7 @@ const SETTLE = `
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
-/* Messages whose lease has ended: sent again if certainly no part of them was sent, otherwise left to a person. */
+/* Messages whose lease has expired: sent again if certainly no part was sent, otherwise a person decides. */
 const LET_GO = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,
@@ -134,11 +134,11 @@ const LET_GO = `
 const LET_GO_LOST = `
   ${LET_GO} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
-/* $1 holder, $2 the messages that it knows of: the answer to a statement that gave it one may have been lost. */
+/* $1 holder, $2 the messages that it knows: the response to a claim may have been lost. */
 const LET_GO_ORPHANS = `
   ${LET_GO} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
-/* A person has decided. $1 app, $2 message, $3 status, $4 the moment. */
+/* Stores a person's decision. $1 app, $2 message, $3 status, $4 the time. */
 const DECIDE = `
   UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
          due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
@@ -151,7 +151,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 
 export function createOutbox(db: DataSource) {
   return {
-    /** Writes the message's row. @param now the moment from which it is tried */
+    /** Writes the message's row. @param now the time from which it is sent */
     async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
       const { appId, status, content, recipients, reference, runId, personId } = message;
       const texts = [JSON.stringify(content), JSON.stringify(recipients)];
@@ -160,12 +160,12 @@ export function createOutbox(db: DataSource) {
       return row!.id;
     },
 
-    /** Tells every sender that there is something to send, as the transaction commits. */
+    /** Notifies every sender when the transaction commits. */
     async announce(executor: Executor): Promise<void> {
       await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
     },
 
-    /** Takes up to `count` due messages. @param held apps that have some in hand here, and how many each */
+    /** Claims up to `count` due messages. @param held apps with messages in progress here, and their numbers */
     async claim(
       holder: string,
       {
@@ -178,12 +178,12 @@ export function createOutbox(db: DataSource) {
       return rows(db, CLAIM, [holder, ...held, share, count, now]);
     },
 
-    /** Records that the content is sent now. false: another process holds the message, and nothing of it may be sent. */
+    /** Records that the content is being sent now. Returns false if another process holds the message: then nothing may be sent. */
     async handOver(holder: string, id: number): Promise<boolean> {
       return (await rows(db, HAND_OVER, [id, holder])).length > 0;
     },
 
-    /** false when the message had changed hands: then nothing is written. */
+    /** Returns false if another process holds the message; then nothing is written. */
     async settle(executor: Executor, holder: string, id: number, settlement: Settlement): Promise<boolean> {
       const { status, recipients, detail } = settlement;
       const [dueAt, providerId] =
@@ -193,8 +193,8 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases what the database gave to `holder` without its knowing, and, if `mayDeclareDead`, what dead processes held. Returns how
-     * many.
+     * Releases messages that the database gave to `holder` without its knowledge and, if `mayDeclareDead`, messages of
+     * dead processes. Returns their number.
      */
     async letGo(holder: string, known: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lost = mayDeclareDead ? await rows(db, LET_GO_LOST) : [];
@@ -202,7 +202,7 @@ export function createOutbox(db: DataSource) {
       return lost.length + orphans.length;
     },
 
-    /** false unless the message is `unknown`. */
+    /** Returns false unless the status is `unknown`. */
     async decide(
       executor: Executor,
       appId: number,
@@ -213,7 +213,7 @@ export function createOutbox(db: DataSource) {
       return (await rows(executor, DECIDE, [appId, id, status, now])).length > 0;
     },
 
-    /** When the next message is due; null when none waits. */
+    /** Time at which the next message is due; null if none waits. */
     async nextDue(): Promise<Date | null> {
       return (await rows<{ next: Date | null }>(db, NEXT_DUE))[0]!.next;
     },

@@ -1,7 +1,4 @@
-/**
- * Sends what waits in the outbox: claims what is due while it has places, tries each message once at a time, and writes down what came
- * of it with the log event of that. Knows no protocol.
- */
+/** Sends messages of the outbox: claims due ones while it has free slots, attempts each, and stores the outcome with its log event. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -12,19 +9,19 @@ import type { HeldMessage, Outbox, Settlement } from "./outbox.js";
 import { emitStatus } from "./status-events.js";
 import type { TryOutcome } from "./try-outcome.js";
 
-/** Messages in hand at once, in this process. */
+/** Concurrent messages in this process. */
 const PLACES = 100;
-/** What one app may have of the places that are free: servers that never answer must not take them all. */
+/** Share of the free slots that one app can use, so that servers that never answer do not occupy all slots. */
 const APP_PART = 1 / 10;
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 3_600_000;
-/** A status that cannot be written is tried again for so long; after that the message is held to be unknown. */
+/** Time for which writing a status is retried; afterwards the status counts as unknown. */
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_AGAIN_MS = 500;
 
 type Deliver = (message: HeldMessage, handing: Handing) => Promise<TryOutcome>;
 
-/** Twice as long each time, up to an hour; a quarter of it by chance, so that not all come back at once. */
+/** Doubles each time, up to an hour, with a random quarter, so that retries are spread out. */
 function pauseAfter(attempts: number): number {
   const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
   return longest * (0.75 + Math.random() / 4);
@@ -37,7 +34,7 @@ export function createSender(options: {
   outbox: Outbox;
   deliver: Record<"email" | "sms", Deliver>;
   logEvents: LogEvents;
-  /** The fence of this process. */
+  /** Holder id of this process. */
   holder: string;
   now: () => number;
   log: Logger;
@@ -54,7 +51,7 @@ export function createSender(options: {
     return { status, recipients, detail };
   }
 
-  /** Writes the status and its event together; a database that is away is waited for. */
+  /** Writes status and event together; waits for the database if it is not available. */
   async function settle(message: HeldMessage, settlement: Settlement): Promise<void> {
     for (let left = SETTLE_ATTEMPTS - 1; ; left -= 1) {
       try {
@@ -71,7 +68,7 @@ export function createSender(options: {
     }
   }
 
-  /** One try. Every message gets an outcome: without it, a message whose try failed in an unforeseen way would stay claimed. */
+  /** One attempt. Every message gets an outcome: otherwise a message whose attempt failed unexpectedly would stay claimed. */
   async function attempt(message: HeldMessage): Promise<TryOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
@@ -94,17 +91,18 @@ export function createSender(options: {
   }
 
   function begin(message: HeldMessage): void {
-    // Nothing is settled then: when the lease ends, the message is released by its stored state.
-    const unsettled = (err: unknown) => log.warn({ err, messageId: message.id }, "a message could not be settled");
+    // No outcome is written: when the lease expires, the message is released according to its stored state.
+    const unsettled = (err: unknown) =>
+      log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     inHand.take(message, send(message).catch(unsettled));
   }
 
   return {
-    /** The messages that this process knows to hold. */
+    /** Messages that this process knows that it holds. */
     known: inHand.ids,
     whenFree: inHand.whenFree,
 
-    /** Takes what is due and has a place. Answers with the Unix time in milliseconds of what is due next, or null. */
+    /** Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null. */
     async look(): Promise<number | null> {
       for (let free = inHand.free(); free > 0; free = inHand.free()) {
         const share = Math.max(1, Math.floor(free * APP_PART));

@@ -1,4 +1,4 @@
-/** One try of a text message: by Twilio's REST, or by a signed webhook of the app's own. Writes nothing. */
+/** One attempt to send a text message: by Twilio's REST API, or by a signed webhook of the app. Writes nothing. */
 import { createHmac } from "node:crypto";
 import { type CheckedConnections, NotConnectedError, type WebAnswer } from "../../engine/checked-connections.js";
 import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
@@ -10,14 +10,14 @@ import { failed, type TryOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
-/** Certainly not taken, and worth another try. */
+/** Certainly not accepted, and worth another attempt. */
 const REFUSED_FOR_NOW = [408, 425, 429, 503];
 
 interface Prepared {
   url: URL;
   headers: Record<string, string>;
   body: string;
-  /** The field of a JSON answer that names the message at the provider. */
+  /** Field of a JSON response with the provider's id of the message. */
   idField: "sid" | "id";
 }
 
@@ -68,9 +68,9 @@ function providerIdOf({ body }: WebAnswer, field: Prepared["idField"]): string |
 export function createSmsDelivery(options: {
   connections: CheckedConnections;
   destinations: Destinations;
-  /** Whether plain http will do. */
+  /** True if plain http is allowed. */
   allowHttp: boolean;
-  /** Where a provider reports what became of an app's messages; null where the service has no public address. */
+  /** URL for a provider's delivery reports; null if the service has no public address. */
   reportsAt: (appId: number) => string | null;
 }) {
   const { connections, destinations, allowHttp, reportsAt } = options;
@@ -88,7 +88,7 @@ export function createSmsDelivery(options: {
       return { kind: "done", status: "sent", recipients: sent, detail, providerId: providerIdOf(answer, idField) };
     }
     if (REFUSED_FOR_NOW.includes(status)) return { kind: "later", recipients, detail };
-    // It may have done it before it failed.
+    // The provider may have sent the message before it failed.
     if (status >= 500) return { kind: "done", status: "unknown", recipients, detail };
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
   }
@@ -103,7 +103,7 @@ export function createSmsDelivery(options: {
       return failed(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;
-    if (!destination) return failed(message, "no provider of text messages is set any longer");
+    if (!destination) return failed(message, "no provider of text messages is configured any more");
     if (provider !== null && provider !== destination.provider) return failed(message, `the app has no ${provider}`);
     const to = recipients[0]!.address;
     const { url, headers, body, idField } =

@@ -1,11 +1,11 @@
-/** The log events of what servers and providers say of e-mails (specification, Events), each stored with the status that it tells of. */
+/** Log events about the status of e-mails (specification, Events), each stored with the status. */
 import type { Executor } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { HeldMessage, MessageStatus, Recipient, Settlement } from "./outbox.js";
 
 const NAMED_RECIPIENTS = 10;
 
-/** Emitter of a status event. The cause of the message stays the cause, so that a chain is counted through it. */
+/** Emitter of a status event. The cause of the message stays the cause, so that chains of runs are counted through it. */
 export const emitterOf = ({ runId, personId }: Pick<HeldMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
   credentialId: 0,
@@ -13,7 +13,7 @@ export const emitterOf = ({ runId, personId }: Pick<HeldMessage, "runId" | "pers
   runId,
 });
 
-/** By the status that a message takes. */
+/** Event type by the new status of the message. */
 export const EVENT_OF: Partial<Record<MessageStatus | "delayed", string>> = {
   delivered: "email.delivered",
   delayed: "email.delayed",
@@ -27,7 +27,7 @@ export function eventData(messageId: number | null, recipients: readonly Recipie
   return { messageId, to, recipients: recipients.length, detail };
 }
 
-/** What a try said: refused for the moment for the first time, or recipients refused for good. */
+/** Event data of an attempt: the first temporary refusal, or recipients refused permanently. */
 export async function emitStatus(
   logEvents: LogEvents,
   executor: Executor,

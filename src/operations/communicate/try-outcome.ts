@@ -1,4 +1,4 @@
-/** What one try of a message came to, whatever it travelled by. Types and one word for the commonest failure. */
+/** Outcomes of one attempt to send a message, for all transports. */
 import type { HeldMessage, MessageStatus, Recipient } from "./outbox.js";
 
 export type TryOutcome =
@@ -9,12 +9,12 @@ export type TryOutcome =
       detail: string;
       providerId?: string | null;
     }
-  /** Certainly refused for the moment. */
+  /** Certainly refused, temporarily. */
   | { kind: "later"; recipients: Recipient[]; detail: string }
   /** Another process holds the message; nothing was sent. */
   | { kind: "fenced" };
 
-/** It cannot be sent as things are set. */
+/** It cannot be sent with the current settings. */
 export function failed({ recipients }: HeldMessage, detail: string): TryOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

@@ -1,5 +1,5 @@
 /**
- * What a user of the app would see and might do by access rules, those that are kept or others: for editors who write them. Grants nothing
+ * Shows editors what a user of the app could see and do, under the stored access rules or under others. Grants nothing
  * and writes nothing.
  */
 import type { DataSource as Database } from "typeorm";
@@ -20,20 +20,20 @@ import type { Found } from "./entry-reads.js";
 import { type EntryRights, hashedOf, type Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
-/** Entries that are shown. */
+/** Maximum entries in the result. */
 const SHOWN = 20;
 
-/** What the rules say of one verb. */
+/** Decision of the rules about one verb. */
 export interface TriedVerb {
   verb: EntryVerb;
   allowed: boolean;
-  /** Which rule decides, counted from 0; null where none fits. */
+  /** Index of the deciding rule, from 0; null if none matches. */
   rule: number | null;
-  /** Of the columns that the data source knows, those that may be read or written. */
+  /** Known columns of the data source that may be read or written. */
   columns: string[];
   /** Columns that must be in the where or the data. */
   required: readonly string[];
-  /** Why it is not allowed though a rule fits; null otherwise. */
+  /** Reason why it is not allowed although a rule matches; otherwise null. */
   reason: string | null;
 }
 
@@ -41,9 +41,9 @@ export interface Trial {
   /** The user without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
   verbs: TriedVerb[];
-  /** The first that would be found; null where reading is refused. */
+  /** The first matching entries; null if reading is not allowed. */
   entries: Found["entries"] | null;
-  /** Why it is refused. */
+  /** Reason why reading is not allowed. */
   reason: string | null;
 }
 
@@ -105,7 +105,7 @@ export function createAccessTrials(options: {
     reserve?: Reserve,
   ): Promise<Pick<Trial, "entries" | "reason">> {
     try {
-      // A user's page names in its where what the rule asks for; so does who tries it, unless it says otherwise.
+      // A user's page must name the required columns in its where; the test adds them unless the request has a where.
       const where = given ?? testsAsWhere(of.grant(source, "select").tests);
       const { entries } = await searches.find(of, source, { ...(where !== null && { where }), limit: SHOWN }, reserve);
       return { entries, reason: null };

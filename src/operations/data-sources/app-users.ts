@@ -16,16 +16,16 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { visible } from "./entry.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 
-/** Who is signed in to a page: an entry, without its hashed columns. */
+/** The user who is signed in to a page: an entry, without its hashed columns. */
 export interface AppUser {
   id: number;
   dataSourceId: number;
   data: EntryData;
-  /** Addresses that were proven by a code since the sign-in, each with the moment in ISO 8601; absent where none was. */
+  /** Addresses that were proven by a code since the sign-in, each with the time in ISO 8601; absent if there are none. */
   verified?: Partial<Record<VerifiedBy, string>>;
 }
 
-/** An address that a code has proven: the entry's user has it in that column. */
+/** An address that was proven by a code, as the value of that column of the user's entry. */
 export interface AddressProof {
   entryId: number;
   column: string;
@@ -34,8 +34,8 @@ export interface AddressProof {
 }
 
 /*
- * Only these data sources have users: those with `isUsers`, and for a proven address the one that the setting of verification names. A
- * sign-in by any other, from an earlier release, does not count.
+ * Only these data sources have users: those with `isUsers`, and for a proven address the one in the verification
+ * setting. Sign-ins at other data sources, from an earlier release, do not count.
  */
 const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
 
@@ -49,8 +49,8 @@ const FIND = `
    WHERE session.credential_id = $1 AND session.app_id = $2 AND ${HOLDS_USERS}`;
 
 /*
- * The oldest, so that a later entry with the same address does not become its owner. Searches all matches, so that it takes as long if
- * there is none.
+ * Takes the oldest entry, so that a later entry with the same address does not take over. Searches all matches, so that
+ * a missing entry takes as long.
  */
 const CANDIDATE = `
   WITH found AS MATERIALIZED (
@@ -65,7 +65,9 @@ const SIGN_IN = `
     SET data_source_id = excluded.data_source_id, entry_id = excluded.entry_id, columns = excluded.columns,
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
-/* $1 credential, $2 app, $3 data source, $4 entry, $5 what was proven. The code was for who was signed in then. */
+/*
+ * $1 credential, $2 app, $3 data source, $4 entry, $5 the proof. The code belonged to the user who was signed in then.
+ */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
    WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
@@ -87,7 +89,7 @@ interface FoundUser extends AppUser {
   proof: Buffer;
 }
 
-/** A `where` by which a page signs its user in, judged. */
+/** A validated `where` with which a page signs in its user. */
 type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
 
 export type AppUsers = ReturnType<typeof createAppUsers>;
@@ -95,12 +97,12 @@ export type AppUsers = ReturnType<typeof createAppUsers>;
 export function createAppUsers(options: {
   db: Database;
   attempts: SignInAttempts;
-  /** Whether who signs in to the app is its user only with a second factor. */
+  /** True if a sign-in to the app needs a second factor. */
   asksSecondFactor: (appId: number) => Promise<boolean>;
 }) {
   const { db, attempts, asksSecondFactor } = options;
 
-  /** Whether every secret is the entry's: all are computed, and as long for an entry that is not there. */
+  /** True if every secret matches the entry. All are computed, also for a missing entry, so that both take as long. */
   async function proves(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
     let proven = found !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
@@ -111,8 +113,8 @@ export function createAppUsers(options: {
   }
 
   /**
-   * User who is signed in to the page of that credential. null if there is none, or if the entry or its password has changed. `pending`: a
-   * second factor is missing, and the page has no user yet.
+   * User who is signed in to the page of that credential. null if there is none, or if the entry or its password has
+   * changed. `pending`: the second factor is missing, and the page has no user yet.
    */
   async function signedIn(
     credentialId: number | null,
@@ -152,15 +154,16 @@ export function createAppUsers(options: {
     signedIn,
     userOfCredential,
 
-    /** The page's user; null for callers that are no pages. */
+    /** The page's user; null for callers that are not pages. */
     async userOf(caller: Caller | null): Promise<AppUser | null> {
       if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
       return userOfCredential(caller.credentialId, caller.appId);
     },
 
     /**
-     * Checks what a page signs its user in with.
-     * @throws DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where without a hashed column; REQUEST_INVALID
+     * Validates the sign-in data of a page.
+     * @throws DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where without a hashed column;
+     *   REQUEST_INVALID
      */
     signInRequest(source: StoredDataSource, where: unknown): SignInRequest {
       if (!source.isUsers) throw denied();
@@ -168,8 +171,8 @@ export function createAppUsers(options: {
     },
 
     /**
-     * Signs the page's user in.
-     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Signs in the page's user.
+     * @throws UNAUTHORIZED, the same for a wrong password and an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async signIn(caller: Caller, { source, known, secrets, subjects }: SignInRequest): Promise<AppUser> {
       const normal = textHooks(source.hooks, null);
@@ -191,7 +194,7 @@ export function createAppUsers(options: {
       };
     },
 
-    /** Signs the page's user in by an address that was proven, while the entry has it still. */
+    /** Signs in the page's user by a proven address, if the entry still has it. */
     async signInBy(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
       const { entryId, column, address, by } = proof;
       const [entry] = await rows<{ id: number; data: EntryData }>(db, ENTRY, [source.appId, source.id, entryId]);
@@ -200,7 +203,7 @@ export function createAppUsers(options: {
       return true;
     },
 
-    /** Adds it to the sign-in of that entry, which it was proven for. */
+    /** Adds the proof to the sign-in of its entry. */
     async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
       const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
       return (await rows(db, ADD_PROOF, session)).length > 0;

@@ -1,14 +1,14 @@
-/** Removes changes that no subscriber can resume from, and failed sign-ins whose time is over. In small batches. */
+/** Removes changes that no subscriber can resume from, and expired failed sign-ins, in small batches. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** Longer than a position may be come back with (entry-positions.ts). */
+/** Longer than a position is valid (entry-positions.ts). */
 const KEPT = "15 minutes";
 
-/* What is forgotten is written down first: a position before it cannot be gone on from. */
+/* Stores the position first up to which changes are removed: subscriptions cannot resume from earlier positions. */
 const FORGET_CHANGES = `
   WITH old AS (
     SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${KEPT}'
@@ -33,13 +33,13 @@ export function createChangeUpkeep({ db }: { db: Database }) {
   }
 
   return {
-    /** Answers with the Unix time in milliseconds at which to come again. */
+    /** Returns the Unix time in milliseconds of the next call. */
     async clean(): Promise<number> {
       await dropAll(FORGET_CHANGES);
       await dropAll(FORGET_FAILURES);
       return Date.now() + EVERY_MS;
     },
-    /** Ends a cleaning under way after its batch. */
+    /** Stops a running cleanup after its batch. */
     stop(): void {
       stopped = true;
     },

@@ -1,4 +1,4 @@
-/** Data sources as their rows say, found by id or name, and remembered until they change. Knows no caller and no entry. */
+/** Rows of data sources, found by id or name, and cached until they change. */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
@@ -9,10 +9,10 @@ import { mustBeAt, type Precondition } from "../../rules/precondition.js";
 import { type Reference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexWish } from "./index-definitions.js";
 
-/** Channel of the notice that a data source was changed or removed: `appId`. */
+/** Notification channel with `appId`: a data source was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
-/** An answer is trusted this long at the most, whatever becomes of the notices. */
+/** A cached result is used at most this long, even if notifications are lost. */
 const KNOWN_MS = 5_000;
 const KNOWN_MAX = 5_000;
 
@@ -21,14 +21,14 @@ export interface StoredDataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** In the order in which they were met. */
+  /** In the order in which they first appeared. */
   columns: string[];
   accessRules: AccessRule[];
   hooks: Hook[];
-  /** Columns that are or were hashed: no caller reads them. */
+  /** Columns that are or were hashed: no caller can read them. */
   hashedColumns: string[];
   indexes: IndexWish[];
-  /** True if pages may sign in by its entries. */
+  /** True if pages can sign in by its entries. */
   isUsers: boolean;
   createdAt: Date;
   updatedAt: Date;
@@ -66,16 +66,17 @@ const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
 const WHOLE_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Lets one removal or restore of all entries run at a time, until the transaction ends. Taken before every row lock: both lock entries
- * before the data source, as an update of an entry does, so that none of them deadlocks.
+ * Serializes removals and restores of all entries until the transaction ends. Acquired before every row lock: both lock
+ * entries before the data source, as an update of an entry does, so that none of them deadlocks.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_KEY})`, [appId, id]);
 }
 
 /**
- * Keeps removals and restores of the whole data source out until the transaction ends. Taken by changes that refer to the data source
- * (by new entries or a snapshot, whose foreign keys lock its row) before they lock entries, which is the other order.
+ * Blocks removals and restores of the whole data source until the transaction ends. Changes that refer to the data
+ * source (new entries or a snapshot, whose foreign keys lock its row) acquire it before they lock entries, because they
+ * lock in the other order.
  * @throws DATA_SOURCE_NOT_FOUND if a removal was first
  */
 export async function shareWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
@@ -105,12 +106,12 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
   notifications.onGap(forget);
 
   return {
-    /** Tells every process to read the app's data sources again, when the transaction of `executor` is committed. */
+    /** Makes every process read the app's data sources again, when the transaction of `executor` commits. */
     async announce(executor: Executor, appId: number): Promise<void> {
       await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
     },
 
-    /** Clears this process's cache. To be called after a change is committed. */
+    /** Clears this process's cache. Call it after a change has been committed. */
     forget,
 
     /** @throws DATA_SOURCE_NOT_FOUND */

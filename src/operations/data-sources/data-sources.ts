@@ -1,4 +1,4 @@
-/** Data sources themselves: made, changed and removed, with their first entries (contract, packages). Knows no where. */
+/** Operations on data sources: create, change and remove, with their first entries (contract, packages). */
 import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -78,11 +78,11 @@ export function createDataSources(options: {
   async function checkCount(appId: number): Promise<void> {
     const [held] = await rows<{ count: number }>(db, "SELECT count(*) FROM data_source WHERE app_id = $1", [appId]);
     if (held!.count < DATA_SOURCES_PER_APP) return;
-    throw new ActionError("REQUEST_INVALID", `an app may have ${DATA_SOURCES_PER_APP} data sources`);
+    throw new ActionError("REQUEST_INVALID", `an app has at most ${DATA_SOURCES_PER_APP} data sources`);
   }
 
   return {
-    /** @throws what `reserve` throws, which is asked before they are read */
+    /** @throws errors of `reserve`, which is called before they are read */
     async list(appId: number, reserve?: Reserve): Promise<DataSourceView[]> {
       const [held] = await rows<{ bytes: number }>(db, SIZE, [appId]);
       await reserve?.(held!.bytes);
@@ -128,10 +128,7 @@ export function createDataSources(options: {
       return this.get(appId, made);
     },
 
-    /**
-     * Changes the fields that are given.
-     * @throws as `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
-     */
+    /** Changes the fields that are passed. @throws as `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
     async update(
       caller: Caller,
       { appId, ref, precondition }: DataSourceTarget,

@@ -1,4 +1,4 @@
-/** What a caller does with entries, verb by verb: finds the data source and the right, judges the request, calls what does it. */
+/** Operations on entries: each finds the data source, checks the right, validates the request, and calls the implementation. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -29,7 +29,7 @@ import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 import type { Layout } from "./row-streams.js";
 
-/** Of which app, and which data source of it. */
+/** An app and one of its data sources. */
 export interface Place {
   appId: number;
   ref: Reference;
@@ -38,9 +38,9 @@ export interface Place {
 /** Rows to import. */
 export interface ImportFile {
   append: boolean;
-  /** Called once the caller's right is known. */
+  /** Called after the caller's right has been checked. */
   rows: () => AsyncIterable<unknown>;
-  /** Of a file, filled while it is read. */
+  /** Form of the file, set while it is read. */
   layout?: Layout;
 }
 
@@ -69,8 +69,8 @@ export function createEntries(options: {
   const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
 
   /**
-   * Callers without any of the rights do not learn whether the data source exists, nor of a fault in their request.
-   * @param verbs at least one of which the rules must grant; trusted callers have all
+   * Callers without any of the rights do not learn whether the data source exists, nor about faults of their request.
+   * @param verbs the rules must grant at least one of them; trusted callers have all
    */
   async function open(visit: Admission, { appId, ref }: Place, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
@@ -99,7 +99,7 @@ export function createEntries(options: {
       return one(rights, source, id);
     },
 
-    /** A page of entries, or what an aggregate makes of them. @throws as `get`; REQUEST_INVALID */
+    /** A page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
     async find(visit: Admission, place: Place, query: unknown, reserve?: Reserve): Promise<Found> {
       const { rights, source } = await open(visit, place, "select");
       return searches.find(rights, source, query, reserve);
@@ -110,14 +110,14 @@ export function createEntries(options: {
       return searches.distinct(rights, source, columns);
     },
 
-    /** What the data source is called, and the texts of all entries that the caller may see. @throws as `get` */
+    /** Name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
     async export(visit: Admission, place: Place, wish: ExportWish) {
       const { rights, source } = await open(visit, place, "select");
       const scope = rights.scope(source, null);
       return { name: source.name, texts: exports.exportRows(source, source.columns, scope, wish) };
     },
 
-    /** Changes as they are committed. @throws as `get`; REQUEST_INVALID */
+    /** Subscribes to changes as they are committed. @throws as `get`; REQUEST_INVALID */
     async follow(
       visit: Admission,
       place: Place,
@@ -173,7 +173,7 @@ export function createEntries(options: {
       return versions.list(await sources.find(appId, ref));
     },
 
-    /** The kinds of queries of late, with the indexes that serve them. */
+    /** Kinds of recent queries, with the indexes that serve them. */
     async listQueries({ appId, ref }: Place): Promise<RecentQuery[]> {
       return recent.list(await sources.find(appId, ref));
     },

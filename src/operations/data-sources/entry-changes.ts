@@ -1,6 +1,6 @@
 /**
- * One change of a data source's entries: a transaction in which what was written, its log events, its tally and the notice to those who
- * follow it hold together. Judges nothing; knows no rule and no transport.
+ * One change of a data source's entries: a transaction with the written entries, their log events, the entry count and
+ * the notification for subscribers. Validates nothing.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
 import { duplicatedIndex, type Executor, isMissing, isRefusedData, rows } from "../../data/database.js";
@@ -24,7 +24,7 @@ import type { Gone } from "./entry-statements.js";
 import type { HookMessages, HookMessenger } from "./hook-messages.js";
 import { isUniqueName, uniqueColumns } from "./index-definitions.js";
 
-/** Channel of the notice `appId:dataSourceId` that entries have changed. */
+/** Notification channel with `appId:dataSourceId`: entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
 /** Maximum of one change that is stored entry by entry for followers; a larger one resets them. */
@@ -38,9 +38,9 @@ const NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /*
- * $1 app, $2 data source, $3 entries more, $4 bytes more, $5 bulk, $6 ids inserted, $7 what was replaced, $8 what the trail says of it, null
- * for nothing, $9 the person, $10 the credential.
- * The tally's row is locked before the change has its number: who has read one change knows all before it.
+ * $1 app, $2 data source, $3 added entries, $4 added bytes, $5 bulk, $6 inserted ids, $7 replaced entries, $8 audit
+ * entry, null for none, $9 the person, $10 the credential. The row with the counts is locked before the change gets its
+ * number: a reader of one change knows all earlier ones.
  */
 const FINISH = `
   WITH tally AS (
@@ -59,11 +59,11 @@ const FINISH = `
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
     FROM tally`;
 
-/** Who writes: whom events are stored for, and the page's user by address. */
+/** The writer: the emitter of its events, and the page's user. */
 export interface Writer {
   emitter: Emitter;
   userEmail: string | null;
-  /** Whether an error may name the column to it. */
+  /** True if an error may name the column to the writer. */
   mayName(source: StoredDataSource, column: string): boolean;
 }
 
@@ -73,12 +73,12 @@ interface Told {
   columns: readonly string[];
 }
 
-/** Gathers what one transaction has done. */
+/** Collects what one transaction has done. */
 export class EntryChange {
   readonly met: MetColumns;
   readonly events: Told[] = [];
   readonly inserted: number[] = [];
-  /** Entries as they were before, each as JSON. */
+  /** Earlier states of entries, each as JSON. */
   readonly replaced: string[] = [];
   private replacedBytes = 0;
   /** Set for a change that is reported as one event, however few entries it has. */
@@ -123,7 +123,7 @@ export class EntryChange {
     this.events.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** @param columns those that were written */
+  /** @param columns written columns */
   addUpdated(before: HeldEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
@@ -143,7 +143,7 @@ export class EntryChange {
     }
   }
 
-  /** Entries that were removed together. @param images as `replaced` has them; null if they are more than `room` */
+  /** Counts entries that were removed together. @param images earlier states, as in `replaced`; null if they exceed `room` */
   addGone({ count, bytes, images }: Gone): void {
     this.addCounted({ deleted: count }, -bytes);
     for (const image of images ?? []) {
@@ -152,7 +152,7 @@ export class EntryChange {
     }
   }
 
-  /** Entries that were inserted together. @param ids null if they are more than `room` */
+  /** Counts entries that were inserted together. @param ids null if they exceed `room` */
   addMade(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
@@ -163,7 +163,7 @@ export class EntryChange {
     for (const id of ids ?? []) this.inserted.push(id);
   }
 
-  /** Entries that are counted and no more: of a bulk. */
+  /** Only counts entries of a bulk change. */
   addCounted(counts: Partial<typeof this.counts>, bytes: number): void {
     for (const [name, count] of Object.entries(counts)) this.counts[name as keyof typeof this.counts] += count;
     this.bytes += bytes;
@@ -177,29 +177,26 @@ export class EntryChange {
   }
 }
 
-/** Two entries with values that no two may share. Columns that the writer may not touch are not named, and no value is. */
+/** Error for values that must be unique. It names no values, and only columns that the writer may access. */
 function duplicateOf(source: StoredDataSource, { mayName }: Writer, index: string | undefined): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
   if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
   const names = columns.map((column) => JSON.stringify(column)).join(", ");
-  return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} is there already`, { columns });
+  return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-/** What the database says of entries that it cannot hold. */
+/** Translates the database's error for entries that it cannot store. */
 function refusalOf(error: unknown, source: StoredDataSource, writer: Writer): unknown {
   if (isMissing(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
   const duplicate = duplicatedIndex(error);
   if (duplicate !== null && isUniqueName(duplicate)) return duplicateOf(source, writer, duplicate);
   if (!isRefusedData(error)) return error;
-  return new ActionError(
-    "REQUEST_INVALID",
-    "a value is larger than the index of its column, or the database, can hold",
-  );
+  return new ActionError("REQUEST_INVALID", "a value is too large for the database or the index of its column");
 }
 
 export type EntryChanges = ReturnType<typeof createEntryChanges>;
 
-/** @param quotaBytes what the entries of one app may take together; 0 is unlimited */
+/** @param quotaBytes total size of one app's entries; 0 is unlimited */
 export function createEntryChanges(options: {
   db: Database;
   logEvents: LogEvents;
@@ -228,7 +225,7 @@ export function createEntryChanges(options: {
     if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...place, JSON.stringify(met.added)]);
     const more = counts.inserted - counts.deleted;
     const told = change.isListed ? [false, change.inserted, `[${change.replaced.join(",")}]`] : [true, [], "[]"];
-    // Writes of pages are only in the log events, so that a visitor cannot push others' entries out of the audit log.
+    // Writes of pages are only in the log events, so that a visitor cannot push other entries out of the audit log.
     const head = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
     const by = [head, emitter.personId, emitter.credentialId || null];
     const values = [...place, more, bytes, ...told, ...by];
@@ -245,9 +242,9 @@ export function createEntryChanges(options: {
 
   return {
     /**
-     * Does `work` and all that belongs to it, or nothing of it.
-     * @param sends what is written in such a way that the data source's hooks send messages of it
-     * @throws what `work` throws; REQUEST_INVALID beyond a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
+     * Runs `work` with all that belongs to it in one transaction.
+     * @param sends operations of the write whose hooks send messages
+     * @throws errors of `work`; REQUEST_INVALID beyond a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
      */
     async commit<T>(
       source: StoredDataSource,
@@ -278,7 +275,7 @@ export function createEntryChanges(options: {
   };
 }
 
-/** The tally of a new data source; its first entries are part of its making, and no event of their own. */
+/** Sets the counts of a new data source; its first entries emit no event of their own. */
 export async function finishNew(
   executor: Executor,
   { appId, id }: StoredDataSource,

@@ -1,4 +1,4 @@
-/** Many entries inserted, changed and removed at once: a commit, and what a where finds (contract, packages). All or nothing. */
+/** Inserts, changes and removes many entries at once: by a commit, or by a where (contract, packages), in one transaction. */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
 import { meets } from "../../rules/caller-rules.js";
@@ -25,14 +25,14 @@ import {
 import type { EntryVersions } from "./entry-versions.js";
 import { mustStandAs, replaced, viewFor } from "./entry-writes.js";
 
-/** What a commit answers: the entries that it wrote, or how many. */
+/** Response to a commit: the written entries, or their number. */
 export type Committed = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
-/** Judged before the event loop has its turn: some milliseconds of work. */
+/** Bytes that are validated before other work may run: some milliseconds. */
 const JUDGED_AT_ONCE_BYTES = 256 * 1024;
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Answers of one commit, as JSON, before its entries are no longer given back. */
+/** Maximum JSON of entries in the response to a commit; larger ones are not returned. */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
 interface Grants {
@@ -41,7 +41,7 @@ interface Grants {
   delete: EntryGrant | null;
 }
 
-/** The rights that the commit needs, and no other. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Checks exactly the rights that the commit needs. @throws DATA_SOURCE_ACCESS_DENIED */
 function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): Grants {
   const removes = commit.deletes.length > 0 || !commit.append;
   const grants = {
@@ -49,18 +49,18 @@ function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): Gra
     update: commit.updates.length > 0 ? rights.grant(source, "update") : null,
     delete: removes ? rights.grant(source, "delete") : null,
   };
-  // A commit of nothing is no way to learn what is there.
+  // An empty commit must not reveal whether the data source exists.
   if (!grants.insert && !grants.update && !grants.delete) rights.grant(source, "insert");
   if (grants.delete) refuseUnnamed(grants.delete, commit.append);
   return grants;
 }
 
-/** Without a where nothing names what the rule asks for, and all the others are more than it lets go. */
+/** Without a where, columns that the rule requires are not named, and a removal of all other entries exceeds the rule. */
 function refuseUnnamed(grant: EntryGrant, append: boolean): void {
   if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw denied();
 }
 
-/** Ids that are not there, or that the rule keeps from the caller, are answered alike. */
+/** The error is the same for missing ids and for ids that the rule hides from the caller. */
 function mustAllBeThere(found: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missing = ids.find((id) => !found.has(id));
   if (missing !== undefined) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${missing}`);
@@ -71,7 +71,7 @@ export type EntryCommits = ReturnType<typeof createEntryCommits>;
 export function createEntryCommits(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
   const { changes, intake, versions } = options;
 
-  /** Gathers what is to be given back, up to a bound. */
+  /** Collects entries for the response, up to a limit. */
   function createReturned(rights: Rights, source: StoredDataSource, wanted: boolean) {
     const entries: Entry[] = [];
     let bytes = 0;
@@ -123,7 +123,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
         mustStandAs(rights, source, before, precondition);
         const written = judged.get(before.id)!;
         const whole = commit.extend ? { ...before.data, ...written } : replaced(source, before.data, written);
-        // What the caller may not see it cannot mean to take away.
+        // Columns that the caller cannot see are kept.
         const merged = commit.extend ? whole : { ...hiddenFrom(grant, before.data), ...whole };
         const { data, text } = ready(merged, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
@@ -137,7 +137,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  /** Removes locked entries, and returns their data if subscribers receive each. */
+  /** Removes locked entries. Returns their data if subscribers receive each. */
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
     const tested = Object.keys(grant.tests).length > 0;
@@ -217,7 +217,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   return {
     removeAll,
 
-    /** @throws as an insert, an update and a removal: then nothing of it is done */
+    /** @throws as an insert, an update and a removal: then nothing is written */
     async commit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<Committed> {
       const judged = await judge(rights, source, commit);
       intake.take(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
@@ -234,7 +234,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   };
 }
 
-/** The verbs whose hooks send: those that it asks for among those that it does. */
+/** Operations whose hooks send messages: the requested ones among those of the commit. */
 function sendsOf({ inserts, updates, runHooks }: Commit): HookVerb[] {
   const done = { insert: inserts.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
@@ -244,11 +244,11 @@ interface Judged {
   grants: Grants;
   inserts: ReadyEntry[];
   updates: Map<number, EntryData>;
-  /** Of all entries, as JSON. */
+  /** Size of all entries as JSON. */
   bytes: number;
 }
 
-/** Columns that the writer's rule keeps from it. */
+/** Columns that the writer's rule hides from it. */
 function hiddenFrom(grant: EntryGrant, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayTouch(column)));
 }

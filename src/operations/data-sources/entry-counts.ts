@@ -1,4 +1,4 @@
-/** How many entries match: exactly where that is little work, else from a sample of them. Knows no page. */
+/** Number of matching entries: exact if that is cheap, else estimated from a sample. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entriesOf } from "./entry-rows.js";
@@ -15,21 +15,21 @@ interface Which {
   ids?: readonly number[] | undefined;
 }
 
-/** Of the planner's units: some 40 ms of a core. */
+/** In the planner's cost units: some 40 ms of a core. */
 const EXACT_COST_MAX = 5_000;
-/** Places in the order at which a sample is taken, and entries looked at from each. */
+/** Positions in the order from which samples are read, and entries per sample. */
 const SAMPLE_PLACES = 400;
 const SAMPLE_RUN = 5;
-/** Larger ones would be unpacked for nothing but an estimate. */
+/** Larger entries would be decompressed only for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
-/** Multiples of it lie evenly and in no step with what repeats itself in the entries. */
+/** Its multiples are evenly spread, and not in step with patterns in the entries. */
 const GOLDEN = "0.6180339887498949";
 
 interface Plan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
-/** Entries of the data source in all, as the planner has it, and whether counting those that match is cheap. */
+/** Returns the planner's estimate of all entries, and whether counting the matching ones is cheap. */
 export function createEntryCounts(read: Read) {
   async function plan(appId: number, select: string, values: readonly unknown[]) {
     const [row] = await read<Plan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
@@ -37,7 +37,7 @@ export function createEntryCounts(read: Read) {
     return { cost, rows };
   }
 
-  /** Entries from places spread over the order: how many were looked at, and how many of them match. */
+  /** Reads entries at positions spread over the order. Returns how many were read, and how many match. */
   async function sample(key: DataSourceKey, condition: string, statement: Statement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
@@ -55,7 +55,7 @@ export function createEntryCounts(read: Read) {
   }
 
   return {
-    /** @param further conditions on `e` */
+    /** @param further further conditions on `e` */
     async count(
       key: DataSourceKey,
       which: Which,
@@ -73,7 +73,7 @@ export function createEntryCounts(read: Read) {
       const whole = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { sees: () => true, filter: null }, where: null }, all, "e")}`;
       const { rows } = await plan(key.appId, whole, all.values);
       const { seen, matching: matched } = await sample(key, conditions.join(" AND "), statement);
-      // A sample without one says less than the planner's own guess.
+      // A sample without a match is less precise than the planner's estimate.
       const total = matched === 0 ? Math.min(matching.rows, rows / Math.max(1, seen)) : (rows * matched) / seen;
       return { total: Math.round(total), about: true };
     },

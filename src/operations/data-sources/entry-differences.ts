@@ -1,6 +1,6 @@
 /**
- * Meaning of a range of changes for a subscriber of a data source: entries that start to match, change while they match, or stop to match.
- * Stores no subscriber.
+ * Computes what changes mean for a subscriber of a data source: entries that start to match, change while they match,
+ * or stop to match. Stores no subscriber.
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
@@ -22,7 +22,7 @@ interface Image {
   updatedAt: string;
 }
 
-/** As entry-changes.ts has stored it. */
+/** A change as stored by entry-changes.ts. */
 export interface StoredChange {
   id: number;
   bulk: boolean;
@@ -33,17 +33,17 @@ export interface StoredChange {
 export interface Differences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** As they were last seen. */
+  /** The last visible state of deleted entries. */
   deleted: EntryView[];
 }
 
 type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/** Entries that the changes touched, each with how it was before the first of them; null for one that was not there. */
+/** Entries in the changes, each with its state before the first of them; null for a new one. */
 function touched(changes: readonly StoredChange[]): Map<number, Image | null> {
   const found = new Map<number, Image | null>();
   for (const { inserted, replaced } of changes) {
-    // A restore removes entries and inserts them under their ids again.
+    // A restore removes entries and inserts them again under the same ids.
     for (const image of replaced) if (!found.has(image.id)) found.set(image.id, image);
     for (const id of inserted) if (!found.has(id)) found.set(id, null);
   }
@@ -59,14 +59,14 @@ function condition(
   return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
 }
 
-/** Top-level columns that differ, exactly as the database compares them. */
+/** Top-level columns that differ, in the database's own comparison. */
 const CHANGED = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;
 
 /**
- * @param asked `onlyVisible`: an entry whose visible columns and order stay as they were is left out
- * @returns null where it is more than one message holds
+ * @param asked `onlyVisible`: leaves out entries whose visible columns and order are unchanged
+ * @returns null if there are more than fit into one message
  */
 export async function differences(
   read: Read,
@@ -82,7 +82,7 @@ export async function differences(
     source.id,
   );
   const columns = ["id", '"order"', "created_at", "updated_at"].map((column) => `e.${column}`).join(", ");
-  // The images' order of keys is kept by json; jsonb is what a where is asked of.
+  // json keeps the order of keys in the images; a where is evaluated on jsonb.
   const sql = `
     WITH b AS MATERIALIZED (
       SELECT (one ->> 'id')::bigint AS id, (one -> 'data')::jsonb AS doc, one ->> 'data' AS text, (one ->> 'order')::float8 AS "order",

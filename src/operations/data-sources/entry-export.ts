@@ -1,4 +1,4 @@
-/** All entries that a reader may see, as CSV, JSON or lines of JSON, some at a time: however many they are, few are in memory. */
+/** Exports all entries that a reader can see, as CSV, JSON or JSON lines, in batches, so that only a few are in memory. */
 
 import Papa from "papaparse";
 import type { EntryScope } from "../../rules/entry-query/options.js";
@@ -9,14 +9,14 @@ import type { Read } from "./read-pool.js";
 
 export interface ExportWish {
   format: ExportFormat;
-  /** Of CSV: no cell is a formula for a spreadsheet. */
+  /** For CSV: no cell can be a formula for a spreadsheet. */
   spreadsheet: boolean;
 }
 
 export const EXPORT_FORMATS = ["csv", "json", "jsonl"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** Of one statement, which 8 MB bound as well. */
+/** Maximum entries of one statement, besides 8 MB. */
 const ENTRIES_AT_ONCE = 1_000;
 
 /** @throws REQUEST_INVALID */
@@ -26,7 +26,7 @@ export function exportFormat(value: unknown): ExportFormat {
   refuse("format", "csv, json or jsonl", value);
 }
 
-/** A cell: texts as they are, nothing and null as none, all else as JSON. */
+/** A cell: strings unchanged, missing values and null empty, all else as JSON. */
 function cell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
@@ -42,11 +42,11 @@ interface Writer {
 /** Papa Parse's own expression misses formulas of several lines. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** @param spreadsheet texts that a spreadsheet would run as formulas, names of columns too, get a `'` before them */
+/** @param spreadsheet true: texts and names of columns that a spreadsheet would run as formulas get a leading `'` */
 function csv(columns: readonly string[], spreadsheet: boolean): Writer {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA });
-    // A line without a character is no row when it is imported again.
+    // An import would ignore an empty line.
     return `${text === "" ? '""' : text}\r\n`;
   };
   return {
@@ -72,7 +72,7 @@ const JSON_LINES: Writer = { begin: "", some: (data) => `${data.join("\n")}\n`, 
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
 export function createEntryExport({ read }: { read: Read }) {
-  /** Data of the entries in their order, in pages; what is added behind the last one meanwhile comes too. */
+  /** Data of the entries in their order, in pages, including entries that are appended meanwhile. */
   async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {
@@ -93,7 +93,7 @@ export function createEntryExport({ read }: { read: Read }) {
   }
 
   return {
-    /** @param columns of the data source, in their order: the head of a CSV */
+    /** @param columns of the data source, in order, for the header of a CSV */
     async *exportRows(
       key: DataSourceKey,
       columns: readonly string[],

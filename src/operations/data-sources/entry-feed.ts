@@ -1,7 +1,7 @@
 /**
- * Changes of a data source's entries for those that follow it, each under its rights of the moment. A follower learns nothing of changes
- * that it may not see: no message, and no position from which it could count them. It ends with an error when the data source or its right
- * is gone, and gets a `reset` when its rights change.
+ * Sends changes of a data source's entries to its subscribers, each under its current rights. A subscriber learns
+ * nothing of changes that it cannot see: it gets no message, and no position that would count them. A subscription ends
+ * with an error when the data source or the right is gone, and gets a `reset` when its rights change.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -20,15 +20,15 @@ import type { EntryRights, Rights } from "./entry-rights.js";
 import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { Read } from "./read-pool.js";
 
-/** Changes that one message sums up: each may hold 2 MB of what was replaced. */
+/** Maximum changes per message: each may hold 2 MB of earlier states. */
 const TOGETHER = 10;
-/** After this long a reading that failed is tried again. */
+/** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
-/** With `reset` more has changed than is listed, or it was too long ago: read the entries again. */
+/** With `reset` more has changed than is listed, or the position is too old: read the entries again. */
 export interface EntryNews extends Differences {
   reset: boolean;
-  /** What a later subscription goes on from. */
+  /** Position from which a later subscription can resume. */
   position: string;
 }
 
@@ -45,20 +45,20 @@ interface Follower {
   where: unknown;
   /** Position up to which it has received changes; null until its first message. */
   position: number | null;
-  /** Where it resumes; null: from now. */
+  /** Position from which it resumes; null: from now. */
   since: Position | null;
-  /** Fingerprint of what its rights show. */
+  /** Fingerprint of its visible columns and entries. */
   shown: string;
   push: (news: EntryNews) => void;
   end: (reason: ActionError) => void;
 }
 
-/** The followers of one data source. */
+/** The subscribers of one data source. */
 interface Room {
   appId: number;
   id: number;
   followers: Set<Follower>;
-  /** Readings, one after the other. */
+  /** Serializes reads. */
   order: Promise<void>;
 }
 
@@ -78,7 +78,7 @@ const isEmpty = ({ inserted, updated, deleted }: Differences): boolean =>
 const shownBy = (rights: Rights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Rights that end a subscription, as the refusal that says so. */
+/** The error of a lost right that ends a subscription; null for other errors. */
 function refusalIn(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
@@ -122,7 +122,7 @@ export function createEntryFeed(options: {
     if (room.followers.has(follower)) follower.end(reason);
   }
 
-  /** Ends all followers and answers null where the data source is gone. */
+  /** Returns the data source; if it is gone, ends all subscriptions and returns null. */
   async function sourceOf(room: Room): Promise<StoredDataSource | null> {
     const source = await sources.find(room.appId, { id: room.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
@@ -133,7 +133,7 @@ export function createEntryFeed(options: {
     return null;
   }
 
-  /** Ends a follower that has lost its right, and resets one whose rights show something else now. */
+  /** Ends a subscription that has lost its right, and resets one whose visible data has changed. */
   async function examine(room: Room, source: StoredDataSource, follower: Follower): Promise<void> {
     const rights = await options.rights.of(follower.visit);
     if (!room.followers.has(follower)) return;
@@ -149,7 +149,7 @@ export function createEntryFeed(options: {
     }
   }
 
-  /** Where the follower begins. */
+  /** Sends the first message of a subscription. */
   async function begin(room: Room, follower: Follower): Promise<void> {
     const source = await sourceOf(room);
     if (source) await examine(room, source, follower);
@@ -162,12 +162,12 @@ export function createEntryFeed(options: {
     if (!resumes) follower.push(newsOf(room, follower, follower.since ? null : NOTHING));
   }
 
-  /** Begins the followers that have not begun, also those whose beginning failed before. */
+  /** Starts subscriptions that have not started, including those whose start failed before. */
   async function beginWaiting(room: Room): Promise<void> {
     for (const follower of [...room.followers]) if (follower.position === null) await begin(room, follower);
   }
 
-  /** Followers with the same rights, as these are now, the same where and the same position. */
+  /** Subscribers with the same current rights, the same where and the same position. */
   async function groups(followers: readonly Follower[]): Promise<Iterable<Group>> {
     const found = new Map<string, Group>();
     for (const follower of followers) {
@@ -181,7 +181,7 @@ export function createEntryFeed(options: {
     return found.values();
   }
 
-  /** What the changes mean to the group; null: it has to read again. @throws as `scope` */
+  /** Returns the changes as the group sees them; null: the group must read again. @throws as `scope` */
   async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const later = changes.filter(({ id }) => id > position);
@@ -200,7 +200,7 @@ export function createEntryFeed(options: {
       const followers = group.followers.filter((follower) => room.followers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
       if (followers.length === 0 || (found && isEmpty(found))) return;
-      // One object for all, so that it is written once.
+      // One object for all, so that it is serialized once.
       const news = newsOf(room, followers[0]!, found);
       for (const follower of followers) follower.push(news);
     } catch (error) {
@@ -233,7 +233,7 @@ export function createEntryFeed(options: {
 
   const advanceRoom = (room: Room) => inOrder(room, () => advance(room));
 
-  /** Checks the rights of the room's followers that `whom` selects, then tells them what is new. */
+  /** Checks the rights of the subscribers selected by `whom`, then sends them new changes. */
   function examineRoom(room: Room, whom: (follower: Follower) => boolean = () => true): void {
     inOrder(room, async () => {
       const source = await sourceOf(room);
@@ -262,12 +262,12 @@ export function createEntryFeed(options: {
     for (const room of rooms.values())
       if (room.appId === appId) examineRoom(room, ({ visit }) => visit.caller?.credentialId === credentialId);
   });
-  // Notices may have been missed; the changes are still there.
+  // Notifications may have been missed; the changes are still stored.
   notifications.onGap(() => {
     for (const room of rooms.values()) examineRoom(room);
   });
 
-  /** By the clock, whatever changes: it tells nothing. */
+  /** Runs at intervals, whether or not anything changes, so that it reveals nothing. */
   function renewPositions(room: Room): void {
     inOrder(room, async () => {
       const alike = Map.groupBy(begun(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
@@ -283,7 +283,7 @@ export function createEntryFeed(options: {
 
   return {
     /**
-     * The changes of entries that match `where`, from the position `since` on, or from now.
+     * Subscribes to changes of entries that match `where`, from the position `since` or from now.
      * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
      */
     async follow(
@@ -295,9 +295,9 @@ export function createEntryFeed(options: {
       const rights = await options.rights.of(visit);
       const scope = rights.scope(source, where);
       if (splitHashed(where, source.hashedColumns)) {
-        throw new ActionError("REQUEST_INVALID", "a where on a hashed column cannot be followed");
+        throw new ActionError("REQUEST_INVALID", "the where of a subscription must not use a hashed column");
       }
-      // A where that is none is refused now, and not when something changes.
+      // An invalid where is rejected now instead of at the first change.
       const asked = { scope, where, onlyVisible: true };
       await differences(read, source, asked, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const shown = shownBy(rights, source);

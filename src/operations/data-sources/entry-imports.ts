@@ -1,4 +1,4 @@
-/** Imports: the rows of a file become entries, all or none, as they come in (contract, packages). Knows no format and no transport. */
+/** Imports: the rows of a file become entries while they arrive, in one transaction (contract, packages). */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PoolClient } from "pg";
@@ -21,11 +21,11 @@ import type { EntryVersions } from "./entry-versions.js";
 import { isUnique } from "./index-definitions.js";
 import type { Layout } from "./row-streams.js";
 
-/** Large ones: each holds a connection of the pool until its last row, and one app holds one. */
+/** Concurrent large imports: each holds a database connection until its last row. An app can have one. */
 const AT_ONCE = 3;
 const RETRY_SECONDS = 10;
 
-/** Text that goes to the database at once, and after how many bytes the disk is looked at. */
+/** Characters sent to the database at once, and bytes between two checks of the disk. */
 const COPY_CHARACTERS = 256 * 1024;
 const ROOM_BYTES = 16 * 1024 * 1024;
 
@@ -33,32 +33,32 @@ const COPY = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
 
 export interface ImportWish {
   rows: AsyncIterable<unknown>;
-  /** false: what stands now is replaced. */
+  /** false: the current entries are replaced. */
   append: boolean;
-  /** What the log calls it. */
+  /** Name of the operation in the audit log. */
   operation: string;
-  /** Of a file, filled while it is read. */
+  /** Form of the file, set while it is read. */
   layout?: Layout;
 }
 
 export interface Imported {
   inserted: number;
-  /** A CSV's header; else the columns of the rows, in the order of their first appearance. */
+  /** A CSV's header; otherwise the columns of the rows, in order of first appearance. */
   columns: string[];
-  /** Of a CSV; null for other formats. */
+  /** For CSV; null for other formats. */
   delimiter: string | null;
 }
 
 type Ready = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
-/** What has come in of a file, and the rest of it. */
+/** The received beginning of a file, and the rest of it. */
 interface Came {
   first: (ReadyEntry & { bytes: number })[];
   more: boolean;
   ready: Ready;
 }
 
-/** The first entries, and whether there are more behind them. */
+/** Returns the first entries, and whether more follow. */
 async function take(ready: Ready, most: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
   while (first.length <= most) {
@@ -95,13 +95,13 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     for await (const given of wish.rows) {
       row += 1;
       const place = `entry ${row} of the import`;
-      // The header of a CSV names columns, `data` too.
+      // The header of a CSV lists columns, also one named `data`.
       const isCsv = wish.layout !== undefined && wish.layout.columns !== null;
       const data = isCsv ? (given as EntryData) : columnsOf(given, place);
       const ready = await judge(data, place);
       met.meet(data);
       const bytes = Buffer.byteLength(ready.text);
-      // What the app itself brings is bounded by the disk and its quota; what pages bring by theirs.
+      // The app's own imports are limited by the disk and its quota, those of pages by the page's quota.
       if (!trusted) intake.take(rights.writer.emitter, source.appId, bytes);
       unlooked += bytes;
       if (unlooked > ROOM_BYTES) {
@@ -112,7 +112,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  /** Lines of COPY's text format: JSON has no tab and no line break that is not escaped. */
+  /** Lines in COPY's text format: JSON escapes all tabs and line breaks. */
   async function* copyLines(change: EntryChange, first: readonly (ReadyEntry & { bytes: number })[], rest: Ready) {
     const { appId, id } = change.source;
     const head = `${appId}\t${id}\t`;
@@ -139,7 +139,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   ): Promise<void> {
     const manager = change.executor as EntityManager;
     const client = (await manager.queryRunner!.connect()) as PoolClient;
-    // The file comes as fast as its sender sends: the statement has as long as the import.
+    // The statement may take as long as the import, because it waits for the sender.
     await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
     await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY)));
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
@@ -171,19 +171,20 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     const { append, operation } = wish;
     if (!append) await shareWholeSource(change.executor, change.source.appId, change.source.id);
     const keep = () => versions.snapshot(change, rights.writer, operation);
-    // What is to be unique is compared with what goes, unless that has gone first: then its rows are locked while the file comes in.
+    // Unique values are compared with the replaced entries, unless these are removed first: then their rows stay locked
+    // while the file arrives.
     if (!append && change.source.indexes.some(isUnique)) {
       await keep();
       await removeOld(change);
       return store(change, came);
     }
     await store(change, came);
-    // The file has come in: only now is anything locked that others write to.
+    // The file has arrived: only now rows are locked that others write.
     if (!append || came.more) await keep();
     if (!append) await removeOld(change);
   }
 
-  /** To replace is to remove what is not named: a right over some of the entries is none over all. */
+  /** Replacing removes all entries that are not named, so a right on some of them is not enough. */
   function mayReplace(rights: Rights, source: StoredDataSource): void {
     const { required } = rights.grant(source, "delete");
     if (required.length > 0) throw denied();
@@ -191,8 +192,8 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   return {
     /**
-     * Makes an entry of each row, and of none where one is refused.
-     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID naming the row, RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Creates an entry for each row, or none if one is rejected.
+     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<Imported> {
       rights.grant(source, "insert");
@@ -200,7 +201,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       intake.checkRoom();
       const met = new MetColumns([]);
       const ready = readied(rights, source, wish, met);
-      // What is small has come in whole before a connection is taken for it, however slowly it came.
+      // A small file has arrived completely before it uses a connection.
       const came = { ...(await take(ready, BULK_ENTRIES)), ready };
       const leave = came.more ? enter(source.appId) : () => undefined;
       try {

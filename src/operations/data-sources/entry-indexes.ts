@@ -1,7 +1,4 @@
-/**
- * Makes and drops the indexes that editors ask for, beside the requests: one change at a time in all processes together. Knows no
- * caller, and not where the wishes are kept.
- */
+/** Creates and drops indexes that editors request, outside of the requests: one change at a time over all processes. */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
@@ -13,15 +10,15 @@ import { definitions, type IndexWish, isCounted, isFigure, keyOfName, type Made 
 
 export type IndexState = "ready" | "missing";
 
-/** The planner checks each one for every query on entries: a hundred of them cost each query 0.8 ms. */
+/** The planner checks each index for every query on entries: a hundred of them cost each query 0.8 ms. */
 export const INDEXES_PER_APP = 20;
 export const INDEXES_MAX = 100;
 
-/** So that a process does not drop what another has just made and not yet written down. */
+/** Lock key, so that a process does not drop an index that another has created but not recorded yet. */
 const LOCK = 0x73766369;
 const LOCK_EVERY_MS = 100;
 
-/** The indexes that a data source is to have. */
+/** The requested indexes of a data source. */
 export interface IndexChange {
   key: DataSourceKey;
   wishes: readonly IndexWish[];
@@ -30,10 +27,10 @@ export interface IndexChange {
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
 export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
-  /** One at a time in this process: each is work for the whole table. */
+  /** One at a time in this process, because each works on the whole table. */
   let last: Promise<unknown> = Promise.resolve();
 
-  /** Asked for again and again: who waits within a statement would have an index that is made wait for it. */
+  /** Polls for the lock: a statement that waits for it would block the index build of its holder. */
   async function locked(client: pg.Client): Promise<void> {
     const free = async () => (await client.query("SELECT pg_try_advisory_lock($1) AS free", [LOCK])).rows[0].free;
     while (!(await free())) await delay(LOCK_EVERY_MS);
@@ -55,7 +52,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return turn;
   }
 
-  /** What there is for the data source, and whether it is whole. */
+  /** Existing indexes of the data source, and whether they are valid. */
   async function existing(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -67,7 +64,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return new Map(rows.map(({ name, valid }) => [name, valid]));
   }
 
-  /** @param more indexes than there are, of this app */
+  /** @param more additional indexes of this app */
   async function checkRoom(client: pg.Client, key: DataSourceKey, more: number): Promise<void> {
     const { rows } = await client.query<{ all: number; app: number }>(
       `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -76,10 +73,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     );
     const { all, app } = rows[0]!;
     if (app + more > INDEXES_PER_APP) {
-      throw new ActionError("REQUEST_INVALID", `an app may have ${INDEXES_PER_APP} indexes on its data sources`);
+      throw new ActionError("REQUEST_INVALID", `an app has at most ${INDEXES_PER_APP} indexes on its data sources`);
     }
     if (all + more > INDEXES_MAX) {
-      throw new ActionError("REQUEST_INVALID", `the service has as many indexes on entries as it may, ${INDEXES_MAX}`);
+      throw new ActionError("REQUEST_INVALID", `the service has its maximum of ${INDEXES_MAX} indexes on entries`);
     }
   }
 
@@ -91,7 +88,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   };
 
-  /** @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID where a unique one cannot be made; another is then left away */
+  /** @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created; others are skipped */
   async function make(client: pg.Client, { name, create, unique }: Made): Promise<void> {
     try {
       await client.query(create);
@@ -104,11 +101,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         throw new ActionError("ENTRY_ALREADY_EXISTS", message, { columns: unique });
       }
       if (!isRefusedData(error)) throw error;
-      throw new ActionError("REQUEST_INVALID", `a value of ${columns} is larger than an index can hold`);
+      throw new ActionError("REQUEST_INVALID", `a value of ${columns} is too large for an index`);
     }
   }
 
-  /** Of one app: all of them and `save`, or none. */
+  /** Changes of one app: all of them and `save`, or none. */
   async function applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],
@@ -120,7 +117,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       const held = await existing(client, key);
       const wished = wishes.flatMap((wish) => definitions(key, wish));
       const names = new Set(wished.map(({ name }) => name));
-      // One that is not valid was left by a process that ended while it made it.
+      // An invalid index was left by a process that ended while it built it.
       await dropAll(
         client,
         [...held].flatMap(([name, valid]) => (valid ? [] : [name])),
@@ -146,11 +143,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
 
   return {
     /**
-     * Makes what is wished for and drops what is not any more; takes as long as the entries are many, and holds up no request. One that
-     * cannot be made, for a value is too long to be a key of it, is left away, unless it is a unique one.
-     * @param save writes the wishes down: once all are there, before any that is not wished for goes
-     * @throws REQUEST_INVALID where an app or the service has too many; ENTRY_ALREADY_EXISTS where entries are alike: then all is as it
-     * was; what `save` throws
+     * Creates requested indexes and drops others; takes long for many entries, and blocks no request. An index that
+     * cannot be built because a value is too long for it is skipped, unless it is unique.
+     * @param save records the requested indexes, after all are built and before others are dropped
+     * @throws REQUEST_INVALID if an app or the service has too many; ENTRY_ALREADY_EXISTS if entries have equal values:
+     *   then nothing has changed; errors of `save`
      */
     apply: (
       key: DataSourceKey,
@@ -158,11 +155,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       save: () => Promise<unknown> = async () => undefined,
     ): Promise<void> => alone((client) => applyWith(client, [{ key, wishes }], save)),
 
-    /** The same for several data sources of one app: all of their indexes or none. */
+    /** The same for several data sources of one app, all or nothing. */
     applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
       alone((client) => applyWith(client, changes, save)),
 
-    /** Of a data source that is gone. */
+    /** Drops the indexes of a removed data source. */
     drop: (key: DataSourceKey): Promise<void> =>
       alone(async (client) => dropAll(client, (await existing(client, key)).keys())),
 
@@ -194,14 +191,14 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         }
       }),
 
-    /** Which of the wishes queries use by now. */
+    /** Returns which of the requested indexes queries can use now. */
     states: (key: DataSourceKey, wishes: readonly IndexWish[]): Promise<IndexState[]> =>
       alone(async (client) => {
         const held = await existing(client, key);
         return wishes.map((wish) => (definitions(key, wish).every(({ name }) => held.get(name)) ? "ready" : "missing"));
       }),
 
-    /** When nothing is under way any more. */
+    /** Resolves when no work is in progress. */
     idle: (): Promise<unknown> => last,
   };
 }

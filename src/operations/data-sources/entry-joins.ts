@@ -1,6 +1,6 @@
 /**
- * Joins: what other data sources of the app hold for entries. The values that a page of entries is joined by are gathered, and each
- * join is one statement for all of them; `required` is part of the statement that finds the page. Knows no page.
+ * Joins: adds entries of other data sources of the app. The join values of a page of entries are collected, and each
+ * join is one statement for all of them; `required` is part of the statement that finds the page.
  */
 import { ActionError } from "../../errors.js";
 import { refuseMore } from "../../rules/entry-query/judge.js";
@@ -22,9 +22,9 @@ import {
 } from "./entry-rows.js";
 import type { Read } from "./read-pool.js";
 
-/** How joined data sources are found, and what the caller may see of them. */
+/** Finds joined data sources, and the caller's view of them. */
 export interface JoinSources<Source extends DataSourceKey> {
-  /** Of the app. @throws DATA_SOURCE_NOT_FOUND */
+  /** Returns a data source of the app. @throws DATA_SOURCE_NOT_FOUND */
   joined(dataSource: Join["dataSource"]): Promise<Source>;
   /** @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
@@ -38,14 +38,14 @@ interface Opened {
 
 type JoinedRow = RawRow & { at: number };
 
-/** The values of the entries' side, one list of texts for each pair; an entry without one of them has nothing joined. */
+/** Join values of the page's entries, one list of texts for each pair; an entry that lacks one of them joins nothing. */
 type Keys = readonly (readonly string[] | null)[];
 
 const isShown = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
 
 const ID = /^[1-9]\d{0,14}$/;
 
-/** The forms in which one text may stand in the other data source: `5` and `"5"` are joined. */
+/** JSON forms of one text in the other data source: `5` and `"5"` join. */
 function forms(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
@@ -60,12 +60,12 @@ export function createEntryJoins(read: Read) {
     sources: JoinSources<Source>,
   ): Promise<Opened> {
     const source = await sources.joined(join.dataSource);
-    // By construction too: a join that left the app would find the other app's entries under this one's id, which are none.
+    // The app's id is in the statement: a data source of another app has no entries under it.
     if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     return { join, key: source, scope: await sources.scopeOf(source, join.where) };
   }
 
-  /** The texts by which each entry is joined. */
+  /** Returns the texts by which each entry is joined. */
   async function keysOf(
     key: DataSourceKey,
     entries: readonly EntryView[],
@@ -90,7 +90,7 @@ export function createEntryJoins(read: Read) {
     });
   }
 
-  /** A select of what each entry is joined with: `at` says which entry, by its place in `keys`. */
+  /** A select of the joined entries: `at` is the index in `keys`. */
   function matching({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
     const source = sourceOf("j", scope.sees);
     const place = `join.${join.name}`;
@@ -99,7 +99,7 @@ export function createEntryJoins(read: Read) {
     const values = paths.map((path) => keyAt(path, source, statement));
     const asked = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((found) => (found ? [found[pair]!] : [])))];
-      // By the primary key, not by its text.
+      // Uses the primary key instead of its text.
       if (paths[pair]!.own === "id")
         return `j.id = ANY(${statement.bind(
           texts.filter((one) => ID.test(one)),
@@ -171,7 +171,7 @@ export function createEntryJoins(read: Read) {
   }
 
   return {
-    /** Conditions that keep the entries for which every required join has something. */
+    /** Conditions for entries that have a match in every required join. */
     async required<Source extends DataSourceKey>(
       key: DataSourceKey,
       joins: readonly Join[],
@@ -194,7 +194,7 @@ export function createEntryJoins(read: Read) {
       return conditions;
     },
 
-    /** What stands under `joins` of each entry. */
+    /** Values of `joins` for each entry. */
     async of<Source extends DataSourceKey>(
       key: DataSourceKey,
       entries: readonly EntryView[],

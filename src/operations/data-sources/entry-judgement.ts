@@ -1,4 +1,4 @@
-/** What is written, made ready: judged against the writer's right, taken through the hooks, hashed, as text. Stores nothing. */
+/** Prepares entries for writing: checks the writer's right, runs the hooks, hashes, and serializes. Stores nothing. */
 import { ActionError } from "../../errors.js";
 import { meets } from "../../rules/caller-rules.js";
 import { denied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
@@ -7,11 +7,11 @@ import { textHooks } from "../../rules/entries/hooks.js";
 import { checkHashable, type HashTurn, hash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
-/** Of one request, of the app itself and of a page: each takes 30 ms of a processor. */
+/** Maximum hashes of one request, by the app itself and by a page: each takes 30 ms of a processor. */
 const HASHES_PER_REQUEST = 2_000;
 const HASHES_OF_PAGES = 10;
 
-/** Data that may be stored. */
+/** Data that can be stored. */
 export interface ReadyEntry {
   data: EntryData;
   text: string;
@@ -20,8 +20,8 @@ export interface ReadyEntry {
 export type Judge = (data: EntryData, place: string) => Promise<ReadyEntry>;
 
 /**
- * Answers what judges one entry's written columns after the other, of one request.
- * @throws (what it answers) DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, OVERLOADED
+ * Returns a function that prepares the entries of one request one by one.
+ * @throws (in that function) DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, OVERLOADED
  */
 export function createJudge(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
@@ -34,7 +34,7 @@ export function createJudge(
 
   async function hashed(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
-    // No value is no password: it stays null, and nothing compares with it.
+    // A missing password stays null, and nothing equals it.
     const given = columns.filter((column) => data[column] !== null && data[column] !== "");
     if (given.length === 0) return data;
     hashes += given.length;
@@ -47,12 +47,12 @@ export function createJudge(
   }
 
   return async (given, place) => {
-    // Before anything is spent on it.
+    // Serialized before hashing spends time on it.
     const text = entryText(given, place);
     if (Object.keys(given).some((column) => !grant.mayTouch(column))) throw denied();
     const data = hooked(given);
     requireColumns(grant, new Set(Object.keys(data)), "data");
-    // What the data themselves must say; an update is to leave what it does not name as it is.
+    // The rule's tests on the new data; an update must leave columns that it does not name unchanged.
     if (!meets(data, grant.tests)) throw denied();
     const done = await hashed(data);
     return done === given ? { data: given, text } : ready(done, place);

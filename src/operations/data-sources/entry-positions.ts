@@ -1,6 +1,6 @@
 /**
- * Positions of subscriptions to entries, as texts. A trusted caller gets the number of the change. Anyone else gets it sealed and with the
- * time: the numbers, the equality and the age of plain positions would show how much others change.
+ * Positions of subscriptions to entries, as texts. A trusted caller gets the number of the change. Others get it
+ * encrypted together with the time: plain positions would reveal how much others change.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -9,11 +9,11 @@ import { createSealedTexts } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const PURPOSE = "svc entry position 1";
-/** Shorter than changes are kept (change-upkeep.ts), so that only time decides whether a sealed position is too old. */
+/** Shorter than changes are stored (change-upkeep.ts), so that only time decides whether an encrypted position is too old. */
 const SEALED_VALID_MS = 13 * 60_000;
 const NUMBER_DIGITS = 15;
 
-/** A position that a caller came back with; `number` null: it is too old, or sealed under a key that is gone. */
+/** A position that a caller resumes from; `number` null: it is too old, or its key is gone. */
 export interface Position {
   number: number | null;
 }
@@ -35,7 +35,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
       return texts.seal(text, boundTo(source));
     },
 
-    /** @returns null where the caller starts from now @throws REQUEST_INVALID */
+    /** @returns null if the caller starts from now @throws REQUEST_INVALID */
     parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
       if (since === undefined || since === null) return null;
       if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { number: Number(since) };

@@ -1,4 +1,7 @@
-/** What is read of entries: lists, pages behind a cursor, one, distinct values, aggregates. Writes nothing, and knows no caller but a scope. */
+/**
+ * Reads entries: lists, pages by cursor, single ones, distinct values, aggregates. Writes nothing; depends on a scope
+ * instead of a caller.
+ */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
@@ -35,12 +38,12 @@ import {
 } from "./entry-rows.js";
 import { type Read, withinTime } from "./read-pool.js";
 
-/** For whom is read, and what a join may reach. */
+/** The reader's scope, and the data sources that a join can use. */
 export interface Reader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
-  /** Only among these entries. */
+  /** Restricts the result to these entries. */
   ids?: readonly number[];
-  /** Asked before an answer is kept in memory. */
+  /** Called before a response is held in memory. */
   reserve?: Reserve;
 }
 
@@ -48,14 +51,14 @@ export interface Pagination {
   total: number;
   limit: number;
   offset: number;
-  /** `total` is an estimate: the entries were too many to count. */
+  /** `total` is an estimate: there were too many entries to count. */
   about?: true;
 }
 
 export interface Pages {
   isFirstPage: boolean;
   isLastPage: boolean;
-  /** Cursors; null where there is no such page. */
+  /** Cursors; null if there is no such page. */
   next: string | null;
   prev: string | null;
 }
@@ -76,7 +79,7 @@ type KeyedRow = RawRow & { keys?: string[] };
 
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
-/** Readers of entries. What one call of them asks of the database takes no longer than one statement may, but for its last. */
+/** Readers of entries. The statements of one call share the time limit of one statement, except for the last one. */
 export function createEntryReads({ read }: { read: Read }) {
   type Made = ReturnType<typeof readsBy>;
   const timed = () => readsBy(withinTime(read));
@@ -93,7 +96,7 @@ function readsBy(read: Read) {
   const counts = createEntryCounts(read);
   const joins = createEntryJoins(read);
 
-  /** @param keys that `order` was judged to @param cursor where the page begins; one more row than asked for says whether it is the last */
+  /** @param keys validated `order` @param cursor start of the page; one further row shows whether it is the last page */
   async function rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
@@ -179,8 +182,10 @@ function readsBy(read: Read) {
 
   return {
     /**
-     * Entries, or what an aggregate makes of them. Fewer than `limit` come where they are more than 8 MB together.
-     * @throws REQUEST_INVALID naming the path, what was expected and what came; what `reader` throws for a joined data source
+     * Entries, or the result of an aggregate. A page has fewer than `limit` entries if they are larger than 8 MB
+     * together.
+     * @throws REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for a joined data
+     *   source
      */
     find,
 
@@ -189,7 +194,7 @@ function readsBy(read: Read) {
       return entries[0];
     },
 
-    /** @throws ENTRY_NOT_FOUND, also where the scope's filter does not hold */
+    /** @throws ENTRY_NOT_FOUND, also if the scope excludes the entry */
     async findById<Source extends DataSourceKey>(key: Source, id: number, reader: Reader<Source>): Promise<EntryView> {
       const { scope } = reader;
       if (scope.filter) {
@@ -202,11 +207,11 @@ function readsBy(read: Read) {
       throw new ActionError("ENTRY_NOT_FOUND");
     },
 
-    /** Exact up to some ten thousand entries looked at; beyond, `about`. */
+    /** Exact up to some ten thousand checked entries; beyond, `about`. */
     count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
       counts.count(key, { scope, where }, async () => []),
 
-    /** Distinct values of columns, sorted, the first ten thousand of each and 160 KB of them; what is nothing or null is none. */
+    /** Sorted distinct values of columns, at most ten thousand and 160 KB each, without missing values and null. */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const found: Record<string, JsonText[]> = {};
       for (const [at, column] of list(columns, "columns", FIELDS_MAX, 1).entries()) {
@@ -227,21 +232,21 @@ function readsBy(read: Read) {
   };
 }
 
-/** An object's members in the order of the stage that made it: jsonb has an order of its own. */
+/** Keeps the members of an object in the order of their stage, because jsonb reorders them. */
 function ordered(text: string, keys: readonly string[] | null, shows: (column: string) => boolean): string {
   const members = memberTexts(text);
   const names = keys ?? [...members.keys()].filter(shows);
   return `{${names.flatMap((name) => (members.has(name) ? [`${JSON.stringify(name)}:${members.get(name)}`] : [])).join(",")}}`;
 }
 
-/** How many there are in all, where the page itself says so: it has room for more, by number and by bytes. */
+/** The total, if the page itself shows it: it has capacity for more, by number and by bytes. */
 function totalKnown({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
-/** The rows of a page and the cursors at its ends; a page that was asked for backwards is turned. */
+/** The rows of a page and the cursors at its ends; a backward page is reversed. */
 function pageOf(
   found: KeyedRow[],
   limit: number,
@@ -250,7 +255,7 @@ function pageOf(
   at: { reversed: boolean } | null,
 ): { rows: KeyedRow[]; pages: Pages } {
   const reversed = at?.reversed ?? false;
-  // Beside the row too many, what 8 MB had no room for is left for the next page as well.
+  // The further row, and rows beyond 8 MB, belong to the next page.
   const total = Number((found[0] as { found?: number } | undefined)?.found ?? 0);
   const rows = found.slice(0, limit);
   const more = total > rows.length || found.length > limit;

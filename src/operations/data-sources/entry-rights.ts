@@ -1,6 +1,6 @@
 /**
- * What a caller may do with the entries of a data source: the access rules, asked for the page's user; and the where on hashed columns,
- * which compares without showing. Reads no entry but by what it is given.
+ * Rights of a caller on the entries of a data source: access rules for the page's user, and the where on hashed
+ * columns, which compares values without showing them.
  */
 
 import { ActionError } from "../../errors.js";
@@ -25,23 +25,23 @@ import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { Writer } from "./entry-changes.js";
 
-/** One caller of entries, for the length of one request. */
+/** The rights of one caller for one request. */
 export interface Rights {
   as: EntryCaller;
-  /** The entry of the user that is signed in to the page; null without one, and for trusted callers. */
+  /** The entry of the page's signed-in user; null without one, and for trusted callers. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: Writer;
-  /** What a caller without a right is answered, whether or not the thing is there. */
+  /** The error for a missing right, the same whether or not the resource exists. */
   refused(): ActionError;
   /** True if the rules grant the verb. */
   may(source: StoredDataSource, verb: EntryVerb): boolean;
-  /** The right by the verb. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the right for the verb. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
-  /** What a read with that where may show. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the scope of a read with that where. @throws DATA_SOURCE_ACCESS_DENIED */
   scope(source: StoredDataSource, where: unknown): EntryScope;
-  /** What a removal by that where may look at. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the scope of a removal with that where. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
-  /** What may be shown of an entry that is known by its id; null: nothing. */
+  /** Returns the scope for an entry with a known id; null: nothing. */
   scopeOfOne(source: StoredDataSource): EntryScope | null;
 }
 
@@ -68,7 +68,7 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
-/** What a caller may, as the rules say of it. @param refused what it is answered, whether or not the thing is there */
+/** Rights of a caller by the access rules. @param refused the error for a missing right, the same whether or not the resource exists */
 function rightsOf(
   as: EntryCaller,
   by: Pick<Writer, "emitter" | "userEmail">,
@@ -121,7 +121,7 @@ function rightsOf(
       requireValues(found, where);
       const { sees, filter } = scopeFor(found, hashedOf(source));
       if (as.trusted) return { sees, filter };
-      // How many were removed must not tell of columns that the caller cannot read.
+      // The number of removed entries must not reveal columns that the caller cannot read.
       const readable = scopeOfOne(source);
       return {
         sees: (column) => sees(column) && (readable?.sees(column) ?? found.required.includes(column)),
@@ -142,7 +142,7 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
-    /** Rights of a page to which that user is signed in; null: none. */
+    /** Rights of a page with that signed-in user; null: none. */
     ofPage: (user: UserData | null): Rights =>
       rightsOf({ trusted: false, user }, { emitter: NOBODY, userEmail: null }, denied),
   };

@@ -1,4 +1,4 @@
-/** Entries as the database gives them to readers: which rows, which columns of them, in which shape. Knows no caller's options. */
+/** Entries as the database returns them to readers: which rows, which columns, in which shape. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
@@ -7,7 +7,7 @@ import { compileWhere } from "../../rules/entry-query/where.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 
-/** What a data source is found by. */
+/** Key of a data source. */
 export interface DataSourceKey {
   id: number;
   appId: number;
@@ -21,7 +21,7 @@ export interface EntryView {
   order: number;
   createdAt: string;
   updatedAt: string;
-  /** By the names that the query gave them. */
+  /** By the names in the query. */
   joins?: Record<string, unknown>;
 }
 
@@ -31,7 +31,7 @@ export const sourceOf = (entry: string, sees: (column: string) => boolean): Sour
   sees,
 });
 
-/** SQL of which entries of a data source a caller is asked about. The app stands first in it, whatever else does. */
+/** SQL condition for the visible entries of a data source. It always starts with the app. */
 export function entriesOf(
   key: DataSourceKey,
   { scope, where, ids }: { scope: EntryScope; where: unknown; ids?: readonly number[] | undefined },
@@ -48,13 +48,14 @@ export function entriesOf(
   return conditions.join(" AND ");
 }
 
-/** So few that they may all be read, and the page be cut here. */
+/** Up to this many rows are read completely and the page is cut here. */
 const FEW = 16;
 
 /**
- * The first rows of a select that PAGE_MAX_BYTES have room for, one at least. The texts are unpacked only here, so that sorting
- * carries none.
- * @param select of `rowColumns` and `more`, in order @param limit of the select
+ * Returns the first rows of a select that fit into PAGE_MAX_BYTES, at least one. Texts are only decompressed here, so
+ * that sorting does not carry them.
+ * @param select of `rowColumns` and `more`, in order
+ * @param limit of the select
  */
 export function bounded(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
@@ -66,7 +67,7 @@ export function bounded(select: string, limit: number, more: readonly string[] =
      WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
-/** The same of few rows that came whole. */
+/** The same for few rows that were read completely. */
 export function fitting<Row extends { data: string }>(rows: Row[]): Row[] {
   let held = 0;
   const end = rows.findIndex(({ data }, at) => {
@@ -79,7 +80,7 @@ export function fitting<Row extends { data: string }>(rows: Row[]): Row[] {
 export const rowColumns = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
-/** The members of an object that may be shown, their texts untouched and in their order. */
+/** The visible members of an object, their texts unchanged and in order. */
 function pruned(text: string, shows: (column: string) => boolean): string {
   const members = [...memberTexts(text)].flatMap(([column, value]) =>
     shows(column) ? [`${JSON.stringify(column)}:${value}`] : [],
@@ -95,14 +96,14 @@ export interface RawRow {
   data: string;
 }
 
-/** @param attributes the only columns asked for */
+/** @param attributes restricts the columns */
 export function viewOf(
   row: RawRow,
   dataSourceId: number,
   scope: EntryScope,
   attributes: ReadonlySet<string> | null,
 ): EntryView {
-  // What nothing is taken out of is not taken apart.
+  // An object without hidden members is not parsed.
   const whole = scope.sees === EVERYTHING.sees && attributes === null;
   const shows = (column: string) => scope.sees(column) && (attributes === null || attributes.has(column));
   return {

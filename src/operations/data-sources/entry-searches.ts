@@ -1,4 +1,4 @@
-/** Entries by a where: found, counted by their distinct values, removed. The rights of the caller stand in every statement. */
+/** Entries by a where: find, list distinct values, remove. Every statement contains the caller's rights. */
 import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -20,13 +20,13 @@ import type { Read } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
-/** Entries among which hashed columns are compared: each takes 30 ms. */
+/** Maximum entries whose hashed columns are compared: each takes 30 ms. */
 const COMPARED_MAX = 20;
 const REMOVED_AT_ONCE = 5_000;
 
 export type EntrySearches = ReturnType<typeof createEntrySearches>;
 
-/** What the database says of a where that it cannot answer. */
+/** Translates the database's error for a where that it cannot evaluate. */
 function refusalOf(error: unknown): unknown {
   const tooLong =
     isDatabaseAway(error) &&
@@ -49,7 +49,7 @@ export function createEntrySearches(options: {
 }) {
   const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
-  /** The entries whose hashed columns are what the where compares them with, among those that it finds otherwise. */
+  /** Of the entries that match the rest of the where, those whose hashed columns have the compared values. */
   async function compared(
     rights: Rights,
     source: StoredDataSource,
@@ -79,7 +79,7 @@ export function createEntrySearches(options: {
       }
       return ids.length > 0;
     };
-    // Whom the rules judge could guess here as at a sign-in.
+    // Callers under access rules could guess here as at a sign-in.
     if (rights.as.trusted) await compareAll();
     else {
       const guessed = found.length > 0 ? found.map(({ id }) => [source.id, id]) : [[source.id, where.rest]];
@@ -88,7 +88,7 @@ export function createEntrySearches(options: {
     return ids;
   }
 
-  /** The where that is left for the database, and among which entries. */
+  /** Returns the remaining where for the database, and the entries to which it applies. */
   async function narrowed(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const split = splitHashed(where, source.hashedColumns);
     if (!split) return { where };
@@ -110,7 +110,7 @@ export function createEntrySearches(options: {
     return { scope, ...(ids && { ids }), joined, scopeOf: (of, where) => rights.scope(of, where) };
   }
 
-  /** Locks what matches now, part by part, and removes it. */
+  /** Locks the matching entries in batches, and removes them. */
   async function removeMatching(
     change: EntryChange,
     rights: Rights,
@@ -132,7 +132,7 @@ export function createEntrySearches(options: {
       if (isFirst && ids.length > BULK_ENTRIES) await versions.snapshot(change, rights.writer, "delete");
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
-      // Locked, they are as they stay: what has changed since it was found is asked again.
+      // Once locked they cannot change: entries that changed since they were found are checked again.
       const again = new Statement();
       const still = entriesOf(source, { scope, where: found.where, ids: [...locked.keys()] }, again, "e");
       const matching = await rows<{ id: number }>(
@@ -167,7 +167,7 @@ export function createEntrySearches(options: {
         recent.record(source, query, took());
         return found;
       } catch (error) {
-        // What was refused for its time is what an index is wanted for.
+        // A query that exceeded its time limit needs an index.
         if (error instanceof ActionError && took() >= QUERY_TIMEOUT_MS) recent.record(source, query, took());
         throw error;
       }
@@ -178,7 +178,7 @@ export function createEntrySearches(options: {
       return reads.distinct(source, columns, rights.scope(source, null));
     },
 
-    /** Removes what the where finds. @throws as `find` */
+    /** Removes the matching entries. @throws as `find` */
     async remove(rights: Rights, source: StoredDataSource, given: unknown): Promise<{ deletedCount: number }> {
       const scope = rights.scopeOfRemoval(source, given);
       const found = await narrowed(rights, source, scope, given);

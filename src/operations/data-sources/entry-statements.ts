@@ -1,9 +1,9 @@
-/** The statements by which entries are written, each for many rows at once. Every one names app and data source. Decides nothing. */
+/** Statements that write entries, each for many rows at once. Every one names app and data source. */
 import { type Executor, rows } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { HeldEntry } from "./entry.js";
 
-/** A statement's parameters are held several times on their way. */
+/** A statement's parameters exist several times in memory. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const BATCH_ROWS = 2_000;
 const REMOVED_AT_ONCE = 20_000;
@@ -15,7 +15,7 @@ const INSERT = `
   SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place
   RETURNING id, "order", ${TIMES}`;
 
-/* Locked in the order of their ids: two that change the same entries wait for each other without a deadlock. */
+/* Locked in the order of their ids: two changes of the same entries wait for each other without a deadlock. */
 const LOCK = `
   SELECT id, bytes, "order", ${TIMES} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
@@ -32,9 +32,10 @@ const UPDATE = `
 const REMOVE = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /*
- * In parts, so that no statement takes long. Rows that this transaction has written stay. The ids are collected before the removal: the
- * planner has no statistics of a table that has just been filled, and would scan all of it for each. All entries are locked in the order
- * of their ids, also those that stay, as LOCK does: a DELETE without that locks them in the order of their storage.
+ * In batches, so that no statement takes long. Rows that this transaction has written stay. The ids are collected
+ * before the removal, because the planner has no statistics of a table that has just been filled, and would scan all of
+ * it for each. All entries, also those that stay, are locked in the order of their ids, as LOCK does: a DELETE without
+ * that locks them in the order of their storage.
  */
 const REMOVE_OTHERS = `
   WITH next AS MATERIALIZED (
@@ -59,7 +60,7 @@ export interface LockedEntry extends Omit<HeldEntry, "data"> {
   bytes: number;
 }
 
-/** Rows in runs that one statement takes. */
+/** Splits rows into batches for one statement each. */
 export function* batches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
@@ -77,7 +78,7 @@ export function* batches<T>(items: readonly T[], bytesOf: (item: T) => number): 
 
 type Place = Pick<StoredDataSource, "appId" | "id">;
 
-/** The stored entries without their data, in the order of the texts. */
+/** Inserts entries. Returns them without their data, in the order of the texts. */
 export async function insertTexts(
   executor: Executor,
   { appId, id }: Place,
@@ -85,14 +86,14 @@ export async function insertTexts(
 ): Promise<Omit<HeldEntry, "data">[]> {
   const made: Omit<HeldEntry, "data">[] = [];
   for (const batch of batches(texts, (text) => text.length)) {
-    // RETURNING gives rows as they were inserted; their ids rise in the order of the texts.
+    // RETURNING returns rows in the order of insertion, so their ids rise in the order of the texts.
     const found = await rows<Omit<HeldEntry, "data">>(executor, INSERT, [appId, id, batch]);
     made.push(...found.sort((a, b) => a.id - b.id));
   }
   return made;
 }
 
-/** Those of the ids that are there, locked until the transaction ends. */
+/** Existing entries among the ids, locked until the transaction ends. */
 export async function lockEntries(
   executor: Executor,
   { appId, id }: Place,
@@ -102,7 +103,7 @@ export async function lockEntries(
   return new Map(found.map((entry) => [entry.id, entry]));
 }
 
-/** Data of locked entries. For many, call it in batches. */
+/** Data of locked entries. Call it in batches if there are many. */
 export async function dataOf(
   executor: Executor,
   { appId }: Place,
@@ -116,7 +117,7 @@ export async function dataOf(
   return entries.map((entry) => ({ ...entry, data: byId.get(entry.id)! }));
 }
 
-/** Answers each entry's new `updatedAt`. */
+/** Returns each entry's new `updatedAt`. */
 export async function updateTexts(
   executor: Executor,
   { appId, id }: Place,
@@ -139,7 +140,7 @@ export async function removeEntries(executor: Executor, { appId, id }: Place, id
 export interface Gone {
   count: number;
   bytes: number;
-  /** Each as it was, as JSON; null if they were more than was asked for. */
+  /** Earlier states as JSON; null if there are more than `room`. */
   images: string[] | null;
 }
 
@@ -148,8 +149,8 @@ interface RemovedPart extends Gone {
 }
 
 /**
- * Removes all entries but those of `kept`, and those that the transaction has written itself.
- * @param room number and bytes of entries up to which the answer has them
+ * Removes all entries except those in `kept` and those that the transaction has written.
+ * @param room number and bytes of entries up to which they are returned
  */
 export async function removeOthers(
   executor: Executor,
@@ -172,7 +173,7 @@ export async function removeOthers(
   return total;
 }
 
-/** The newest id that any entry of the data source has; 0 for none. */
+/** The newest id of the data source's entries; 0 if there are none. */
 export async function newestId(executor: Executor, { appId, id }: Place): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;

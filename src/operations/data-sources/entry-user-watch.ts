@@ -1,4 +1,4 @@
-/** Watches the entries of app users that follow data sources: a changed entry may change what its user may see. Judges no right. */
+/** Watches the entries of app users that follow data sources: a changed entry may change what its user can see. */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -13,16 +13,16 @@ const CHANGED_SINCE = `
     FROM data_source_change WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id`;
 const NEWEST = "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
-/** The followers whose users are entries of one data source. */
+/** The subscribers whose users are entries of one data source. */
 interface Watched<Follower> {
   followers: Map<Follower, number>;
   /** The last change that was read; null before the first. */
   position: number | null;
-  /** Reads, one after the other. */
+  /** Serializes reads. */
   order: Promise<void>;
 }
 
-/** @param onChanged receives the followers whose user's entry may have changed */
+/** @param onChanged receives the subscribers whose user's entry may have changed */
 export function createEntryUserWatch<Follower>(options: {
   db: Database;
   notifications: Notifications;
@@ -55,7 +55,7 @@ export function createEntryUserWatch<Follower>(options: {
       .then(() => read(key, of))
       .catch((error: unknown) => {
         log.warn({ err: error }, "changes of app users could not be read");
-        // Rather one check too many than one too few.
+        // An unnecessary check is better than a missed one.
         onChanged([...of.followers.keys()]);
       });
   }
@@ -75,7 +75,7 @@ export function createEntryUserWatch<Follower>(options: {
   }
 
   return {
-    /** Replaces the user whose entry the follower depends on; null for none. */
+    /** Sets the user whose entry the subscriber depends on; null for none. */
     set(follower: Follower, appId: number, user: UserEntry | null): void {
       remove(follower);
       if (!user) return;

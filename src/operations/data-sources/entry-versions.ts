@@ -1,4 +1,4 @@
-/** Snapshots of a data source's entries, taken before what changes many, and brought back. Never leaves the database to do so. */
+/** Snapshots of a data source's entries: taken before large changes, and restored. The data never leaves the database. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -12,7 +12,7 @@ import { newestId, removeOthers } from "./entry-statements.js";
 export interface EntryVersion {
   id: number;
   dataSourceId: number;
-  /** What was about to be done: import, commit, delete or restore. */
+  /** The operation that followed: import, commit, delete or restore. */
   operation: string;
   userId: number | null;
   columns: string[];
@@ -21,7 +21,7 @@ export interface EntryVersion {
   createdAt: string;
 }
 
-/** Entries that one statement reads, and about how many bytes of them make a part. */
+/** Entries that one statement reads, and the approximate bytes of a part. */
 const READ_ROWS = 2_000;
 const PART_BYTES = 4 * 1024 * 1024;
 
@@ -30,8 +30,8 @@ const HEAD = `
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
 /*
- * $1 app, $2 data source, $3 and $4 the ids between which it reads, $5 the version, $6 the number of the first part.
- * What the transaction itself has written is not there yet. An entry's text stays as it is: json, not jsonb.
+ * $1 app, $2 data source, $3 and $4 the range of ids, $5 the version, $6 number of the first part. Excludes rows that
+ * the transaction itself has written. An entry's text stays unchanged: json, not jsonb.
  */
 const PARTS = `
   WITH next AS (
@@ -51,7 +51,10 @@ const PARTS = `
 const EMPTY = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
 const COUNTED = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
-/* $1 app, $2 data source, $3 how many stay, $4 bytes of the app's snapshots, 0: without a bound. The newest always stays. */
+/*
+ * $1 app, $2 data source, $3 number of snapshots to keep, $4 maximum bytes of the app's snapshots, 0: unlimited. The
+ * newest always stays.
+ */
 const PRUNE = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
     SELECT id FROM (
@@ -84,7 +87,7 @@ interface Made {
 
 export type EntryVersions = ReturnType<typeof createEntryVersions>;
 
-/** @param quotaBytes what the snapshots of one app may take together; 0 is unlimited */
+/** @param quotaBytes total size of one app's snapshots; 0 is unlimited */
 export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
   async function keep(change: EntryChange, writer: Writer, operation: string): Promise<void> {
     const { executor, source } = change;
@@ -118,7 +121,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
   }
 
   return {
-    /** Keeps the entries as they stood before the transaction. No snapshot where there are none. */
+    /** Stores the entries from before the transaction. Takes no snapshot if there are none. */
     async snapshot(change: EntryChange, writer: Writer, operation: string): Promise<void> {
       await keep(change, writer, operation);
       await prune(change);
@@ -131,7 +134,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     },
 
     /**
-     * Brings the entries back as they were, under their ids; those of now become a snapshot first.
+     * Restores the entries under their ids, after a snapshot of the current ones.
      * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source itself was changed
      */
     async restore(
@@ -143,7 +146,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
-        // Two restores at once would insert the same ids.
+        // Two concurrent restores would insert the same ids.
         await lockWholeSource(executor, source.appId, source.id);
         const parts = await rows<{ part: number }>(
           executor,

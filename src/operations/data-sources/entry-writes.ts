@@ -1,4 +1,4 @@
-/** Entries inserted, changed and removed one by one (contract, packages: Data sources). Knows no file and no transport. */
+/** Inserts, changes and removes single entries (contract, packages: Data sources). */
 import { ActionError } from "../../errors.js";
 import { meets } from "../../rules/caller-rules.js";
 import { denied, mayNameById } from "../../rules/entries/entry-access.js";
@@ -15,15 +15,15 @@ import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, upda
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
-/** Which entry, and from which state it may be changed. */
+/** An entry, and the states that the change may start from. */
 export interface EntryTarget {
   id: number;
   precondition?: Precondition;
 }
 
 /**
- * The entry as its writer may see it: what it reads of it by the rules, and else the columns that it has just written.
- * @param written columns that the caller itself gave
+ * The entry as its writer can see it: what the rules let it read, and otherwise the columns that it has just written.
+ * @param written columns that the caller passed
  */
 export function viewFor(rights: Rights, source: StoredDataSource, entry: HeldEntry, written: readonly string[]): Entry {
   const scope = rights.scopeOfOne(source);
@@ -41,7 +41,7 @@ function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData):
   }
 }
 
-/** @throws ENTRY_CHANGED with what stands now, as far as the caller sees it */
+/** @throws ENTRY_CHANGED with the current entry, as far as the caller can see it */
 export function mustStandAs(
   rights: Rights,
   source: StoredDataSource,
@@ -66,7 +66,10 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     intake.take(rights.writer.emitter, source.appId, bytes);
   }
 
-  /** The one entry, locked, if the verb's rule lets it be touched. @throws ENTRY_NOT_FOUND, alike for one that is kept from the caller */
+  /**
+   * Locks and returns the entry if the verb's rule allows it.
+   * @throws ENTRY_NOT_FOUND, the same for an entry that is hidden from the caller
+   */
   function mustBeThere(found: LockedEntry | undefined): LockedEntry {
     if (!found) throw new ActionError("ENTRY_NOT_FOUND");
     return found;

@@ -1,4 +1,4 @@
-/** An entry as it is answered, and what a caller may see of one. Reads and writes nothing. */
+/** An entry in responses, and which of its columns a caller can see. Reads and writes nothing. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
@@ -12,7 +12,7 @@ export interface Entry {
   updatedAt: string;
 }
 
-/** An entry as this process holds it while it writes. */
+/** An entry while this process writes it. */
 export interface HeldEntry {
   id: number;
   data: Record<string, unknown>;
@@ -21,7 +21,7 @@ export interface HeldEntry {
   updatedAt: Date;
 }
 
-/** The data less the columns that may not be seen. */
+/** The data without hidden columns. */
 export function visible(data: Record<string, unknown>, sees: (column: string) => boolean): Record<string, unknown> {
   return Object.fromEntries(Object.entries(data).filter(([column]) => sees(column)));
 }

@@ -1,7 +1,4 @@
-/**
- * Messages that a data source's hooks send of written entries: made as they are written, stored in the same transaction. Knows no rule
- * of access, and not how a message travels.
- */
+/** Messages that a data source's hooks send for written entries: built during the write, stored in the same transaction. */
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -16,12 +13,12 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { visible } from "./entry.js";
 import { entriesOf } from "./entry-rows.js";
 
-/** Messages of one request: of the app itself, and of a page, whose visitors may write whatever address they like. */
+/** Maximum messages of one request, by the app itself and by a page, whose visitors choose the addresses. */
 const MESSAGES_MAX = BULK_ENTRIES;
 const MESSAGES_OF_PAGES = 5;
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Which entry a message is of. */
+/** The entry that a message is about. */
 export interface HookedEntry {
   appId: number;
   dataSourceId: number;
@@ -30,15 +27,15 @@ export interface HookedEntry {
 
 type Status = "kept" | "queued";
 
-/** Where the messages go. */
+/** Receiver of the messages. */
 export interface Outlet {
-  /** @throws RATE_LIMIT_EXCEEDED where the app, or its visitors, have sent too often */
+  /** @throws RATE_LIMIT_EXCEEDED if the app, or its visitors, have sent too many */
   count(appId: number, emitter: Emitter): Promise<void>;
-  /** Whether messages of that kind are sent or kept. @throws SETTINGS_INVALID where the app's settings say nothing usable of it */
+  /** True if messages of that kind are sent or stored. @throws SETTINGS_INVALID if the app's settings for it are unusable */
   statusFor(appId: number, kind: SendingHook["type"]): Promise<Status>;
   /** Stores a message with its log event `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(executor: Executor, emitter: Emitter, entry: HookedEntry, message: Email | Sms, status: Status): Promise<void>;
-  /** Says in the same event why there is none. */
+  /** Records in the same event why there is no message. */
   refuse(
     executor: Executor,
     emitter: Emitter,
@@ -54,13 +51,13 @@ interface Wanted {
   made: { message: Email | Sms; status: Status } | { fault: string };
 }
 
-/** By kind, what becomes of its messages, or why nothing can. */
+/** By kind: the status of its messages, or why they cannot be sent. */
 type Statuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
 
-/** What the hooks of one transaction are to send. */
+/** Messages of the hooks of one transaction. */
 export interface HookMessages {
   add(verb: HookVerb, entryId: number, data: EntryData): void;
-  /** Stores them. */
+  /** Stores the messages. */
   store(executor: Executor): Promise<void>;
 }
 
@@ -69,7 +66,7 @@ const NOTHING: HookMessages = { add: () => undefined, store: async () => undefin
 export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
 export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake: Intake }) {
-  /** Asked before the transaction: within it, it would wait for a second connection. What is written is not lost for a faulty setting. */
+  /** Read before the transaction: within it, it would wait for a second connection. A faulty setting does not prevent the write. */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<Statuses> {
     const found = new Map<SendingHook["type"], Status | ActionError>();
     for (const { type } of hooks) {
@@ -102,7 +99,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
     const wanted: Wanted[] = [];
     let bytes = 0;
 
-    /** Which of the entries each hook's where finds, as they now stand. */
+    /** Returns the entries that match each hook's where, in their current state. */
     async function chosen(executor: Executor): Promise<Wanted[]> {
       const found: Wanted[] = [];
       for (const hook of hooks) {
@@ -162,7 +159,8 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
 
   return {
     /**
-     * What gathers the messages of one request, which counts as one that sends where any hook of its verbs does.
+     * Returns the collector of messages for one request, which counts as a sending request if any hook of its verbs
+     * sends.
      * @throws RATE_LIMIT_EXCEEDED
      */
     async begin(source: StoredDataSource, verbs: readonly HookVerb[], emitter: Emitter): Promise<HookMessages> {

@@ -1,7 +1,4 @@
-/**
- * Indexes as editors wish for them, and the SQL that makes each: on the very expressions that where and order are compiled to. Runs
- * nothing, and knows no caller.
- */
+/** Index definitions of editors, and the SQL that creates each: on the same expressions as where and order. Executes nothing. */
 import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/described.js";
@@ -19,14 +16,14 @@ import { refuse } from "../../rules/fields.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
-/** One column's path or several; `unique`: no two entries have the same values in them. */
+/** The path of one column or of several; `unique`: no two entries have the same values in them. */
 export type IndexWish = string | readonly string[] | { columns: readonly string[]; unique: boolean };
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
 const WISH_SHAPE = flat(["columns", "unique"]);
 
-/** Definitions take no parameters: the same expressions, with their values written into them. */
+/** Definitions take no parameters: the same expressions with literal values. */
 class Definition extends Statement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
@@ -48,7 +45,7 @@ function pathOf(column: unknown, place: string): Path & { own: null } {
   return path;
 }
 
-/** The top-level columns that the wish is about. */
+/** Top-level columns of the index. */
 export const topColumnsOf = (wish: IndexWish): string[] =>
   columnsOf(wish).map((column) => pathOf(column, "indexes").segments[0]!);
 
@@ -66,7 +63,7 @@ function checkWish(wish: unknown, place: string): IndexWish {
   return { columns: columns as string[], unique };
 }
 
-/** Indexes as they are stored. @throws REQUEST_INVALID naming the index that is not valid */
+/** Normal form of index definitions. @throws REQUEST_INVALID that names the invalid index */
 export function checkIndexes(wishes: unknown): IndexWish[] {
   if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
     refuse("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
@@ -76,7 +73,7 @@ export function checkIndexes(wishes: unknown): IndexWish[] {
 
 const PREFIX = "entry_ix_";
 
-/** Nothing that a caller wrote is in it. */
+/** The name contains no text of a caller. */
 function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
   const columns = createHash("sha256").update(JSON.stringify(columnsOf(wish)));
   return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
@@ -84,13 +81,13 @@ function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
 
 const uniqueNameOf = (key: DataSourceKey, wish: IndexWish): string => `${nameOf(key, wish)}_u`;
 
-/** The data source that an index or a figure belongs to; null for others. */
+/** The data source of an index or of statistics; null for other names. */
 export function keyOfName(name: string): DataSourceKey | null {
   const found = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
   return found && { appId: Number(found[1]), id: Number(found[2]) };
 }
 
-/** The columns of the unique index of that name; null where none of the wishes is it. */
+/** The columns of the unique index with that name; null if there is none. */
 export function uniqueColumns(
   key: DataSourceKey,
   wishes: readonly IndexWish[],
@@ -100,20 +97,20 @@ export function uniqueColumns(
   return wish ? columnsOf(wish) : null;
 }
 
-/** Whether an index of that name is a unique one. */
+/** True if a unique index has that name. */
 export const isUniqueName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
 
-/** What is made for a wish, each by its name; of one kind of thing the names begin alike. */
+/** Database objects of a definition by name; names of one kind share a prefix. */
 export interface Made {
   name: string;
   create: string;
-  /** Set for one that keeps values unique: the columns, as they were written. */
+  /** For a unique index: its columns as written. */
   unique?: readonly string[];
 }
 
 export const isFigure = (name: string): boolean => /_s\d$/.test(name);
 
-/** Whether it counts as an index; those of lists and figures come with one. */
+/** True if it counts as an index; statistics and indexes of lists come with one. */
 export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**

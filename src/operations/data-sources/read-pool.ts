@@ -1,6 +1,6 @@
 /**
- * Connections on which the queries of callers run: read-only, five seconds a statement, memory and temporary files bounded, few in number
- * and fewer for one app. Knows no query.
+ * Connections for callers' queries: read-only, five seconds per statement, limited memory and temporary files, few in
+ * number and fewer for one app.
  */
 import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -9,20 +9,23 @@ import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
-/** Connections of the first busy app; the second gets two, and a third finds one although both keep theirs for five seconds. */
+/** Connections of the first busy app; the second gets two, and a third still finds one. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
-/** The planner hears no timeout and takes up to 2.5 KB for a character: what it may be given is bounded in length. */
+/** The planner ignores the timeout and uses up to 2.5 KB per character, so the length of statements is limited. */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
-/* JIT compiles for longer than these run; a parallel plan would take cores from neighbours. */
+/* JIT compiles longer than these queries run; a parallel plan would use cores that others need. */
 const settings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
-/* Only superusers may set it: for others the time limit bounds the files. */
+/* Only superusers may set it: for others the time limit also limits the files. */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
 
-/** Runs one statement for an app, in its turn; under a name each connection plans it once. @throws REQUEST_INVALID where the query asks for too much, OVERLOADED */
+/**
+ * Runs one statement for an app, in its turn; a named statement is planned once per connection.
+ * @throws REQUEST_INVALID if the query is too expensive, OVERLOADED
+ */
 export type Read = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
 const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
@@ -36,7 +39,7 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
   return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
 }
 
-/** The same for the statements of one query, which together have as long as one may take. */
+/** The same for the statements of one query, which share the time limit of one statement. */
 export function withinTime(read: Read, now: () => number = performance.now.bind(performance)): Read {
   const end = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
@@ -47,7 +50,7 @@ export function withinTime(read: Read, now: () => number = performance.now.bind(
 
 export type ReadPool = ReturnType<typeof createReadPool>;
 
-/** @param timeoutMs of one statement */
+/** @param timeoutMs limit of one statement */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(settings(timeoutMs));
@@ -87,7 +90,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
         lost = false;
         return rows as Row[];
       } catch (error) {
-        // What a query did wrong is no reason for a new connection.
+        // An error of the query is no reason to replace the connection.
         lost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
         throw error;
       } finally {

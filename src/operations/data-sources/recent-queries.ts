@@ -1,6 +1,6 @@
 /**
- * The kinds of queries that this process has answered of late, by data source: how often, how fast, which index serves them. In memory,
- * bounded, without a value of any query; gone with the process.
+ * Kinds of queries that this process has recently answered, by data source: number, duration, and the index that serves
+ * them. In memory, limited, without values; lost when the process ends.
  */
 import {
   type JudgedShape,
@@ -14,16 +14,16 @@ import { columnsOf } from "./index-definitions.js";
 
 const SOURCES_MAX = 200;
 const SHAPES_MAX = 30;
-/** Of each kind, the last; p95 is said of these. */
+/** Number of the latest times of each kind, from which p95 is computed. */
 const TIMES_KEPT = 64;
 
 export interface RecentQuery extends QueryShape {
   count: number;
   p95Ms: number;
   lastAt: string;
-  /** The columns of the index that serves it; null where none does. */
+  /** Columns of the index that serves it; null if none does. */
   index: readonly string[] | null;
-  /** The columns of an index that would; null where one does, or none would. */
+  /** Columns of an index that would serve it; null if one does already, or none would. */
   suggestion: readonly string[] | null;
 }
 
@@ -34,7 +34,7 @@ interface Kept {
   lastAt: number;
 }
 
-/** The value under the key, which is the youngest of so many from here on; the oldest goes. */
+/** Returns the value of the key and makes it the youngest; removes the oldest beyond the limit. */
 function youngest<Value>(map: Map<string, Value>, key: string, max: number, make: () => Value): Value {
   const value = map.get(key) ?? make();
   map.delete(key);
@@ -55,7 +55,7 @@ export function createRecentQueries(now: () => number = Date.now) {
   const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
   return {
-    /** A query that was answered, or that took all the time that one has. */
+    /** Records a query that was answered or exceeded its time limit. */
     record(source: StoredDataSource, query: unknown, ms: number): void {
       const known = new Set(source.columns);
       const shape = shapeOf(query, (column) => known.has(column));
@@ -69,7 +69,7 @@ export function createRecentQueries(now: () => number = Date.now) {
       kept.lastAt = now();
     },
 
-    /** Latest first; those that name nothing are left out, for no index is for them. */
+    /** Latest first; queries without a column are left out, because no index serves them. */
     list(source: StoredDataSource): RecentQuery[] {
       const kept = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
       const mayIndex = (column: string) => !source.hashedColumns.includes(column);

@@ -1,4 +1,4 @@
-/** Rows out of a file as it comes in: CSV, a JSON array, or JSON a line. Holds one chunk at a time; knows no data source. */
+/** Parses rows from a file while it arrives: CSV, a JSON array, or JSON lines. Holds one chunk at a time. */
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import streamArray from "stream-json/streamers/stream-array.js";
@@ -11,13 +11,13 @@ import { checkColumnName } from "../../rules/entries/columns.js";
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
 export type RowFormat = (typeof ROW_FORMATS)[number];
 
-/** Without a row's end within so many characters it is no row that an entry could hold. */
+/** Maximum characters of a row: a longer one cannot become an entry. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
 const invalid = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
 const tooLong = (): ActionError => invalid(`a row of the file is longer than ${ROW_MAX_CHARACTERS} characters`);
 
-/** Refuses what goes on without a row's end: it would be held whole. */
+/** Rejects input without a row end, which would have to be held as a whole. */
 class RowBound {
   private since = 0;
 
@@ -34,7 +34,7 @@ class RowBound {
   }
 }
 
-/** The bytes as text; a mark of its order at the beginning is none of it. @throws REQUEST_INVALID for what is not UTF-8 */
+/** The bytes as text, without a byte order mark. @throws REQUEST_INVALID if it is not UTF-8 */
 async function* textOf(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
@@ -60,7 +60,7 @@ function* jsonLines(text: string): Generator<unknown> {
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let rest = "";
   for await (const text of textOf(bytes)) {
-    // Only new text is searched: a long line in small parts would be searched again with each of them.
+    // Searches only new text: otherwise a long line in small parts would be searched again with each part.
     const cut = text.lastIndexOf("\n") + 1;
     if (cut > 0) yield* jsonLines(rest + text.slice(0, cut));
     rest = cut > 0 ? text.slice(cut) : rest + text;
@@ -73,7 +73,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
   const bound = new RowBound();
   const fed = pipeline(bound.watch(textOf(bytes)), rows);
-  // It is heard of where the rows are read.
+  // The reader of the rows handles the error.
   fed.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
@@ -89,7 +89,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   }
 }
 
-/** The first characters of a text, as many as the delimiter is detected from, however the text was cut; then the rest. */
+/** Yields the first characters, from which the delimiter is detected, in one part; then the rest. */
 async function* withSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let sample: string | null = "";
   for await (const part of text) {
@@ -123,7 +123,7 @@ async function* csvRows(bytes: Readable, layout: Layout): AsyncGenerator<string[
   if (parser) yield* parser.end();
 }
 
-/** The names of the columns. @throws REQUEST_INVALID */
+/** Names of the columns. @throws REQUEST_INVALID */
 function headerOf(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
@@ -134,7 +134,7 @@ function headerOf(cells: string[]): string[] {
   return cells;
 }
 
-/** The first row names the columns. */
+/** The first row has the names of the columns. */
 async function* rowsOfCsv(bytes: Readable, layout: Layout): AsyncGenerator<unknown> {
   let row = 0;
   try {
@@ -159,7 +159,7 @@ async function* rowsOfCsv(bytes: Readable, layout: Layout): AsyncGenerator<unkno
 export interface Layout {
   /** The header of a CSV; null for other formats. */
   columns: string[] | null;
-  /** Between the cells of a CSV; null for other formats. */
+  /** Separator of the cells of a CSV; null for other formats. */
   delimiter: string | null;
 }
 
@@ -172,7 +172,7 @@ export function delimiterOf(value: unknown): string | null {
   throw invalid(`delimiter must be one character other than a quote or a line break (got ${described(value)})`);
 }
 
-/** Rows, where at least one thing must be there. @throws REQUEST_INVALID */
+/** Passes rows on, and requires at least one. @throws REQUEST_INVALID */
 async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): AsyncGenerator<unknown> {
   let count = 0;
   for await (const row of rows) {
@@ -185,9 +185,9 @@ async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): As
 
 /**
  * The rows of a file.
- * @param wish.layout filled while the rows are read; a delimiter that stands there is not detected
- * @param wish.mayBeEmpty false: a file without a row and without a header is refused
- * @throws (as it is read) REQUEST_INVALID naming the row, where there is one
+ * @param wish.layout set while the rows are read; a delimiter that is already set is not detected
+ * @param wish.mayBeEmpty false: rejects a file without rows and header
+ * @throws (while reading) REQUEST_INVALID that names the row, if there is one
  */
 export function readRows(
   bytes: Readable,
@@ -199,7 +199,7 @@ export function readRows(
     return mayBeEmpty ? rows : filled(rows, () => layout.columns !== null);
   }
   layout.delimiter = null;
-  // `[]` says that there are no entries; nothing at all says nothing.
+  // `[]` means that there are no entries; an empty file means nothing.
   if (format === "json") return rowsOfJson(bytes);
   return mayBeEmpty ? rowsOfJsonLines(bytes) : filled(rowsOfJsonLines(bytes), () => false);
 }

@@ -1,4 +1,4 @@
-/** What a page may say of its own session: who its user is, in which language. Makes no credential. */
+/** The session of a page: its user and its language. Creates no credential. */
 
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -15,7 +15,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 
-/** The only way to sign in there is. */
+/** The only supported kind of sign-in. */
 const PASSPORT = "dataSource";
 
 const AUTHORIZE_SHAPE = flat(["passport", "where", "dataSourceId", "dataSourceName"]);
@@ -24,7 +24,7 @@ function localeOf(value: unknown): string {
   try {
     if (typeof value === "string" && value.length <= 85) return Intl.getCanonicalLocales(value)[0] ?? "";
   } catch {
-    // Falls through to the refusal.
+    // Continues to the refusal.
   }
   refuse("locale", "a language tag such as en-GB", value);
 }
@@ -45,9 +45,9 @@ export function createSessions(options: {
   appUsers: AppUsers;
   logEvents: LogEvents;
   intake: Intake;
-  /** The session less the page's user. */
+  /** The session without the page's user. */
   person: SessionOf;
-  /** To be called when the user of a page changes, or signs out. */
+  /** Call it when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;
@@ -65,7 +65,7 @@ export function createSessions(options: {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? denied() : error;
     });
 
-  /** What `Svc.Session.get()` gives. */
+  /** Result of `Svc.Session.get()`. */
   const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
     sessionOf({ appId, personId, credentialId, copy });
 
@@ -74,9 +74,9 @@ export function createSessions(options: {
     session,
 
     /**
-     * Signs the page's user in by an entry.
-     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; DATA_SOURCE_ACCESS_DENIED, alike for a data source without users and
-     * one that does not exist; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
+     * Signs in the page's user by an entry.
+     * @throws UNAUTHORIZED, the same for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, the same for
+     *   a data source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
      */
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       if (!isObject(body)) refuse("the body", "an object", body);
@@ -97,7 +97,7 @@ export function createSessions(options: {
       return session(caller, appId);
     },
 
-    /** Says in which language the page speaks, as the log event `session.locale.updated`. @throws REQUEST_INVALID */
+    /** Sets the language of the page, with the log event `session.locale.updated`. @throws REQUEST_INVALID */
     async set(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       const locale = localeOf(isObject(body) ? body["locale"] : undefined);
       intake.take(caller, appId, locale.length);

@@ -1,4 +1,4 @@
-/** Attempts to guess what is hashed: how many of them fail, in every process together. Compares nothing. */
+/** Failed attempts to guess hashed values, counted over all processes. Compares nothing. */
 import { createHash } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -7,7 +7,7 @@ import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "../records/intake.js";
 
-/* One after the other for each subject: of many attempts at once every one is counted. */
+/* Serializes the attempts of each subject, so that each of many concurrent attempts is counted. */
 const LOCK = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
@@ -15,7 +15,7 @@ const COUNT = `
   SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
-/* It counts from its start; one that succeeds is taken away again. */
+/* An attempt counts from its start; a successful one is removed. */
 const ATTEMPT = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
 const FORGET = `
   DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
@@ -35,9 +35,9 @@ function refuseFull(full: readonly { wait: number }[]): void {
 
 interface Subject {
   hash: Buffer;
-  /** Failures after which an attempt is refused. */
+  /** Failures after which attempts are rejected. */
   most: number;
-  /** The attempt is refused only if this subject has failed too. */
+  /** The attempt is rejected only if this subject has failed too. */
   unlessNew?: Buffer;
 }
 
@@ -46,7 +46,7 @@ export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 export function createSignInAttempts({ db }: { db: Database }) {
   const forget = (ids: readonly number[]) => rows(db, FORGET, [ids]);
 
-  /** @throws RATE_LIMIT_EXCEEDED where a subject has failed too often */
+  /** @throws RATE_LIMIT_EXCEEDED if a subject has failed too often */
   async function begin(subjects: readonly Subject[]): Promise<number[]> {
     return db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
@@ -65,12 +65,12 @@ export function createSignInAttempts({ db }: { db: Database }) {
 
   return {
     /**
-     * Runs `attempt`. If it returns false, counts a failure of its address, and of its address with the guessed name. An attempt that
-     * throws, for example for lack of capacity, does not count.
-     * @param guessed names the guessed user, in one form or several
-     * @param total failures from all addresses together, after which each address has one attempt; for secrets that are short enough to be
-     * guessed from many addresses. An address without a failure is never locked out.
-     * @throws RATE_LIMIT_EXCEEDED before it is begun, after ten failures; errors of `attempt`
+     * Runs `attempt`. If it returns false, counts a failure of its address, and of its address with the guessed name.
+     * An attempt that throws, for example for lack of capacity, does not count.
+     * @param guessed names the guessed user, in one or several forms
+     * @param total failures from all addresses together, after which each address has one attempt; for secrets that are
+     *   short enough to be guessed from many addresses. An address without a failure is never locked out.
+     * @throws RATE_LIMIT_EXCEEDED before it starts, after ten failures; errors of `attempt`
      */
     async counted(
       appId: number,

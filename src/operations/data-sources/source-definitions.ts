@@ -1,4 +1,4 @@
-/** Definitions of data sources written inside a transaction of the caller, and their indexes around it. Validates no input. */
+/** Writes definitions of data sources in a caller's transaction, and builds their indexes around it. Validates no input. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Executor, rows } from "../../data/database.js";
@@ -21,7 +21,7 @@ const CREATE = `
   SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
     FROM app WHERE id = $1 RETURNING ${FIELDS}`;
 
-/* What has been hashed stays hidden, whatever becomes of the hook. */
+/* Hashed columns stay hidden, even if their hook is removed. */
 const UPDATE = `
   UPDATE data_source
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
@@ -34,19 +34,19 @@ const UPDATE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/** The lists as the statements take them; null: as it was. */
+/** The lists as parameters; null: unchanged. */
 const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /** Time that a request waits to receive the error of an index: an index of millions of entries takes minutes. */
 const INDEX_WAIT_MS = 3_000;
 
-/** A data source as it is stored first. */
+/** A data source when it is first stored. */
 export type SourceDefinition = Pick<
   StoredDataSource,
   "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"
 >;
 
-/** Hashes of the same value differ: an index of them would keep nothing unique. @throws REQUEST_INVALID */
+/** Hashes of equal values differ, so an index on them cannot enforce uniqueness. @throws REQUEST_INVALID */
 export function checkUnique(wishes: readonly IndexWish[], hashed: readonly string[]): void {
   const column = wishes
     .filter(isUnique)
@@ -56,7 +56,7 @@ export function checkUnique(wishes: readonly IndexWish[], hashed: readonly strin
   throw new ActionError("REQUEST_INVALID", `${JSON.stringify(column)} is hashed: its values cannot be unique`);
 }
 
-/** New indexes of a data source, and those that it has until then. */
+/** New indexes of a data source, and its current ones. */
 export interface IndexReplacement extends IndexChange {
   before: readonly IndexWish[];
 }
@@ -77,7 +77,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
   async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const done = indexes.applyAll(changes, async () => undefined);
     const keys = changes.map(({ key }) => key);
-    done.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be made"));
+    done.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be created"));
     const waited = new AbortController();
     // Rejects when the wait is aborted.
     const enough = delay(INDEX_WAIT_MS, undefined, { signal: waited.signal, ref: false }).catch(() => undefined);
@@ -90,7 +90,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
     },
 
-    /** Inserts a data source with the texts of its first entries. */
+    /** Inserts a data source with its first entries as texts. */
     async insert(
       executor: Executor,
       caller: Caller,
@@ -109,7 +109,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       return source!;
     },
 
-    /** Changes the fields that are given. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    /** Changes the fields that are passed. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
     async change(
       executor: Executor,
       caller: Caller,
@@ -125,7 +125,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       return after!;
     },
 
-    /** Deletes a data source, with a lock that entries wait for. @throws DATA_SOURCE_NOT_EMPTY */
+    /** Deletes a data source under a lock that blocks entries. @throws DATA_SOURCE_NOT_EMPTY */
     async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
       await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
       if (await hasEntries(executor, appId, id)) {
@@ -136,14 +136,14 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       await sources.announce(executor, appId);
     },
 
-    /** Drops the indexes of a data source that is gone, in the background: it waits for all readers. */
+    /** Drops the indexes of a removed data source, in the background: it waits for all readers. */
     dropIndexes(key: DataSourceKey): void {
       indexes.drop(key).catch((error: unknown) => log.warn({ err: error, id: key.id }, "indexes could not be dropped"));
     },
 
     /**
-     * Builds indexes, then saves, then drops the indexes that are no longer wished for. A unique index holds once this resolves; other
-     * indexes may still be built in the background. If `save` fails, the indexes are as before.
+     * Builds indexes, then saves, then drops the indexes that are no longer defined. A unique index holds once this
+     * resolves; other indexes may still be built in the background. If `save` fails, the indexes are as before.
      * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
      */
     async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Makes the parts of data sources and ties them to each other. Starts nothing. */
+/** Creates and connects the parts of data sources. Starts nothing. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -34,7 +34,7 @@ import { createSessions } from "./sessions.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
 import { createSourceDefinitions } from "./source-definitions.js";
 
-/** How long a stop waits for an index that is being made. */
+/** Maximum wait for an index build when the process stops. */
 const INDEX_STOP_MS = 5_000;
 
 export type Store = ReturnType<typeof createStore>;
@@ -45,16 +45,16 @@ export function createStore(options: {
   notifications: Notifications;
   logEvents: LogEvents;
   intake: Intake;
-  /** `dataSourceQuotaMb`: what the entries of one app may take, and its snapshots once more; 0 is unlimited. */
+  /** `dataSourceQuotaMb`: limit for the entries of one app, and the same limit again for its snapshots; 0 is unlimited. */
   config: Pick<Config, "dataSourceQuotaMb">;
-  /** The person that a page or a run works for. */
+  /** The person of a page or a run. */
   person: SessionOf;
-  /** Whether who signs in to the app is its user only with a second factor. */
+  /** True if a sign-in to the app needs a second factor. */
   ring: KeyRing;
   asksSecondFactor: (appId: number) => Promise<boolean>;
-  /** To be called when the user of a page changes, or signs out. */
+  /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-  /** Takes the messages of hooks. */
+  /** Receives the messages of hooks. */
   outlet: Outlet;
   log: Logger;
 }) {
@@ -108,9 +108,9 @@ export function createStore(options: {
     enough.abort();
     await pool.end();
   };
-  /** Looks at the indexes, behind the start. */
+  /** Checks the indexes in the background of the start. */
   const start = () => {
-    indexes.reconcile().catch((err: unknown) => log.warn({ err }, "the indexes on entries could not be looked at"));
+    indexes.reconcile().catch((err: unknown) => log.warn({ err }, "the indexes on entries could not be checked"));
   };
   const { sessionOf } = sessions;
   return {

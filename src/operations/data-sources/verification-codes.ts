@@ -1,7 +1,4 @@
-/**
- * Codes as rows: one a page, for one purpose, that ends soon, after few failures, and with its use; and how many were asked for. Knows no
- * message and no user.
- */
+/** Rows of codes: one per page, for one purpose, which ends soon, after few failures, or with its use; and counts of requests. */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,7 +8,7 @@ import { digest } from "./sign-in-attempts.js";
 const GOOD_FOR_SECONDS = 600;
 const FAILURES_MAX = 5;
 
-/** Whom codes are asked for by: the network address of the page. */
+/** Requester of codes: the network address of the page. */
 export interface Asking {
   appId: number;
   from: string;
@@ -43,11 +40,11 @@ const BOUNDS: readonly Bound[] = [
   { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: ofFrom },
 ];
 
-/** What a code is good for. */
+/** Purpose of a code. */
 export interface CodeTarget {
   credentialId: number;
   appId: number;
-  /** Hash of what is to be proven. */
+  /** Hash of the address to prove. */
   subject: Buffer;
   dataSourceId: number;
   /** null: no user has that address. */
@@ -55,13 +52,13 @@ export interface CodeTarget {
   address: string;
 }
 
-/** One after the other for each subject, in one order for all. */
+/** Serializes requests per subject, in one order for all. */
 const LOCK = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /*
- * $1 subjects, $2 how many each may have, $3 in how many seconds, $4 the subject of which there must be a recent request, null for none.
- * Seconds until the last of the full ones is no longer full.
+ * $1 subjects, $2 their limits, $3 their windows in seconds, $4 the subject that must have a recent request, null for
+ * none. Returns the seconds until the last exhausted subject has capacity again.
  */
 const WAIT = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -85,7 +82,7 @@ const SAVE = `
   ON CONFLICT (credential_id) DO UPDATE
     SET app_id = excluded.app_id, subject = excluded.subject, data_source_id = excluded.data_source_id, entry_id = excluded.entry_id,
         address = excluded.address, code = excluded.code, failures = 0, expires_at = excluded.expires_at`;
-/* It counts as a failure from its start; a right one takes the row away, once. */
+/* Counts as a failure from its start; the right code removes the row, once. */
 const TRY = `
   UPDATE verification_code SET failures = failures + 1
    WHERE credential_id = $1 AND subject = $2 AND failures < ${FAILURES_MAX} AND expires_at > now()
@@ -101,10 +98,10 @@ export function createVerificationCodes({ db }: { db: Database }) {
   const hashOf = (credentialId: number, code: string) => digest("code", credentialId, code);
 
   return {
-    /** Seconds that a code is good for. */
+    /** Seconds for which a code is valid. */
     goodFor: GOOD_FOR_SECONDS,
 
-    /** Counts one more request. @throws RATE_LIMIT_EXCEEDED where there were enough; then it is not counted */
+    /** Counts one more request. @throws RATE_LIMIT_EXCEEDED if there were too many; then it is not counted */
     async ask(asking: Asking): Promise<void> {
       const subjects = BOUNDS.map(({ subject }) => digest("ask", ...subject(asking)));
       const known = BOUNDS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
@@ -117,14 +114,14 @@ export function createVerificationCodes({ db }: { db: Database }) {
       });
     },
 
-    /** Puts the code in the place of the page's last. */
+    /** Replaces the page's previous code. */
     async save(executor: Executor, code: string, to: CodeTarget): Promise<void> {
       const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
       await rows(executor, SAVE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
     },
 
-    /** Whose code it is, once; null for a wrong, spent or old one. */
+    /** Returns the entry of the code, once; null for a wrong, used or expired one. */
     async use(
       credentialId: number,
       subject: Buffer,

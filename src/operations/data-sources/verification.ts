@@ -38,14 +38,14 @@ export interface CodeAsked {
 /** Wrong codes for one user in ten minutes from all network addresses, after which each address has one attempt. */
 const CODE_FAILURES_TOTAL = 100;
 
-/* The oldest with that address, as for passwords. */
+/* The oldest entry with that address, as for passwords. */
 const FIND = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-/** What a code is asked for, or used for. */
+/** The purpose and recipient of a code. */
 interface Subject {
   source: StoredDataSource;
   column: string;
@@ -65,7 +65,7 @@ export function createVerification(options: {
   attempts: SignInAttempts;
   settings: Pick<Settings, "backend">;
   acceptance: Acceptance;
-  /** To be called when the user of a page changes, or signs out. */
+  /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
@@ -115,7 +115,7 @@ export function createVerification(options: {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
     const code = newCode();
-    // Before the transaction: waiting for a second connection while holding one could deadlock the pool.
+    // Runs before the transaction: waiting for a second connection while holding one could deadlock the pool.
     const send = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -136,7 +136,7 @@ export function createVerification(options: {
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
 
-  /** @throws UNAUTHORIZED, the same for a wrong, spent or old code and an unknown address; RATE_LIMIT_EXCEEDED */
+  /** @throws UNAUTHORIZED, the same for a wrong, used or expired code and an unknown address; RATE_LIMIT_EXCEEDED */
   async function use(caller: Caller, { source, column, by, purpose, hash }: Subject, code: string): Promise<void> {
     let used: { entryId: number; address: string } | null = null;
     const attempt = async () => {

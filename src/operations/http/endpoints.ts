@@ -1,4 +1,4 @@
-/** Addresses of HTTP triggers as editors see them, and the secrets in them. */
+/** URLs of HTTP triggers as editors see them, and the secrets in them. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
@@ -10,13 +10,13 @@ import type { DataKeys } from "../settings/data-keys.js";
 import { lockApp } from "../settings/settings.js";
 import { httpWheres, type Route } from "./routes.js";
 
-/** Address of one HTTP trigger. */
+/** URL of one HTTP trigger. */
 export interface Endpoint {
   /** null: all methods. */
   method: HttpMethod | null;
-  /** Live, with the secret if the trigger has one. */
+  /** Live URL, with the secret if the trigger has one. */
   url: string;
-  /** For editors, by their own credential. */
+  /** Draft URL, for editors with their own credential. */
   draftUrl: string;
 }
 
@@ -40,7 +40,7 @@ export type Endpoints = ReturnType<typeof createEndpoints>;
 
 export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
   const { db, dataKeys, baseUrl } = options;
-  /** By the sealed bytes. */
+  /** Decrypted secrets, by their encrypted bytes. */
   const opened = new LRUCache<string, string>({ max: OPENED_MAX });
 
   async function openSecret(appId: number, masterId: number, sealed: Buffer): Promise<string | null> {
@@ -54,7 +54,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     return secret;
   }
 
-  /** Writes a new secret of a draft; `replaces` false: only if it has none. Locks the app's row. */
+  /** Writes a new secret of a draft; with `replaces` false only if it has none. Locks the app's row. */
   async function writeSecret(
     manager: EntityManager,
     appId: number,
@@ -67,7 +67,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     await rows(manager, WRITE, [masterId, sealed, replaces]);
   }
 
-  /** Gives each action with HTTP triggers their addresses. */
+  /** Adds the URLs to each action with HTTP triggers. */
   async function withEndpoints<A extends Shown>(actions: readonly A[]): Promise<(A & { endpoints?: Endpoint[] })[]> {
     const ids = actions.filter(({ triggers }) => hasSecret(triggers)).map(({ id }) => id);
     const found = ids.length === 0 ? [] : await rows<{ id: number; masterId: number; sealed: Buffer }>(db, FIND, [ids]);
@@ -89,7 +89,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     );
   }
 
-  /** The same, for callers who may edit the actions; others get them without addresses, which hold secrets. */
+  /** The same for callers who may edit the actions; others get no URLs, because they contain secrets. */
   const shownTo = async <A extends Shown>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
     actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
 
@@ -97,7 +97,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     shownTo,
     addedTo: async <A extends Shown>(caller: Caller, action: A): Promise<A> => (await shownTo(caller, [action]))[0]!,
 
-    /** Makes a draft's secret if one of its triggers needs one. To be called in the transaction that writes the draft. */
+    /** Creates a draft's secret if one of its triggers needs one. Call it in the transaction that writes the draft. */
     async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
       if (!hasSecret(triggers)) return;
       const known = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
@@ -112,7 +112,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
       return wanted.length === given.length && timingSafeEqual(wanted, given);
     },
 
-    /** Replaces the secret of a draft and its live version; the one before stops working. Resolves with false if there is none. */
+    /** Replaces the secret of a draft and its live version; the old one stops working. Resolves to false if there is none. */
     async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
       const known = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
       if (known.length === 0 && !hasSecret(triggers)) return false;

@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers: finds the trigger, checks the proof, runs the action, and makes the answer. Knows no connection. */
+/** Requests to HTTP triggers: finds the trigger, checks the proof, runs the action, and builds the response. */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -22,7 +22,7 @@ import { type Proofs, type ProvenRequest, Refusal } from "./proofs.js";
 import type { Refusals } from "./refusals.js";
 import { findRoutes, type Route } from "./routes.js";
 
-/** Address of a request. */
+/** Path and query of a request. */
 export interface Address {
   appId: number;
   isDraft: boolean;
@@ -41,7 +41,7 @@ export interface TriggerRequest extends ProvenRequest {
   gone: () => AbortSignal;
 }
 
-/** An answer with the run that it comes from. `isReplayed`: it was given to the same event before. */
+/** A response with its run. `isReplayed`: an earlier request with the same event got it before. */
 export interface TriggerAnswer extends HttpAnswer {
   runId: number;
   isReplayed: boolean;
@@ -67,7 +67,7 @@ const accepted = (runId: number): HttpAnswer => ({
   body: JSON.stringify({ runId }),
 });
 
-/** What says that an action cannot run: to a sender it is not there. */
+/** Statuses of actions that cannot run: for a sender they do not exist. */
 const CLOSED = ["ACTION_NOT_FOUND", "APP_NOT_PUBLISHED", "ACTION_NOT_V3", "ACTION_INACTIVE", "TRIGGER_NOT_ALLOWED"];
 
 function closedAsMissing(error: unknown): never {
@@ -75,11 +75,11 @@ function closedAsMissing(error: unknown): never {
   throw error;
 }
 
-/** Authorization that the service has used itself. */
+/** True if the service has used the Authorization header itself. */
 const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
-/** `body`: as it was parsed. */
+/** `body`: the parsed body. */
 function payloadOf(route: Route, address: Address, request: TriggerRequest, body: unknown): string {
   const { isDraft, raw, decoded } = address;
   const hasSecret = !isDraft && route.where.auth.type === "secret";
@@ -128,7 +128,7 @@ export function createHttpTriggers(options: {
   const { db, gate, endpoints, proofs, refusals, runs, logs, intake, limit } = options;
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
-  /** What came of the first run of an event, if it has ended; null if its log entry is gone; undefined while it goes on. */
+  /** Outcome of the first run of an event; null if its log entry is gone; undefined while it runs. */
   async function earlierAnswer(runId: number): Promise<HttpAnswer | null | undefined> {
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
       ended: boolean;
@@ -138,7 +138,7 @@ export function createHttpTriggers(options: {
     return entry ? answerOf(outcomeIn(entry)) : null;
   }
 
-  /** The answer for an event that a run exists for already; null if that run came to nothing, and the event is to run again. */
+  /** Response for an event that already has a run; null if that run failed and the event is to run again. */
   async function repeated(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
     const earlier = await earlierAnswer(run.id);
     if (earlier === null || (earlier && !isSuccess(earlier))) {
@@ -164,13 +164,13 @@ export function createHttpTriggers(options: {
   }
 
   return {
-    /** Counts a request by its network address, whatever becomes of it. @throws RATE_LIMIT_EXCEEDED */
+    /** Counts a request by its network address, whatever its outcome. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
       const wait = limit === 0 ? 0 : addresses.take(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 
-    /** Finds the triggers at an address, for whatever method; an address without one finds none. */
+    /** Finds the triggers of a URL for all methods. */
     find: (address: Address): Promise<Route[]> =>
       findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment)),
 
@@ -182,8 +182,8 @@ export function createHttpTriggers(options: {
     },
 
     /**
-     * @param author the editor whose credential stands in for the proof, for drafts
-     * @throws Refusal, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action was closed meanwhile
+     * @param author the editor whose credential replaces the proof, for drafts
+     * @throws Refusal, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action was deactivated meanwhile
      */
     async run(
       { route, address, author }: { route: Route; address: Address; author: Caller | null },
@@ -210,14 +210,14 @@ export function createHttpTriggers(options: {
         ref: { id: actionId },
         trigger: "http",
         needsApp: !isDraft,
-        // Access of actions concerns runtime tokens, which have no say here.
+        // The access rules of actions concern runtime tokens, which do not apply here.
         access: { granted: null, user: null, judge: async () => true },
         copy: isDraft ? "master" : "production",
         payload,
         personId: caller?.personId ?? null,
         credentialId: caller?.credentialId ?? null,
         idempotencyKey: null,
-        // A draft is tried with the same request again and again.
+        // A draft can be tried with the same request again and again.
         eventKey: isDraft ? null : eventKeyOf(route, request, body),
       };
       return answer(asked, where.respond !== "immediately", request.gone);

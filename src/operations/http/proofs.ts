@@ -1,4 +1,4 @@
-/** Checks the proof that a request to an HTTP trigger brings, before any code runs. Refusals write no run. */
+/** Checks the proof of a request to an HTTP trigger before any code runs. Refusals write no run. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { HttpAuth } from "../../data/action-types.js";
@@ -28,7 +28,7 @@ function basicIn(header: string | undefined): string | null {
   return encoded === undefined ? null : Buffer.from(encoded, "base64").toString();
 }
 
-/** Reason of a refusal, for editors. */
+/** A refusal with its reason, for editors. */
 export class Refusal extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
@@ -41,7 +41,7 @@ export class Refusal extends ActionError {
 export type Proofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
-  /** Keys of a setting, as of a number of the last change of the app's secrets. */
+  /** Keys of a setting, valid for one version number of the app's secrets. */
   const known = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
@@ -56,7 +56,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
 
   async function checkBasic(request: ProvenRequest, keys: readonly string[]): Promise<null> {
     const given = basicIn(request.header("authorization"));
-    // Every key is compared, so that the time does not depend on which one fits.
+    // Compares every key, so that the time does not depend on which one matches.
     const fits = keys.filter((key) => given !== null && key.includes(":") && equalTexts(given, key)).length > 0;
     if (!fits) throw new Refusal("UNAUTHORIZED", "the user name or the password is not right");
     return null;
@@ -78,10 +78,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
   }
 
   return {
-    /**
-     * Resolves with the caller of a token, null for other proofs.
-     * @throws Refusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens
-     */
+    /** Resolves to the caller of a token, null for other proofs. @throws Refusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens */
     async check({ where: { auth }, secretsVersion }: Route, request: ProvenRequest): Promise<Caller | null> {
       if (auth.type === "none" || auth.type === "secret") return null;
       if (auth.type === "bearer") return checkBearer(request);

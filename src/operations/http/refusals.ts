@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers that brought no valid proof, counted by action and reason: no body, and no row for each. */
+/** Requests to HTTP triggers without a valid proof, counted by action and reason. Stores no bodies, and no row per request. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -26,7 +26,7 @@ interface Counted {
   address: string | null;
 }
 
-/** One statement for all refusals of this time: a flood costs one row per action and reason. */
+/** One statement for all refusals of this interval: a flood costs one row per action and reason. */
 const FLUSH_MS = 1_000;
 const PENDING_MAX = 10_000;
 
@@ -70,7 +70,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
   }
 
   return {
-    /** Counts a refusal. `actionId`: of the draft. */
+    /** Counts a refusal. `actionId` is the draft's. */
     count(actionId: number, { status, reason }: Refusal, address: string | undefined): void {
       const key = `${actionId} ${status} ${reason}`;
       const known = pending.get(key);
@@ -85,7 +85,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       }, FLUSH_MS).unref();
     },
 
-    /** By either version's ID, the latest first. Includes what this process has counted so far. @throws ACTION_NOT_FOUND */
+    /** Accepts either version's ID; the latest first. Includes refusals that this process has not stored yet. @throws ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
       const known = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
       if (known.length === 0) throw new ActionError("ACTION_NOT_FOUND");

@@ -1,6 +1,6 @@
 /**
- * Table of the addresses at which HTTP triggers answer: one row for each trigger of each draft and live version. Its key lets each
- * address of an app belong to one trigger, whatever is saved or published at the same time.
+ * Table of the addresses at which HTTP triggers answer: one row for each trigger of each draft and live version. Its
+ * key lets each address of an app belong to one trigger, even with concurrent saves and publications.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { shapeOf, shapesFor } from "../../rules/http/path.js";
 import { routeKey } from "../../rules/http/where.js";
 
-/** Stands in the table for all methods. */
+/** Means all methods. */
 const ANY = "";
 
 /** A trigger whose address matches a request. */
@@ -21,9 +21,9 @@ export interface Route {
   where: HttpWhere;
   /** Live: true if the action runs and its app is published. Draft: true if the action runs. */
   isOpen: boolean;
-  /** Number of the last change of the app's secrets. */
+  /** Version number of the app's secrets. */
   secretsVersion: number;
-  /** Of triggers with a secret in the address. */
+  /** Only for triggers with a secret in the URL. */
   sealed: Buffer | null;
 }
 
@@ -75,7 +75,7 @@ const CHANGE = `
      AND route.settings::text <> wanted.settings::text`;
 
 /**
- * Brings the table to the triggers of a version, in the transaction that writes it.
+ * Updates the table to the triggers of a version, in the transaction that writes it.
  * @throws TRIGGERS_INVALID if a trigger of another action has one of the addresses
  */
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
@@ -90,11 +90,11 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   try {
     await rows(manager, ADD, [appId, isDraft, id, shapes, methods, settings]);
   } catch (error) {
-    // Two that exchange their addresses wait for each other.
+    // Two actions that exchange their addresses wait for each other: a deadlock.
     if (!isDuplicate(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",
-      "triggers: another action's trigger has the method and path of one of them",
+      "triggers: another action already has a trigger with one of these methods and paths",
     );
   }
 }
@@ -105,7 +105,10 @@ export async function freeRoutes(manager: EntityManager, actionIds: readonly num
     await rows(manager, "DELETE FROM http_route WHERE action_id = ANY ($1::bigint[])", [actionIds]);
 }
 
-/** Returns a function that claims the addresses of one action of a document. It throws TRIGGERS_INVALID if another one has claimed one. */
+/**
+ * Returns a function that reserves the addresses of one action of a document. It throws TRIGGERS_INVALID if another
+ * action has reserved one.
+ */
 export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
   const claimed = new Set<string>();
   return (triggers) => {
@@ -119,7 +122,7 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
 }
 
 const isSecret = `settings->'auth'->>'type' = 'secret'`;
-/* $1 app, $2 whether drafts are wanted, $3 shapes of the whole path, $4 shapes of the path without its last segment. */
+/* $1 app, $2 true for drafts, $3 shapes of the whole path, $4 shapes of the path without its last segment. */
 const FIND = `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          app.secrets_version AS "secretsVersion",
@@ -131,7 +134,7 @@ const FIND = `
      AND (route.shape = ANY ($3::text[]) AND ($2 OR (route.${isSecret}) IS NOT TRUE)
           OR route.shape = ANY ($4::text[]) AND route.${isSecret})`;
 
-/** Those of the best shape: literals go before parameters, from left to right. */
+/** Returns the routes with the best shape: literals take precedence over parameters, from left to right. */
 function bestOf(routes: readonly Route[], shapes: readonly string[]): Route[] {
   const rank = ({ where }: Route) => shapes.indexOf(shapeOf(where.path));
   const best = Math.min(...routes.map(rank));
@@ -139,7 +142,7 @@ function bestOf(routes: readonly Route[], shapes: readonly string[]): Route[] {
 }
 
 /**
- * Finds the triggers whose address matches the segments, for whatever method.
+ * Finds the triggers whose address matches the segments, for all methods.
  * @param mayOpen true if the segment is the secret of a trigger with one in its address; a draft's address has none
  */
 export async function findRoutes(

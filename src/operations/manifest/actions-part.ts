@@ -42,7 +42,7 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
   return { ...action, triggers } as Item;
 }
 
-/** The action as the API takes it; triggers whose data source is unknown have none. */
+/** The action as the API accepts it; triggers whose data source is unknown have none. */
 function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
   if (item.triggers === undefined) return item;
   const triggers = withWheres(item.triggers, ({ dataSource, ...where }, place) => {
@@ -57,7 +57,7 @@ function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (faul
   return { ...item, triggers };
 }
 
-/** An item of the manifest as the API takes it, with faults of what it refers to. */
+/** An item of the manifest as the API accepts it, with faults of its references. */
 export interface ReadyAction {
   entry: ImportEntry;
   faults: PathFault[];
@@ -99,11 +99,11 @@ async function removeActions({ manager, caller, appId }: PlanContext, removed: r
 }
 
 export interface ActionsPlan extends PartPlan {
-  /** Names of the actions that there are once the manifest is applied. */
+  /** Names of the actions after the manifest is applied. */
   names: ReadonlySet<string>;
 }
 
-/** @param current the app's drafts by name, locked; legacy actions are among them */
+/** @param current the app's drafts by name, locked, with legacy actions */
 export async function planActions(
   steps: ImportSteps,
   context: PlanContext,

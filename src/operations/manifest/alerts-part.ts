@@ -23,7 +23,7 @@ export function alertItem({ rule, action }: NamedRule): Item {
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
 
-/** Stands for the action that is looked up when the alert is written. */
+/** Placeholder for the action that is looked up when the alert is written. */
 const SOME_ACTION = 1;
 
 function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): AlertInput {
@@ -50,7 +50,7 @@ interface Write {
   action: string | null;
 }
 
-/** @param actions names of the app's actions once the manifest is applied */
+/** @param actions names of the app's actions after the manifest is applied */
 export function planAlerts(
   { manager, caller, appId, prune }: PlanContext,
   items: readonly Item[] | undefined,

@@ -24,7 +24,7 @@ const normalNameOf = ({ key, origin }: Item): string => {
   return nameOf({ key, origin: (url && normalOrigin(url)) ?? origin });
 };
 
-/** The rules name `bindings[0].origin`. @throws errors that are no refusal */
+/** The rules name `bindings[0].origin`. @throws any other error */
 function bindingFault(error: unknown): PathFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST);
@@ -52,7 +52,7 @@ export async function planBindings(
   if (items === undefined) return plan;
   const known = new Map(before.map((one) => [nameOf(one), one]));
   const named = new Set(items.map(normalNameOf));
-  // A promotion leaves the bindings that only its target has, as it leaves settings.
+  // A promotion keeps bindings that only its target has, like settings.
   const isPruned = prune && !keepsData;
   const kept = isPruned ? [] : before.filter((one) => !named.has(nameOf(one)));
   let after: SecretBinding[];

@@ -66,7 +66,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
 }
 
 export interface SourcesPlan extends PartPlan {
-  /** IDs by name of the data sources that there are once the manifest is applied. */
+  /** IDs by name of the data sources after the manifest is applied. */
   ids: ReadonlyMap<string, number>;
   /** Indexes to build around the transaction. */
   indexes: IndexReplacement[];
@@ -94,7 +94,7 @@ export async function planSources(
   const creates = writes.filter(({ before }) => before === null);
   const count = current.length - removed.length + creates.length;
   if (count > DATA_SOURCES_PER_APP) {
-    const error = `an app may have ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
+    const error = `an app has at most ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
   const kept = current.filter((one) => !removed.includes(one));
@@ -142,7 +142,7 @@ function writesOf(
   const writes: Write[] = [];
   for (const [at, item] of items.entries()) {
     try {
-      // Names are stored without blanks around them.
+      // Stored names have no blanks around them.
       const name = typeof item.name === "string" ? item.name.trim() : "";
       const write = writeOf(caller, item, known.get(name) ?? null, { prune, keepsData });
       if (write.fields.length > 0) writes.push(write);

@@ -1,4 +1,4 @@
-/** Reads the definitions of an app as one document, and applies such a document whole or not at all. Publishes nothing. */
+/** Reads the definitions of an app as one document, and applies such a document in one transaction. Publishes nothing. */
 
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -82,7 +82,7 @@ export interface Applied {
   after: Manifest;
 }
 
-/** Work that is done before anything is locked. */
+/** Work before anything is locked. */
 interface Ahead {
   ready: readonly ReadyAction[];
   /** IDs for the data sources that are created, by name. */
@@ -93,7 +93,7 @@ interface Ahead {
   indexes?: readonly IndexReplacement[];
 }
 
-/** What one transaction found out. */
+/** Outcome of one transaction. */
 interface Outcome extends ManifestResult {
   sources: SourcesPlan;
 }
@@ -140,7 +140,7 @@ function checkAhead({ ids, indexes }: SourcesPlan, ahead: Ahead): void {
   }
 }
 
-/** Lists that a manifest leaves out: with `prune` they are empty, otherwise they are not looked at. */
+/** Lists that a manifest leaves out: with `prune` they count as empty, otherwise they are ignored. */
 const listOf = <T>(items: readonly T[] | undefined, { prune }: Mode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
@@ -158,7 +158,7 @@ export function createManifests(options: {
 }) {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
-  /** Definitions of the app as their rows say. @param lock true to lock them until the end of the transaction */
+  /** Current definitions of the app. @param lock true to lock them until the end of the transaction */
   async function stored(manager: EntityManager, appId: number, lock: boolean) {
     if (lock) await lockApp(manager, appId);
     const app = await readApp(manager, appId);
@@ -219,7 +219,7 @@ export function createManifests(options: {
     return { parts: [ofSettings, ofApp, ofBindings, ofSources, ofActions, ofAlerts], sources: ofSources };
   }
 
-  /** Compares with the app, and applies unless it is only a plan: all in one transaction. */
+  /** Compares with the app and, unless it is only a plan, applies the differences, in one transaction. */
   function transact(
     caller: Caller,
     { manifest, faults: shape }: ReturnType<typeof readable>,
@@ -291,9 +291,9 @@ export function createManifests(options: {
     },
 
     /**
-     * Creates, changes and, with `prune`, removes definitions until the app is as the manifest says: all of it or nothing.
-     * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS for a unique index, errors
-     *   of `may`
+     * Creates, changes and, with `prune`, removes definitions until the app matches the manifest, in one transaction.
+     * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS for a unique
+     *   index, errors of `may`
      */
     async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
       const { appId, isPlan } = options;
@@ -314,7 +314,7 @@ export function createManifests(options: {
     },
   };
 
-  /** Applies between the building and the dropping of indexes. */
+  /** Builds indexes, applies the manifest, then drops old indexes. */
   async function save(
     caller: Caller,
     read: ReturnType<typeof readable>,

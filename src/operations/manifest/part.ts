@@ -1,4 +1,4 @@
-/** Parts of a manifest, each with its kind: read, compared with a document, and applied inside one transaction. Types, and what parts share. */
+/** Parts of a manifest, one per kind: read, compared with a document, and applied inside one transaction. Types and shared helpers. */
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
@@ -15,9 +15,7 @@ export interface Change {
 export interface Mode {
   /** True to remove parts that the manifest does not name. */
   prune: boolean;
-  /**
-   * True to bring the definitions of another stage: values of settings stay, and so do columns and data sources that have entries.
-   */
+  /** True for a promotion of another stage's definitions: values of settings stay, and so do columns and data sources that have entries. */
   keepsData: boolean;
 }
 
@@ -33,7 +31,7 @@ export interface PartPlan {
   faults: PathFault[];
   /** Operations that the caller must be allowed to do. */
   needs: Operation[];
-  /** Parts that need a value which a manifest never has. */
+  /** Parts that need a value, which a manifest never contains. */
   missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
@@ -64,7 +62,7 @@ function innerPath({ status, message, path: known }: ActionError, fields: readon
   return field === undefined ? "" : `.${field}`;
 }
 
-/** @param place of the item, such as `actions[3]` @throws FORBIDDEN, and errors that are no refusal */
+/** @param place of the item, such as `actions[3]` @throws FORBIDDEN, and any other error that is no ActionError */
 export function faultAt(place: string, error: unknown, fields: readonly string[]): PathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
   return { path: place + innerPath(error, fields), status: error.status, error: error.message };

@@ -30,10 +30,10 @@ function check({ key, tier, value, secret }: Item): void {
   }
 }
 
-/** Writes of a plan, by what is written. */
+/** Writes of a plan, by kind. */
 interface Writes {
   values: [string, unknown][];
-  /** Keys without a value of their own, by whether their values are secret. */
+  /** Keys without a value, by whether their values are secret. */
   declared: { secret: string[]; shown: string[] };
   removed: string[];
 }

@@ -1,6 +1,6 @@
 /**
- * Bookkeeping of blobs: the quota of an app's media, reserved before the first byte is received, and blobs that are no longer needed. Knows
- * keys and sizes. Contents belong to files, locations to the store.
+ * Bookkeeping of blobs: the quota of an app's media, reserved before the first byte arrives, and blobs that are no
+ * longer needed. Contents belong to files, locations to the store.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -14,15 +14,18 @@ const HOLD_SECONDS = 60;
 const RENEW_MS = 15_000;
 
 /**
- * Writes of uploads at once. Those of one app wait for each other at the row of its usage: hundreds of them would do so with every
- * connection of the process in hand, and runs before its door.
+ * Concurrent writes for uploads. Writes of one app wait for each other at its usage row: hundreds of them would occupy
+ * every connection of the process.
  */
 const WRITES = 2;
 const WRITES_OF_APP = 1;
 
 const HELD = `now() + ${HOLD_SECONDS} * interval '1 second'`;
 
-/* $1 app, $2 bytes, $3 quota (null: none), $4 key. No row: the quota has no room for it. Two at once wait for each other here. */
+/*
+ * $1 app, $2 bytes, $3 quota (null: none), $4 key. Returns no row if the quota is exceeded. Concurrent calls wait for
+ * each other here.
+ */
 const RESERVE = `
   WITH taken AS (
     INSERT INTO media_usage AS kept (app_id, bytes) SELECT $1, $2::bigint WHERE $3::bigint IS NULL OR $2::bigint <= $3
@@ -33,25 +36,30 @@ const RESERVE = `
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
-/* $1 key, $2 bytes. The blob is a file's from now on; no row: it was held too long and is gone. */
+/*
+ * $1 key, $2 bytes. The blob belongs to a file from now on. Returns no row if its lease had expired and it was removed.
+ */
 const SETTLE = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;
 
-/* $1 key. No row: a file uses it, so that it must not be removed. With a row, no file can use it any more. */
+/*
+ * $1 key. Returns no row if a file uses it, so that it must not be removed. After a row was returned, no file can use
+ * it any more.
+ */
 const ABANDON =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/* $1 key: its row, and what it counted for. */
+/* $1 key: removes its row and its share of the quota. */
 const RELEASE = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
 
 export type Blobs = ReturnType<typeof createBlobs>;
 
-/** @param quotaBytes of one app; 0 is unlimited */
+/** @param quotaBytes quota of one app; 0 is unlimited */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const held = new Set<string>();
   const line = new FairSemaphore(WRITES, WRITES_OF_APP);
@@ -65,7 +73,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     }
     const sql = `UPDATE media_blob SET held_until = ${HELD} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
     db.query(sql, [[...held]]).catch((error: unknown) =>
-      log.warn({ err: error }, "uploads could not be held, they may be lost"),
+      log.warn({ err: error }, "the lease of uploads could not be renewed; they may be lost"),
     );
   }
 
@@ -74,7 +82,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     timer ??= setInterval(renew, RENEW_MS).unref();
   }
 
-  /** Writes what belongs to an app's uploads, when it is its turn. */
+  /** Runs a write for an app's uploads in the app's turn. */
   async function inTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
     const leave = await line.enter(appId);
     return write().finally(leave);
@@ -83,10 +91,10 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
   return {
     inTurn,
 
-    /** What a blob of so many bytes counts for. */
+    /** Bytes that count for a blob of this size. */
     counted: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
 
-    /** Takes room for the blob, or for more of it. @throws PAYLOAD_TOO_LARGE where the app has none left */
+    /** Reserves bytes for the blob, or more of them. @throws PAYLOAD_TOO_LARGE if the app's quota is exceeded */
     async reserve(appId: number, key: string, bytes: number): Promise<void> {
       const quota = quotaBytes === 0 ? null : quotaBytes;
       hold(key);
@@ -96,7 +104,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       throw new ActionError("PAYLOAD_TOO_LARGE", message);
     },
 
-    /** In the transaction that stores its file. @throws OVERLOADED where the blob was given up meanwhile */
+    /** Call it in the transaction that stores the file. @throws OVERLOADED if the lease of the blob has expired */
     async settle(executor: Executor, key: string, bytes: number): Promise<void> {
       const settled = await rows(executor, SETTLE, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
       if (settled.length === 0)
@@ -114,8 +122,8 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     },
 
     /**
-     * Removes the blob by `remove` and forgets it, unless a file has it: that is not known where a commit was not answered.
-     * @param appId of its upload; the sweep, which removes one after the other, need not say it
+     * Removes the blob by `remove` and its row, unless a file uses it: a commit may have succeeded without an answer.
+     * @param appId app of its upload; the sweep, which removes blobs one by one, need not pass it
      */
     async drop(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
       held.delete(key);
@@ -135,7 +143,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return found.map(({ key }) => key);
     },
 
-    /** Which of the keys have no row. */
+    /** Returns the keys that have no row. */
     async unknown(keys: readonly string[]): Promise<string[]> {
       const found = await rows<{ key: string }>(
         db,
@@ -146,7 +154,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return found.map(({ key }) => key);
     },
 
-    /** What the app's media count for, in bytes. */
+    /** Bytes that the app's media use of its quota. */
     async usage(appId: number): Promise<number> {
       const [found] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
       return found?.bytes ?? 0;

@@ -16,19 +16,19 @@ import type { FileRow } from "./media-rows.js";
 export interface Contents {
   name: string;
   contentType: string;
-  /** null where that is known only once they are made. */
+  /** null if unknown until they are produced. */
   bytes: number | null;
-  /** A strong entity tag, in its quotes. */
+  /** A strong entity tag with its quotes. */
   tag: string;
-  /** True if everyone may read them: shared caches may store them. */
+  /** True if everyone may read them, so that shared caches may store them. */
   isPublic: boolean;
-  /** Whether they could be decoded, where they are a picture. */
+  /** False for a picture that could not be decoded. */
   isReadable: boolean;
-  /** @throws FILE_NOT_FOUND where the store has lost them, REQUEST_INVALID, OVERLOADED */
+  /** @throws FILE_NOT_FOUND if the store has lost them, REQUEST_INVALID, OVERLOADED */
   open(range?: ByteRange): Promise<Readable>;
 }
 
-/** Picture types that a picture made of them may have too. */
+/** Picture types whose derived pictures may keep the type. */
 const OWN_FORMATS: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",
@@ -53,7 +53,7 @@ export function createContents(options: {
   async function read(key: string, range?: ByteRange): Promise<Readable> {
     return store.read(key, range).catch((error: unknown) => {
       if (error instanceof BlobMissing)
-        throw new ActionError("FILE_NOT_FOUND", "the file's bytes are not in the store any longer");
+        throw new ActionError("FILE_NOT_FOUND", "the file's bytes are no longer in the store");
       throw error;
     });
   }

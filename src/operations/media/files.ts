@@ -1,4 +1,4 @@
-/** Files of an app's media as entries: found, listed, renamed, moved, deleted. Their bytes come by uploads and go out by contents. */
+/** Files of an app's media as entries: find, list, rename, move, delete. uploads.ts receives their bytes, contents.ts sends them. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
@@ -28,7 +28,7 @@ export function createFiles(options: {
 }) {
   const { db, callers, folders, intake, baseUrl, giveUp, removeUnneeded } = options;
 
-  /** @throws FILE_NOT_FOUND, and for whom only rules let in the refusal that a file without rules gets */
+  /** @throws FILE_NOT_FOUND; callers under access rules get the same error as for a file without rules */
   async function known(grants: Grants, appId: number, id: number, executor: Executor = db): Promise<FileRow> {
     const row = await findFile(executor, appId, id);
     if (row) return row;
@@ -100,7 +100,7 @@ export function createFiles(options: {
       return toFile(row, appId, baseUrl);
     },
 
-    /** All files of the app, newest first; of those, the ones that the caller may read. */
+    /** Files of the app that the caller may read, newest first. */
     async list(admission: Admission, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.of(admission);
       const { limit, offset } = page(paging);

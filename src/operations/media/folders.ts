@@ -1,4 +1,4 @@
-/** Folders of an app's media: made, listed, renamed, moved, deleted with all that they hold. Knows no bytes. */
+/** Folders of an app's media: create, list, rename, move, delete with their contents. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
@@ -28,31 +28,31 @@ import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, isVisibleFolder, type Matching, type Visible, visibleTo } from "./visible-media.js";
 
 export interface FolderListing {
-  /** The one that is listed; null for the top, and for a search. */
+  /** The listed folder; null for the top level, and for a search. */
   folder: MediaFolder | null;
   /** The parent folders, from the top; only for the app itself. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
-  /** Of the files. */
+  /** Pagination of the files. */
   pagination: { total: number; hasMore: boolean };
 }
 
 export interface ListingOptions {
   folderId?: unknown;
-  /** A part of the name, case-blind, anywhere in the app. */
+  /** Part of a name in any case, anywhere in the app. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
 }
 
-/** The folder and all below it. $1 app, $2 folder. */
+/** The folder and all folders inside. $1 app, $2 folder. */
 const TREE = `
   WITH RECURSIVE tree AS (
     SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
 
-/** How many folders lie above and how many levels below: together with itself at most FOLDER_DEPTH_MAX. */
+/** Number of folders above and of levels below: at most FOLDER_DEPTH_MAX together with the folder. */
 const DEPTH = `
   WITH RECURSIVE up AS (
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -64,7 +64,7 @@ const HEIGHT = `
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
 
-/** The folders above, the top one first. $1 app, $2 folder. */
+/** The folders above, top level first. $1 app, $2 folder. */
 const PATH = `
   WITH RECURSIVE up AS (
     SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -87,21 +87,21 @@ export function createFolders(options: {
   callers: MediaCallers;
   intake: Intake;
   baseUrl: string;
-  /** Marks the blobs of files that are deleted, in the same transaction. */
+  /** Marks the blobs of deleted files, in the same transaction. */
   giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
-  /** Takes those out of the store that are marked. */
+  /** Removes marked blobs from the store. */
   removeUnneeded: (keys: readonly string[]) => Promise<void>;
 }) {
   const { db, callers, intake, baseUrl, giveUp, removeUnneeded } = options;
 
-  /** @throws FOLDER_NOT_FOUND, and for whom only rules let in the refusal that a folder without rules gets */
+  /** @throws FOLDER_NOT_FOUND; callers under access rules get the same error as for a folder without rules */
   async function known(grants: Grants, appId: number, id: number, executor: Executor = db): Promise<FolderRow> {
     const row = await findFolder(executor, appId, id);
     if (row) return row;
     throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.refusal();
   }
 
-  /** The rules that hold for what is put into the folder; none at the top. */
+  /** Rules for new items in the folder; none at the top level. */
   async function rulesAt(
     grants: Grants,
     appId: number,
@@ -116,7 +116,7 @@ export function createFolders(options: {
     return found!.depth;
   }
 
-  /** @throws REQUEST_INVALID for a folder that would lie in itself, or too deep */
+  /** @throws REQUEST_INVALID for a folder that would be inside itself, or nested too deep */
   async function checkPlace(
     manager: EntityManager,
     appId: number,
@@ -164,13 +164,13 @@ export function createFolders(options: {
     return (await rows<FolderRow>(db, sql, [appId, value, ...(visible ?? [null, null])])).map(toFolder);
   }
 
-  /** @throws as `need`, where rules show nothing: at the top, too */
+  /** @throws as `need` if rules show nothing, also at the top level */
   function checkSomething(grants: Grants, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
-  /** The folder that a request names. A text that is no id is, to callers under access rules, a folder that they may not see. */
+  /** Returns the folder that a request names. For callers under access rules, a text that is no id is a folder that they may not see. */
   function namedFolder(grants: Grants, value: unknown, field?: string): number | null {
     try {
       return folderIdIn(value, field);
@@ -185,7 +185,7 @@ export function createFolders(options: {
     const row = id === null ? null : await known(grants, appId, id);
     if (row) grants.need(row.rules, "read");
     const named = typeof given.name === "string" && given.name !== "" ? given.name : null;
-    // Nothing has such a name, and PostgreSQL refuses it.
+    // No name contains NUL, and PostgreSQL rejects it.
     if (named?.includes("\0") && !grants.isTrusted) throw grants.refusal();
     const matching: Matching =
       named === null
@@ -210,7 +210,7 @@ export function createFolders(options: {
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        // Again, for it may have gone meanwhile.
+        // Checked again, because the folder may have been removed meanwhile.
         await rulesAt(grants, appId, parentId, manager);
         await checkCount(manager, appId);
         await checkPlace(manager, appId, null, parentId);
@@ -267,7 +267,7 @@ export function createFolders(options: {
       });
   }
 
-  /** Every file and folder inside must be granted too: their own rules may say otherwise than the folder's. */
+  /** Every file and folder inside must be granted too: they may have their own rules. */
   async function checkDeletable(grants: Grants, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
     const own = await rows<{ rules: MediaRules }>(

@@ -1,4 +1,4 @@
-/** Signed addresses of contents, for who has no credential: of one file, until a moment. Keeps nothing; a token is in none of them. */
+/** Signed URLs of one file's contents for clients without a credential, with an expiry. Stores nothing; a URL contains no token. */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { linkSeconds } from "../../rules/media-fields.js";
@@ -7,7 +7,7 @@ import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
 import { contentsUrl } from "./media-rows.js";
 
-/** What the key is for: another purpose has another key of the same ring. */
+/** Purpose of the derived key: other purposes derive other keys from the same ring. */
 const PURPOSE = "svc media link 1";
 
 export interface MediaLink {
@@ -16,7 +16,7 @@ export interface MediaLink {
   expiresAt: string;
 }
 
-/** What an address says of its link. */
+/** Parameters of a signed URL. */
 export interface LinkClaim {
   /** Unix time in seconds. */
   expires: string;
@@ -44,7 +44,7 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
       return { url, expiresAt: new Date(expires * 1000).toISOString() };
     },
 
-    /** Whether this service signed it, under a key that it has still, and its time has not come. */
+    /** True if this service signed it with a key that it still has, and it has not expired. */
     holds(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;

@@ -1,4 +1,4 @@
-/** What a caller may do with a folder or a file: all of it for the app itself, for others what the access rules grant to their user. */
+/** Rights of a caller on a folder or a file: all of them for the app itself, for others those that access rules grant to their user. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -10,22 +10,22 @@ import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
 
-/** What one caller is granted, its user read once. */
+/** The rights of one caller, whose user is read once. */
 export interface Grants {
   isTrusted: boolean;
   has(rules: MediaRules, right: MediaRight): boolean;
-  /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the thing exists; then the deferred fault of the request */
+  /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the item exists; then the deferred fault of the request */
   need(rules: MediaRules, right: MediaRight): void;
-  /** For a move: the rules at the target give no right that the rules until now did not. @throws as `need` */
+  /** For a move: the rules at the target must not grant a right that the current rules do not. @throws as `need` */
   needNoMore(after: MediaRules, before: MediaRules): void;
-  /** What is refused for want of a right. */
+  /** The error for a missing right. */
   refusal(): ActionError;
 }
 
-/** Events of anonymous callers count as those of the page's other visitors. */
+/** Events of anonymous callers count as those of the page's visitors. */
 const NOBODY = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
-/** For whom the events of what is done are stored. */
+/** Returns the emitter for events of this caller. */
 export const emitterOf = ({ caller, address }: Admission): Emitter => ({
   ...(caller ?? NOBODY),
   ...(address !== undefined && { address }),
@@ -33,11 +33,11 @@ export const emitterOf = ({ caller, address }: Admission): Emitter => ({
 
 export type MediaCallers = ReturnType<typeof createMediaCallers>;
 
-/** Who is signed in to a caller's page by an entry of a data source. */
+/** Returns the app user who is signed in to a caller's page. */
 export type AppUserOf = (caller: Caller | null) => Promise<{ data: UserData } | null>;
 
 export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: AppUserOf }) {
-  /** The user of a page: who signed in to it, or else the person whom its token was made for. */
+  /** Returns the user of a page: the app user who is signed in, or the person of its token. */
   async function userOf({ caller }: Admission): Promise<UserData | null> {
     const signedIn = await appUserOf(caller);
     if (signedIn) return signedIn.data;
@@ -65,7 +65,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
           reportDeferred(admission);
         },
         needNoMore(after, before) {
-          // `create` is asked of the target itself.
+          // `create` is checked at the target itself.
           const gained = MEDIA_RIGHTS.some((right) => right !== "create" && has(after, right) && !has(before, right));
           if (gained) throw refusal();
         },

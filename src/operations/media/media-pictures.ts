@@ -1,4 +1,4 @@
-/** When this process looks at pictures: few at a time, apps in turn, and what was made lately kept in memory. Knows no table. */
+/** Schedules the processing of pictures in this process: few at a time, apps in turn, with a cache of recent results. */
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
@@ -13,7 +13,7 @@ import {
   THUMBNAIL,
 } from "../../limits.js";
 
-/** Runs need the cores more. */
+/** Leaves cores to runs. */
 const PLACES = Math.max(1, Math.floor(availableParallelism() / 2));
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
@@ -35,12 +35,12 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     else waiting.delete(appId);
   }
 
-  /** @throws OVERLOADED where too many wait */
+  /** @throws OVERLOADED if too many wait */
   async function inTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const own = waiting.get(appId) ?? 0;
     if (!leavesHalf(PICTURES_WAITING_MAX, allWaiting, own, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
-      throw new ActionError("OVERLOADED", "too many pictures wait to be looked at, try again shortly", details);
+      throw new ActionError("OVERLOADED", "too many pictures are waiting to be checked; try again shortly", details);
     }
     countWaiting(appId, 1);
     try {
@@ -63,12 +63,12 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
         if (!(error instanceof PictureFault)) throw error;
         throw new ActionError(
           "REQUEST_INVALID",
-          `the file begins as ${contentType} and cannot be read as that: ${error.message}`,
+          `the file starts as ${contentType} but cannot be read: ${error.message}`,
         );
       });
     },
 
-    /** @param key of what is asked for: the same one gives the same bytes. @throws REQUEST_INVALID, OVERLOADED */
+    /** @param key of the result: equal keys have equal bytes. @throws REQUEST_INVALID, OVERLOADED */
     async resize(
       appId: number,
       key: string,
@@ -78,7 +78,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     ): Promise<Buffer> {
       const known = made.get(key);
       if (known) return known;
-      // Visitors of a page ask for the same picture at the same moment.
+      // Visitors of a page often request the same picture at the same moment.
       const begun =
         making.get(key) ??
         inTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
@@ -90,7 +90,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       making.set(key, begun);
       return begun.catch((error: unknown) => {
         if (!(error instanceof PictureFault)) throw error;
-        throw new ActionError("REQUEST_INVALID", `the picture cannot be made so: ${error.message}`);
+        throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);
       });
     },
 

@@ -1,4 +1,4 @@
-/** Folders and files as their tables hold them, and as callers see them. Decides nothing. */
+/** Rows of folders and files, and how callers see them. */
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Precondition } from "../../rules/precondition.js";
@@ -6,7 +6,7 @@ import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;
-  /** Those that hold: its own, or else of the nearest folder above. */
+  /** Effective rules: its own, or else those of the nearest folder above. */
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;
@@ -64,7 +64,7 @@ export const toFolder = ({ ownRules: _, rules: __, createdAt, updatedAt, ...fold
   updatedAt: updatedAt.toISOString(),
 });
 
-/** The address of a file's contents. @param baseUrl of the service, without a closing slash */
+/** Returns the URL of a file's contents. @param baseUrl of the service, without a trailing slash */
 export const contentsUrl = (baseUrl: string, appId: number, id: number): string =>
   `${baseUrl}/v1/apps/${appId}/media/files/${id}/contents`;
 

@@ -1,4 +1,4 @@
-/** The access rules of folders and files: read and written by the app itself, never by those whom they are about. */
+/** Access rules of folders and files. Only the app itself can read and change them, never the callers to whom they apply. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -20,7 +20,7 @@ export type RuledKind = keyof typeof TABLES;
 export interface OwnRules {
   /** null: the rules of the nearest folder with rules apply; without any, only the app itself has access. */
   accessRules: MediaRules;
-  /** Of the file or folder, ISO 8601. */
+  /** Last change of the file or folder, ISO 8601. */
   updatedAt: string;
 }
 
@@ -62,7 +62,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        // With the transaction's own connection: a second one from the pool could be the one that waits for this lock.
+        // Uses the transaction's own connection: a second one from the pool could be the one that waits for this lock.
         if (precondition) mustBeAt(await read(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;

@@ -1,11 +1,11 @@
-/** Audit entries for changes of an app's media by people and back ends. Runs and visitors have records of their own. */
+/** Audit entries for changes of an app's media by people and back ends. Runs and visitors have other records. */
 import type { Executor } from "../../data/database.js";
 import type { Admission } from "../access/gate.js";
 import { audit } from "../records/audit.js";
 
 const RECORDED = ["editor", "admin", "api"];
 
-/** In the transaction of the change. `data` has ids, names and fields, never contents. */
+/** Call it in the transaction of the change. `data` has ids, names and fields, never contents. */
 export async function auditMedia(
   executor: Executor,
   { caller }: Admission,

@@ -1,4 +1,4 @@
-/** Ties the parts of an app's media to each other: folders, files, uploads, contents, links, rules, and the sweep. Starts nothing. */
+/** Creates and connects the parts of an app's media: folders, files, uploads, contents, links, rules, and the sweep. Starts nothing. */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
@@ -26,19 +26,19 @@ import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/** Uploads that are read at the same moment; others of the same app, or of another, have the next turns. */
+/** Concurrent uploads; others wait for their turn, per app. */
 const READ_AT_ONCE = 4;
-/** Blobs of one deletion that are removed before it is answered; of larger ones the sweep removes the rest. */
+/** Maximum blobs of one deletion that are removed before the response; the sweep removes the rest. */
 const REMOVED_AT_ONCE = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;
 
-/** @throws StartError where the store cannot be used */
+/** @throws StartError if the store cannot be used */
 export async function createMedia(options: {
   config: Config;
   db: DataSource;
   ring: KeyRing;
-  /** Of this process. */
+  /** ID of this process. */
   instance: string;
   intake: Intake;
   logEvents: LogEvents;
@@ -57,7 +57,7 @@ export async function createMedia(options: {
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaCallers({ db, appUserOf });
 
-  /** What the sweep would do in its time, at once. */
+  /** Removes these blobs at once instead of at the next sweep. */
   async function removeUnneeded(keys: readonly string[]): Promise<void> {
     for (const key of keys.slice(0, REMOVED_AT_ONCE)) {
       await sweep
@@ -87,8 +87,8 @@ export async function createMedia(options: {
     usage: blobs.usage,
 
     /**
-     * Makes sure that files can be received and stored, and that every API process uses the same store.
-     * @throws StartError naming MEDIA_URL or DATA_DIR
+     * Checks that files can be received and stored, and that every API process uses the same store.
+     * @throws StartError that names MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {
       const which = config.mediaBucket

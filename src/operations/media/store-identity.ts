@@ -1,4 +1,4 @@
-/** Makes sure that all API processes on one database use one media store. Read it when a start is refused because of its store. */
+/** Checks that all API processes on one database use one media store. Read it when a start is refused because of its store. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -50,7 +50,7 @@ export async function claimStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // Two processes that start at the same time: the first one's store is recorded, the other one is refused.
+  // Of two processes that start at the same time, the first one's store is recorded and the other is refused.
   if ((await rows(db, CLAIM, [identity, recorded])).length === 0) return claimStore(options);
-  if (recorded !== null) log.warn({ store: where }, "the media store is another one than before");
+  if (recorded !== null) log.warn({ store: where }, "the media store has changed");
 }

@@ -9,28 +9,28 @@ import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
-/** A backup under way has it: what was a file at its moment is read yet. Any number that nothing else on the database takes. */
+/** Key of the lock that a running backup holds while it reads the files of its moment. An arbitrary number, used by nothing else. */
 export const BACKUP_LOCK = 7_203_114_285_023;
-/* Given back as the statement ends. */
+/* The lock is released when the statement ends. */
 const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
 const EVERY_MS = 30_000;
 const COMPARE_EVERY_MS = 6 * 3_600_000;
 const BATCH = 500;
-/** A blob without a row may be one whose row is not yet committed; a received file waits for its turn to be looked at. */
+/** A blob without a row may have a row that is not committed yet, and a received file may still wait to be checked. */
 const YOUNG_MS = 3_600_000;
-/** Lost files whose ids the log names. */
+/** Maximum ids of lost files in the log. */
 const NAMED = 20;
 
-/* $1 keys that are in the store, $2 since when rows are meant. */
+/* $1 keys in the store, $2 maximum creation time of the rows. */
 const LOST = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
 const FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 export interface Found {
-  /** In the store and not in the database: removed. */
+  /** Files that only the store had; they are removed. */
   orphans: number;
-  /** In the database and not in the store: the ids of their files. */
+  /** Ids of files that only the database has. */
   lost: number[];
 }
 
@@ -49,21 +49,21 @@ export function createMediaSweep(options: {
   let stopped = false;
   let comparedAt = Date.now();
 
-  /** Its file is gone by now: a backup that begins later does not see it. */
+  /** The file has been deleted by now, so a backup that starts later does not contain it. */
   const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
 
-  /** From the store, and from where it came in: its process may have died on the way. */
+  /** Removes it from the store and from the folder of received files, in case its process died in between. */
   async function removeBytes(key: string): Promise<void> {
     await reception.discard(key);
     await store.remove(key);
   }
 
-  /** Not while a backup is under way: the sweep comes again. */
+  /** Does nothing during a backup: a later sweep removes it. */
   async function removeBlob(key: string): Promise<void> {
     if (await mayRemove()) await blobs.drop(key, removeBytes);
   }
 
-  /** Those that are marked as given up, or whose process holds them no longer. */
+  /** Removes blobs that are marked as not needed, or whose lease has expired. */
   async function removeUnneeded(): Promise<void> {
     if (!(await mayRemove())) return;
     for (let keys = await blobs.unneeded(BATCH); keys.length > 0 && !stopped; keys = await blobs.unneeded(BATCH)) {
@@ -95,7 +95,7 @@ export function createMediaSweep(options: {
     return { orphans, stored };
   }
 
-  /** Of the blobs that files have, which are not among the stored. */
+  /** Finds blobs that files use but the store lacks. */
   async function findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
     const lost: number[] = [];
     for (let after = 0; ; ) {
@@ -117,14 +117,17 @@ export function createMediaSweep(options: {
     }
   }
 
-  /** Looks at all that there is, in both. */
+  /** Compares the whole store with the database. */
   async function compare(): Promise<Found> {
     const before = new Date(Date.now() - 1_000);
     const { orphans, stored } = await removeOrphans();
     const lost = stopped ? [] : await findLost(stored, before);
-    if (orphans > 0) log.warn({ orphans }, "removed media from the store that the database does not know");
+    if (orphans > 0) log.warn({ orphans }, "removed files from the media store that the database does not have");
     if (lost.length > 0) {
-      log.error({ count: lost.length, fileIds: lost.slice(0, NAMED) }, "media of the database are not in the store");
+      log.error(
+        { count: lost.length, fileIds: lost.slice(0, NAMED) },
+        "files of the database are missing from the media store",
+      );
     }
     return { orphans, lost };
   }
@@ -133,10 +136,10 @@ export function createMediaSweep(options: {
     removeBlob,
     compare,
 
-    /** One look. Answers with the Unix time in milliseconds at which to come again. */
+    /** One sweep. Returns the Unix time in milliseconds of the next one. */
     async sweep(): Promise<number> {
       await reception.sweep(YOUNG_MS);
-      // In another store every file would be missing.
+      // Compared with another store, every file would be missing.
       if (!(await isOwnStore())) return Date.now() + EVERY_MS;
       await removeUnneeded();
       if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !stopped) {
@@ -146,7 +149,7 @@ export function createMediaSweep(options: {
       return Date.now() + EVERY_MS;
     },
 
-    /** Ends a sweep under way. */
+    /** Stops a running sweep. */
     stop(): void {
       stopped = true;
     },

@@ -1,6 +1,6 @@
 /**
- * How files come in: room is reserved, bytes are received, looked at and put into the store; then one transaction makes files of all that
- * came in a request, and their events. Whatever breaks off before leaves nothing. Knows no transport.
+ * Uploads: reserves quota, receives bytes, checks them and puts them into the store. Then one transaction creates all
+ * files of the request, and their events. An upload that fails before leaves nothing.
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
@@ -33,10 +33,10 @@ import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
-/** Reserved at a time for a file of unknown length. */
+/** Bytes that are reserved at a time for a file of unknown length. */
 const STEP_BYTES = 4 * 1024 * 1024;
 
-/** A file whose bytes are in the store, and which is no file yet. */
+/** An upload whose bytes are in the store, before it becomes a file. */
 interface Stored extends Received {
   key: string;
   name: string;
@@ -47,13 +47,13 @@ interface Stored extends Received {
 
 export interface Upload {
   /**
-   * Receives one file. `folderId` and `name` as far as they are known by then.
+   * Receives one file. `folderId` and `name` if they are known by then.
    * @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /** Makes files of what was received: all or none. `name` is for a single one. */
+  /** Creates files of all uploads, or none. `name` is for a single one. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /** Gives back whatever did not become a file. To be called in the end, whatever happened. */
+  /** Releases what did not become a file. Call it at the end in every case. */
   close(): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ export interface UploadsOptions {
   logEvents: LogEvents;
   baseUrl: string;
   maxBytes: number;
-  /** Whether the disk that uploads are received on has room for so many more bytes. */
+  /** True if the disk that receives uploads has space for this many more bytes. */
   hasRoom: (bytes: number) => Promise<boolean>;
   log: Logger;
 }
@@ -80,7 +80,7 @@ const INSERT = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Slots for which apps compete: each may hold half of what the others leave. */
+/** Slots for uploads: each app may hold half of what the others leave. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
@@ -119,7 +119,7 @@ export function createUploads(options: UploadsOptions) {
   } = options;
   const open = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
-  /** Passes the bytes on, and reserves more room as more come than was reserved. */
+  /** Passes the bytes on, and reserves more quota when they exceed the reserved bytes. */
   async function* reserving(
     source: AsyncIterable<Buffer>,
     appId: number,
@@ -148,7 +148,7 @@ export function createUploads(options: UploadsOptions) {
     await blobs.reserve(appId, key, reserved);
     return reception.receive(key, reserving(source, appId, key, reserved), maxBytes, appId).catch((error: unknown) => {
       if (error instanceof TooManyBytes) {
-        throw new ActionError("PAYLOAD_TOO_LARGE", `a file may have ${maxBytes / 2 ** 20} MB`);
+        throw new ActionError("PAYLOAD_TOO_LARGE", `a file must be at most ${maxBytes / 2 ** 20} MB`);
       }
       if ((error as NodeJS.ErrnoException).code === "ENOSPC")
         throw busy("the service's disk is full", LOW_DISK_RETRY_SECONDS);
@@ -156,10 +156,10 @@ export function createUploads(options: UploadsOptions) {
     });
   }
 
-  /** The same without what is private in it, measured, and its thumbnail. `keys` has what is to be given back on a failure. */
+  /** Removes private metadata, measures the picture and creates its thumbnail. `keys` collects blobs to release on a failure. */
   async function asPicture(appId: number, keys: string[], raw: Received, key: string, contentType: string) {
     if (raw.bytes > PICTURE_MAX_BYTES) {
-      throw new ActionError("PAYLOAD_TOO_LARGE", `a picture may have ${PICTURE_MAX_BYTES / 2 ** 20} MB`);
+      throw new ActionError("PAYLOAD_TOO_LARGE", `a picture must be at most ${PICTURE_MAX_BYTES / 2 ** 20} MB`);
     }
     const cleanKey = newBlobKey();
     keys.push(cleanKey);
@@ -230,7 +230,7 @@ export function createUploads(options: UploadsOptions) {
     };
   }
 
-  /** What one request receives. */
+  /** The uploads of one request. */
   function upload(
     admission: Admission,
     appId: number,
@@ -288,7 +288,7 @@ export function createUploads(options: UploadsOptions) {
         if (!isOpen) return;
         isOpen = false;
         leave();
-        // What cannot be given back now the sweep finds: the row says until when it was held.
+        // The sweep finds what cannot be released now, by the lease in the row.
         for (const key of keys) {
           blobs.let(key);
           await giveBack(appId, key).catch((error: unknown) =>
@@ -300,10 +300,7 @@ export function createUploads(options: UploadsOptions) {
   }
 
   return {
-    /**
-     * @param length what the request says that it has, as a guess of what its files have; null where it does not say
-     * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
-     */
+    /** @param length Content-Length as an estimate of the files' size; null if absent @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async begin(admission: Admission, appId: number, length: number | null): Promise<Upload> {
       const grants = await callers.of(admission);
       intake.take(emitterOf(admission), appId, 0);

@@ -1,12 +1,12 @@
 /**
- * The files and folders that a caller may read, as conditions of SQL: lists apply the access rules before they count and cut pages, so
- * that totals and `hasMore` say nothing of hidden files.
+ * SQL conditions for the files and folders that a caller may read: lists apply the access rules before they count and
+ * cut pages, so that totals and `hasMore` reveal nothing about hidden files.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Grants, MediaRules } from "./media-callers.js";
 
-/** Files and folders of an app that a list is of. $1 in the conditions is the app, $2 the value. */
+/** Files and folders of a list. $1 in the conditions is the app, $2 the value. */
 export interface Matching {
   appId: number;
   files: string;
@@ -14,19 +14,19 @@ export interface Matching {
   value: unknown;
 }
 
-/** $3 and $4 of a condition: own rules of files that grant reading, and folders whose rules do. Null grants everything. */
+/** $3 and $4 of a condition: file rules that grant reading, and folders whose rules do. Null grants everything. */
 export type Visible = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const VISIBLE_FILE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const VISIBLE_FOLDER = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/** Names both parameters, so that each list has the same. */
+/** Names both parameters, so that all lists have the same parameters. */
 const EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const isVisibleFile = (visible: Visible): string => (visible === null ? EVERYTHING : VISIBLE_FILE);
 export const isVisibleFolder = (visible: Visible): string => (visible === null ? EVERYTHING : VISIBLE_FOLDER);
 
-/** Folders by the rules that hold for them, their own or the nearest folder's above. */
+/** Folders by their effective rules: their own, or those of the nearest folder above. */
 const FOLDERS_BY_RULES = `
   WITH RECURSIVE tree AS (
     SELECT id, access_rules AS rules FROM media_folder WHERE app_id = $1 AND parent_id IS NULL

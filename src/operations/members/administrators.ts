@@ -1,4 +1,4 @@
-/** Administrators of the service: listed, added and removed by each other. One who can sign in always remains. */
+/** Administrators of the service list, add and remove each other. One who can sign in always remains. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -18,7 +18,7 @@ const LIST = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
-/* Changes happen one after the other. */
+/* Serializes changes. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const OTHERS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
 /* Two rights of one person never have the same time, so a precondition of the first one fails for the second. */
@@ -28,7 +28,7 @@ const SET = `
    WHERE id = $1`;
 const FIND = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
 
-/** A person who administers the service; `updatedAt` is the time since when, ISO 8601. */
+/** An administrator of the service; `updatedAt` is the time at which the right was given, ISO 8601. */
 export interface Administrator extends User {
   updatedAt: string;
 }
@@ -46,7 +46,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** The caller's right as the database has it: the one of the request may be some seconds old. */
+  /** Reads the caller's right from the database: the request's caller may be some seconds old. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
     const [own] = await rows<Found>(manager, FIND, [personId]);
@@ -108,7 +108,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     /** Makes a person an administrator; returns all. @throws NOT_FOUND, REQUEST_INVALID for a person without an account */
     add: (caller: Caller, personId: number): Promise<Administrator[]> => change(caller, personId, true),
     /**
-     * Takes the right from a person, and ends the sessions of a person without another role; returns the others.
+     * Removes the right from a person, and ends the sessions of a person without another role; returns the others.
      * @throws NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
     remove: (caller: Caller, personId: number, precondition?: Precondition): Promise<Administrator[]> =>

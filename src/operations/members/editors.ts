@@ -59,7 +59,7 @@ export function createEditors({
     return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Records a change of editors in both audit logs, and ends links that it overtook. */
+  /** Records a change of editors in both audit logs, and ends links that the change makes invalid. */
   async function editorChanged(
     manager: EntityManager,
     caller: Caller,
@@ -76,7 +76,7 @@ export function createEditors({
   return {
     list: (appId: number): Promise<Editor[]> => editors(appId),
 
-    /** Makes a person with an editor's session, who edits nothing yet. @throws REQUEST_INVALID */
+    /** Creates a person with an editor's session but without any app. @throws REQUEST_INVALID */
     async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
       const email = requiredEmail(data["email"], "email");
       const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
@@ -94,7 +94,7 @@ export function createEditors({
       });
     },
 
-    /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */
+    /** Gives a person of the app's organization editor rights; returns the app's editors. @throws REQUEST_INVALID */
     async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
       const id = requiredId(userId, "userId");
       await db.transaction(async (manager) => {
@@ -107,7 +107,7 @@ export function createEditors({
       return editors(appId);
     },
 
-    /** Takes editor rights away, at once; answers with the editors who are left. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    /** Removes editor rights at once; returns the remaining editors. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async remove(
       caller: Caller,
       { appId, precondition }: { appId: number; precondition?: Precondition },

@@ -1,4 +1,4 @@
-/** Rows of invitations: each belongs to a one-time link, which says whether it is pending. Read it with `invitations.ts`. */
+/** Rows of invitations: each belongs to a one-time link, whose state decides whether it is pending. Read it with `invitations.ts`. */
 import { type Executor, rows } from "../../data/database.js";
 import type { Role, RoleScope } from "../../rules/roles.js";
 
@@ -6,14 +6,14 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 export interface Invitation {
   id: number;
   organizationId: number;
-  /** null: the role holds in the whole organization. */
+  /** null: the role applies to the whole organization. */
   appId: number | null;
   email: string;
   role: Role;
-  /** ID of the person who made it; null if none did. */
+  /** ID of the person who created it; null if none did. */
   createdBy: number | null;
   createdAt: string;
-  /** Equals `createdAt`: an invitation is never changed, only revoked or accepted. */
+  /** Equals `createdAt`: an invitation never changes, it can only be revoked or accepted. */
   updatedAt: string;
   expiresAt: string;
 }
@@ -38,7 +38,7 @@ async function findWhere(executor: Executor, condition: string, values: unknown[
   return (await rows<Row>(executor, sql, values)).map(shown);
 }
 
-/** Pending invitations of the organization, newest first; with an app only those to it. */
+/** Pending invitations of the organization, newest first; with an app only those to that app. */
 export const pendingInvitations = (executor: Executor, { organizationId, appId }: RoleScope): Promise<Invitation[]> =>
   findWhere(executor, `${PENDING} AND invitation.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2)`, [
     organizationId,

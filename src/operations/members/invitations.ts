@@ -1,6 +1,6 @@
 /**
- * Invitations: made by owners and admins, revoked, accepted once. An invitation to the address of an existing account is accepted only by
- * that account's own session, so that a link takes over no account.
+ * Invitations: created by owners and admins, revoked, accepted once. An invitation to the address of an existing
+ * account can only be accepted from that account's own session, so that a link cannot take over an account.
  */
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -34,10 +34,10 @@ const INVITATIONS_PER_HOUR = 200;
 
 const ACCEPT = flat(["token", "firstName", "lastName", "passphrase"]);
 
-/** Sends the link to the invited person; null where the service has no mail server of its own. */
+/** Sends the link to the invited person; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
 
-/** `session` is null for an account that was signed in already. */
+/** `session` is null if the account was already signed in. */
 export interface Accepted {
   user: User;
   /** ISO 8601; null for a credential that does not expire. */
@@ -101,7 +101,7 @@ export function createInvitations(options: {
     find: (organizationId: number, id: number) => pendingInvitation(db, organizationId, id),
 
     /**
-     * Makes an invitation; the link is in this answer only, and in the mail if the service can send one.
+     * Creates an invitation; its link is only in this response, and in the mail if the service can send one.
      * @throws REQUEST_INVALID; FORBIDDEN for a role above the caller's; RATE_LIMIT_EXCEEDED
      */
     async create(
@@ -153,9 +153,9 @@ export function createInvitations(options: {
     },
 
     /**
-     * Accepts an invitation: makes an account and signs in, or adds the role to the account that has the address.
+     * Accepts an invitation: creates an account and signs in, or adds the role to the account with that address.
      * @throws LINK_EXPIRED; UNAUTHORIZED if the account exists and the request has no session of it; REQUEST_INVALID;
-     * PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
+     *   PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
      */
     async accept(request: SignInRequest, body: Record<string, unknown>): Promise<Accepted> {
       const link = await links.peek(body["token"], "invitation");

@@ -26,11 +26,11 @@ export interface Member {
   updatedAt: string;
 }
 
-/** Members as the state of their list is made of them. */
+/** Members in the form from which the state of their list is computed. */
 export const statedMembers = (members: readonly Member[]): Stated[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
-/** Person whose role is to be changed, and from which state. */
+/** The person whose role changes, and the states that the change may start from. */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
@@ -57,13 +57,13 @@ const MEMBERS = `
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
-/* True for a person who belongs to the organization: at home there, or with a role in it or on one of its apps. */
+/* True for a person who belongs to the organization: a member of it, or with a role in it or on one of its apps. */
 const BELONGS = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
-/* Roles that a removal takes away. */
+/* Roles that a removal deletes. */
 const HELD = `
   SELECT role FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2) AND person_id = $3 AND NOT of_organization
@@ -90,7 +90,7 @@ const END_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
      AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL`;
-/* Sessions and tokens of a person who has no role anywhere any longer. */
+/* Ends sessions and tokens of a person without any role. */
 export const END_SESSIONS = `
   UPDATE credential SET revoked_at = now()
    WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
@@ -99,7 +99,7 @@ export const END_SESSIONS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
-/* Every organization that the person belongs to; null stands for a person at home there without a role. */
+/* Every organization that the person belongs to; the role is null for a member without one. */
 const HELD_EVERYWHERE = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
@@ -117,7 +117,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return highestOf(found.map(({ role }) => role));
   }
 
-  /** Returns the caller's role from the database: the one of the request may be some seconds old. */
+  /** Returns the caller's role from the database: the request's caller may be some seconds old. */
   async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
@@ -128,7 +128,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   async function outranks(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     const administrates = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
     if (await administrates(personId)) return false;
-    // A token of kind `admin` is an administrator's by itself; the right of a session is the person's.
+    // A token of kind `admin` is an administrator by itself; a session has the right of its person.
     if (caller.kind === "admin" && (caller.session === undefined || (await administrates(caller.personId))))
       return true;
     type Held = { organizationId: number; roles: (Role | null)[] };
@@ -140,7 +140,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return true;
   }
 
-  /** Changes of the roles of one organization and of its apps happen one after the other. */
+  /** Serializes changes of the roles of one organization and of its apps. */
   const lock = (manager: EntityManager, { organizationId }: RoleScope) =>
     rows(manager, "SELECT FROM organization WHERE id = $1 FOR UPDATE", [organizationId]);
 
@@ -173,7 +173,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     await audit(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
 
-  /** Writes the role in place of the one that the person has at this scope. */
+  /** Replaces the person's role at this scope. */
   async function write(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
@@ -220,13 +220,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     record,
     refuseTooMany,
 
-    /** Members by their own role at the scope: an app's members have a role on the app itself. */
+    /** Members by their role at the scope: members of an app have a role on the app itself. */
     list: (scope: RoleScope): Promise<Member[]> => listOf(db, scope),
 
     /**
-     * Gives a person of the organization a role, in place of the present one.
-     * @throws REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's; RESOURCE_CHANGED;
-     * LAST_OWNER
+     * Gives a person of the organization a role instead of the current one.
+     * @throws REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's;
+     *   RESOURCE_CHANGED; LAST_OWNER
      */
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
@@ -281,9 +281,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * Checks that the caller outranks the person in every organization of theirs: only then can the caller reset the passphrase. No one
-     * outranks an administrator of the service. Reads all roles from the database and locks both people, so that a change of their roles
-     * comes before the check or after the transaction.
+     * Checks that the caller outranks the person in every organization of theirs: only then can the caller reset the
+     * passphrase. Administrators of the service cannot be outranked. Reads all roles from the database and locks both
+     * people, so that a change of their roles comes before the check or after the transaction.
      * @throws FORBIDDEN
      */
     async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
@@ -298,26 +298,26 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       throw new ActionError("NOT_FOUND", "there is no such person in this organization");
     },
 
-    /** The organization of an app that is known to exist. */
+    /** Returns the organization of an app that is known to exist. */
     async scopeOf(appId: number): Promise<RoleScope> {
       const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
       return { organizationId: app!.organizationId, appId };
     },
 
-    /** The scope of an app of the organization; null if the organization has no such app. */
+    /** Returns the scope of an app of the organization; null if the organization has no such app. */
     async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
       const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
       return app?.organizationId === organizationId ? { organizationId, appId } : null;
     },
 
-    /** The caller's organizations with the caller's role; an administrator's are all, at most 1,000. */
+    /** The caller's organizations with the caller's role; for an administrator all of them, at most 1,000. */
     async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
       const isAdmin = caller.kind === "admin";
       const found = await rows<Organization>(db, ORGANIZATIONS, [isAdmin, [...caller.organizations.keys()]]);
       return found.map(({ id, name }) => ({ id, name, role: isAdmin ? "owner" : caller.organizations.get(id)! }));
     },
 
-    /** Makes an organization, whose owner is the person who makes it. @throws REQUEST_INVALID */
+    /** Creates an organization and makes the caller its owner. @throws REQUEST_INVALID */
     async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
       const text = requiredText(name, "name");
       const made = await db.transaction(async (manager) => {

@@ -1,6 +1,6 @@
 /**
- * Notifications as they are published, for whom they are: a reader that comes again names the place it has seen, and misses none.
- * Knows no socket.
+ * Streams published notifications to their readers. A reader that reconnects passes the cursor of the last one that it
+ * received, and misses none.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -23,7 +23,7 @@ type Listener = (one: Notification) => void;
 
 interface Follower {
   caller: Caller;
-  /** As it was when it was last looked at. */
+  /** The reader at the last check. */
   reader: Reader;
   listener: Listener;
 }
@@ -32,16 +32,16 @@ interface Follower {
 interface Room {
   appId: number;
   followers: Set<Follower>;
-  /** Followers, and those about to be. */
+  /** Subscribers, including those that are being added. */
   members: number;
-  /** Up to where it has read; null before the first of its followers. */
+  /** Cursor up to which it has read; null before its first subscriber. */
   place: number | null;
-  /** Readings, one after the other. */
+  /** Serializes reads. */
   order: Promise<void>;
 }
 
 export interface NotificationFeed {
-  /** @param after the place of the last one that the caller has seen; null: from now on */
+  /** @param after cursor of the last notification that the caller received; null: only new ones */
   follow(appId: number, caller: Caller, after: number | null): Promise<LiveSource<Notification>>;
 }
 
@@ -61,7 +61,7 @@ export function createNotificationFeed(options: {
     });
   }
 
-  /** All after `place`, page by page. */
+  /** All notifications after `place`, page by page. */
   async function* after(appId: number, place: number, reader: string, until: number): AsyncGenerator<Notification> {
     for (let last = place; last < until; ) {
       const found = await publishedAfter(db, appId, last, reader);
@@ -71,7 +71,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Scopes are tried on who the followers are now: an entry may have changed since they came. */
+  /** Scopes are matched with the current users of the subscribers: an entry may have changed since they subscribed. */
   async function lookAgain({ appId, followers }: Room): Promise<void> {
     const users = await usersOf(
       db,
@@ -82,7 +82,7 @@ export function createNotificationFeed(options: {
       follower.reader = { ...follower.reader, user: users.get(follower.reader.key) ?? null };
   }
 
-  /** What is new, as one object for all whom it is for. */
+  /** Delivers new notifications, one object for all their readers. */
   async function readOn(room: Room): Promise<void> {
     if (room.place === null) return;
     let areKnown = false;
@@ -94,7 +94,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Applies a new user of a page, or a sign-out. */
+  /** Applies a page's new user, or a sign-out. */
   async function changeReader({ appId, followers }: Room, credentialId: number): Promise<void> {
     for (const follower of followers)
       if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);
@@ -140,7 +140,7 @@ export function createNotificationFeed(options: {
         }
         if (!open) return;
         room.followers.add(follower);
-        // What was published since the room last looked, or since this reader went away.
+        // Includes notifications since the last read, or since this reader disconnected.
         await readOn(room);
       });
       return () => {

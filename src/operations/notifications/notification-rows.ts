@@ -1,10 +1,10 @@
-/** Notifications in SQL: read, written, and published in an order in which no reader can miss one. Validates nothing. */
+/** Notifications in SQL: reads, writes, and publishes them in an order in which no reader can miss one. Validates nothing. */
 import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
 
-/** Channel of the notice `appId`, sent as a notification is published. */
+/** Notification channel with `appId`, sent when a notification is published. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
 
 /** A notification (packages, Notifications). Times are ISO 8601. */
@@ -17,9 +17,9 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: PushWish | null;
   publishedAt: string | null;
-  /** Its place among the app's published ones; null while it is none. */
+  /** Its position among the app's published ones; null while unpublished. */
   cursor: number | null;
-  /** Whether who asks has read it. */
+  /** True if the reader has read it. */
   readStatus: boolean;
   createdAt: string;
   updatedAt: string;
@@ -50,7 +50,7 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
   updatedAt: updatedAt.toISOString(),
 });
 
-/** Of the app, of which `where` holds for the alias `one`; $1 is the app, $2 the reader, further values follow. */
+/** Notifications of the app that match `where` (alias `one`); $1 is the app, $2 the reader, further values follow. */
 export async function readNotifications(
   executor: Executor,
   {
@@ -71,7 +71,7 @@ export async function readNotifications(
   return (await rows<Row>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/** What is needed to know whom the newest published ones are for: no more than that of each. */
+/** The fields that decide who may read the newest published notifications. */
 export async function newestPublished(
   executor: Executor,
   appId: number,
@@ -83,7 +83,7 @@ export async function newestPublished(
   return rows(executor, sql, [appId, reader, limit]);
 }
 
-/** Published ones after that place, in their order. */
+/** Published notifications after that position, in order. */
 export async function publishedAfter(
   executor: Executor,
   appId: number,
@@ -94,7 +94,7 @@ export async function publishedAfter(
   return readNotifications(executor, { appId, reader, where, tail: "ORDER BY one.cursor LIMIT 500", values: [after] });
 }
 
-/** The last place before that moment. */
+/** The last position before that time. */
 export async function placeBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
@@ -114,7 +114,7 @@ export interface WrittenNotification {
 
 const json = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
-/** A draft. */
+/** Inserts a draft. */
 export async function insertNotification(executor: Executor, appId: number, one: WrittenNotification): Promise<number> {
   const [row] = await rows<{ id: number }>(
     executor,
@@ -133,8 +133,8 @@ export async function writeNotification(executor: Executor, id: number, one: Wri
 }
 
 /*
- * $1 app, $2 notification, $3 the status that it must have. The place's row is locked until the commit, so that places become visible
- * in their order, and who has seen one has seen all before it.
+ * $1 app, $2 notification, $3 its required status. The row of the position is locked until the commit, so that
+ * positions become visible in their order: a reader of one has seen all before it.
  */
 const PUBLISH = `
   WITH place AS (
@@ -150,7 +150,7 @@ const PUBLISH = `
     RETURNING notification.app_id)
   SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
 
-/** false unless it stood at that status. */
+/** Returns false if the status differs. */
 export async function publish(
   executor: Executor,
   appId: number,
@@ -161,7 +161,7 @@ export async function publish(
   return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
 }
 
-/** Takes it out of the published ones where it was among them; devices that have not got it yet will not. */
+/** Removes it from the published ones; devices that have not received it will not receive it. */
 export async function withdraw(
   executor: Executor,
   id: number,

@@ -1,6 +1,6 @@
 /**
- * An app's notifications: written and scheduled by its backend, read by whom they are for. Each write is in the trail; each publication
- * has its place, by which streams go on. Sends nothing itself.
+ * An app's notifications: its backend writes and schedules them, its users read them. Each write has an audit entry;
+ * each publication has a position, from which streams continue. Sends nothing itself.
  */
 
 import type { DataSource, EntityManager } from "typeorm";
@@ -37,9 +37,9 @@ import {
 } from "./notification-rows.js";
 import type { Reader, ReaderOf } from "./reader.js";
 
-/** As far back as an app user sees: what its scopes are tried on. */
+/** Maximum number of newest notifications whose scopes are matched with an app user. */
 const OWN_MAX = 1_000;
-/** Notifications published in one look. */
+/** Notifications that are published in one batch. */
 const DUE_TOGETHER = 100;
 
 const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
@@ -66,7 +66,7 @@ const COUNT = "SELECT count(*)::int AS total FROM notification WHERE app_id = $1
 
 export interface NotificationPage {
   entries: Notification[];
-  /** `total` counts what the caller may see. */
+  /** `total` counts what the caller can read. */
   pagination: { total: number; hasMore: boolean };
 }
 
@@ -106,7 +106,7 @@ export function createNotificationsService(options: {
     return before;
   }
 
-  /** A draft of that content to the status that was asked for. @throws REQUEST_INVALID */
+  /** Brings a draft to the requested status. @throws REQUEST_INVALID */
   async function toStatus(
     manager: EntityManager,
     appId: number,
@@ -115,7 +115,7 @@ export function createNotificationsService(options: {
     orderAt: Date | null,
   ): Promise<void> {
     if (status === "scheduled" && orderAt === null) {
-      throw new ActionError("REQUEST_INVALID", "orderAt is required of a scheduled notification");
+      throw new ActionError("REQUEST_INVALID", "orderAt is required for a scheduled notification");
     }
     if (status === "published") await publish(manager, appId, id, "draft", new Date(now()));
     if (status === "scheduled") await withdraw(manager, id, status);
@@ -151,20 +151,21 @@ export function createNotificationsService(options: {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY one.id", values: [ids] });
   }
 
-  /** The newest published ones that are for the reader. */
+  /** The newest published notifications for the reader. */
   async function own(appId: number, { key, user }: Reader): Promise<Pick<Notification, "id" | "readStatus">[]> {
     return (await newestPublished(db, appId, key, OWN_MAX)).filter(({ scope }) => inScope(scope, user));
   }
 
-  /** Who reads; a visitor that asks too often is refused. @throws RATE_LIMIT_EXCEEDED */
+  /** Returns the reader; rejects a visitor that sends too many requests. @throws RATE_LIMIT_EXCEEDED */
   async function enter(caller: Caller, appId: number): Promise<Reader> {
     const reader = await readerOf(caller, appId);
     const retryAfter = reader.seesAll ? 0 : bucket.take(holderOf(caller));
-    if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "this client asks too often", { retryAfter });
+    if (retryAfter > 0)
+      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
     return reader;
   }
 
-  /** Those ids as far as a page has room for them. */
+  /** Returns the notifications with those ids, up to the size of a page. */
   async function pageOfOwn(
     appId: number,
     { key }: Reader,
@@ -195,7 +196,10 @@ export function createNotificationsService(options: {
       return insertAll(caller, appId, body, (at) => `[${at}]`);
     },
 
-    /** Changes what is given; `extendData` is merged into `data`. @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+    /**
+     * Changes the fields that are passed; `extendData` is merged into `data`.
+     * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
+     */
     async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
       const { appId, id } = target;
       const fields = parseNotification(body);
@@ -214,7 +218,7 @@ export function createNotificationsService(options: {
         const scope = fields.scope === undefined ? before.scope : fields.scope;
         const push = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
-        // A published one keeps its place; any other becomes a draft again.
+        // A published notification keeps its position; any other becomes a draft again.
         const stays = status === "published" && before.status === status;
         if (!stays) await withdraw(manager, id, "draft");
         await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
@@ -239,7 +243,7 @@ export function createNotificationsService(options: {
       });
     },
 
-    /** Newest first: all of the app for its backend, for an app user those that are for it. @throws REQUEST_INVALID */
+    /** Newest first: all notifications for the app's backend, for an app user those with a matching scope. @throws REQUEST_INVALID */
     async list(
       caller: Caller,
       appId: number,
@@ -267,7 +271,7 @@ export function createNotificationsService(options: {
       return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
     },
 
-    /** Marks those as read, or all that are published by now. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /** Marks the listed ones as read, or all that are published. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
       const reader = await enter(caller, appId);
@@ -283,13 +287,13 @@ export function createNotificationsService(options: {
       return { count: (await rows(db, MARK, [appId, reader.key, marked])).length };
     },
 
-    /** How many of the newest 1,000 that are for the caller it has not read. */
+    /** Number of unread ones among the caller's newest 1,000. */
     async unread(caller: Caller, appId: number): Promise<{ count: number }> {
       const all = await own(appId, await enter(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };
     },
 
-    /** Publishes what is due. Answers with the Unix time in milliseconds of the next one, or null. */
+    /** Publishes due notifications. Returns the Unix time in milliseconds of the next one, or null. */
     async publishDue(): Promise<number | null> {
       const moment = new Date(now());
       const due = await rows<{ id: number; appId: number }>(db, DUE, [moment]);

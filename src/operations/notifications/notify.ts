@@ -1,4 +1,4 @@
-/** Ties together what notifications need: their rows, who reads them, the feed, devices and Web Push. */
+/** Creates and connects the parts of notifications: rows, readers, the feed, devices and Web Push. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { CheckedConnections } from "../../engine/checked-connections.js";

@@ -14,12 +14,12 @@ import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
 const PLACES = 50;
-/** Of one app at once: push services that never answer must not keep the others waiting. */
+/** Concurrent messages of one app, so that push services that never answer do not block others. */
 const PLACES_PER_APP = 10;
 const DEVICES_TOGETHER = 1_000;
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 30_000;
-/** The device does not want it any longer. */
+/** The device has unsubscribed. */
 const GONE = [404, 410];
 const REFUSED_FOR_NOW = [429, 500, 502, 503, 504];
 
@@ -31,7 +31,7 @@ const DEVICES = `
 const DELIVER = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
-/* $1 the moment, $2 how many, $3 apps and $4 how many each has in hand, $5 the holder. */
+/* $1 time, $2 limit, $3 apps and $4 their numbers in progress, $5 holder. */
 const CLAIM = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
@@ -56,8 +56,8 @@ const CLAIM = `
 const DONE = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const AGAIN = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /*
- * $1 holder, $2 what it knows of: the answer to a claim may have been lost. $3 true if processes with a lapsed lease are dead. What was tried
- * often enough is given up.
+ * $1 holder, $2 the deliveries that it knows: the response to a claim may have been lost. $3 true if processes with an
+ * expired lease are dead. Drops deliveries that have been attempted too often.
  */
 const LET_GO = `
   WITH lost AS (
@@ -89,9 +89,9 @@ export function createPushSender(options: {
   db: DataSource;
   keysOf: VapidKeysOf;
   connections: CheckedConnections;
-  /** `mailto:` or `https:`, whom a push service may turn to. */
+  /** Contact for push services: `mailto:` or `https:`. */
   subject: string;
-  /** The fence of this process. */
+  /** Holder id of this process. */
   holder: string;
   now: () => number;
   log: Logger;
@@ -99,7 +99,7 @@ export function createPushSender(options: {
   const { db, keysOf, connections, subject, holder, now, log } = options;
   const inHand = createInHand(PLACES);
 
-  /** Makes the deliveries of one notification whose time has come; false when there is none. */
+  /** Creates the deliveries of one due notification; returns false if there is none. */
   async function spread(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
@@ -150,22 +150,22 @@ export function createPushSender(options: {
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < ATTEMPTS) {
-      // A stop gives up what is under way: the next process need not wait.
+      // When the process stops it releases running deliveries, so that the next process need not wait.
       const pause = inHand.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
       await rows(db, AGAIN, [id, holder, new Date(now() + pause)]);
     } else await rows(db, DONE, [id, holder]);
   }
 
   function begin(delivery: Delivery): void {
-    // Its lease ends then, and it is released.
-    const unsettled = (err: unknown) => log.warn({ err }, "a push message could not be settled");
+    // Its lease then expires, and it is released.
+    const unsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
     inHand.take(delivery, send(delivery).catch(unsettled));
   }
 
   return {
     whenFree: inHand.whenFree,
 
-    /** Sends what is due. Answers with the Unix time in milliseconds of what is due next, or null. */
+    /** Sends due messages. Returns the Unix time in milliseconds of the next one, or null. */
     async look(): Promise<number | null> {
       while (await spread());
       for (let free = inHand.free(); free > 0; free = inHand.free()) {
@@ -178,10 +178,13 @@ export function createPushSender(options: {
       return next !== null && next > now() ? next : null;
     },
 
-    /** Releases what the database gave to this process without its knowing, and, if `mayDeclareDead`, what dead processes held. */
+    /**
+     * Releases deliveries that the database gave to this process without its knowledge and, if `mayDeclareDead`, those
+     * of dead processes.
+     */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const lost = await rows(db, LET_GO, [holder, inHand.ids(), mayDeclareDead]);
-      if (lost.length > 0) log.warn({ count: lost.length }, "let go of push messages whose sender is gone");
+      if (lost.length > 0) log.warn({ count: lost.length }, "released push messages whose sending process has stopped");
     },
 
     drain: inHand.drain,

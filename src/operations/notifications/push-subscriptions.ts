@@ -1,4 +1,4 @@
-/** The devices that want an app's notifications: each belongs to whom its page works for. Sends nothing. */
+/** Devices that have subscribed to an app's notifications: each belongs to the user of its page. Sends nothing. */
 import { isIP } from "node:net";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -12,7 +12,7 @@ import type { Intake } from "../records/intake.js";
 import type { ReaderOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
-/** A device as its owner may see it: an endpoint is a secret between the device and its senders. */
+/** A device as shown to its owner: an endpoint is a secret between the device and its senders. */
 export interface PushDevice {
   id: number;
   /** The push service's host. */
@@ -20,7 +20,7 @@ export interface PushDevice {
   createdAt: string;
 }
 
-/* A device that asks again, perhaps for another reader, is the same device. */
+/* A device that subscribes again, perhaps for another reader, is the same device. */
 const SAVE = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
   ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
@@ -37,14 +37,14 @@ export function createPushSubscriptions(options: {
   readerOf: ReaderOf;
   keysOf: VapidKeysOf;
   intake: Intake;
-  /** Whether an address may be pushed to. */
+  /** True if pushes to an address are allowed. */
   mayReach: (address: string) => boolean;
   allowHttp: boolean;
 }) {
   const { db, readerOf, keysOf, intake, mayReach, allowHttp } = options;
 
   return {
-    /** The key that a browser subscribes with, and the caller's devices. */
+    /** The key with which a browser subscribes, and the caller's devices. */
     async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
       const { key } = await readerOf(caller, appId);
       const { publicKey } = await keysOf(appId);
@@ -61,7 +61,7 @@ export function createPushSubscriptions(options: {
     async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
       const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
       const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-      // A name is looked up when something is sent, and checked then.
+      // A host name is resolved and checked when a push is sent.
       if (isIP(host) !== 0 && !mayReach(host)) {
         throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
       }
@@ -83,7 +83,7 @@ export function createPushSubscriptions(options: {
       await rows(db, sql, [appId, caller.credentialId, key]);
     },
 
-    /** Removes one of the caller's devices, by `endpoint` or `id`. Answers how many there were. @throws REQUEST_INVALID */
+    /** Removes one of the caller's devices, by `endpoint` or `id`. Returns the number of removed ones. @throws REQUEST_INVALID */
     async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const { endpoint = null, id = null } = isObject(body) ? body : {};
       if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {

@@ -1,18 +1,18 @@
-/** For whom a caller reads notifications: the one place that says who the app's user is, now and later. Makes no credential. */
+/** Determines the app user for whom a caller reads notifications, now and after changes. Creates no credential. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
 
-/** Channel of the notice `appId:credentialId`: the user of that page has changed, or signed out. */
+/** Notification channel with `appId:credentialId`: the page's user has changed or signed out. */
 export const READER_CHANNEL = "svc_reader";
 
 export interface Reader {
-  /** By which read marks and devices are found again. */
+  /** Key of read marks and devices. */
   key: string;
   user: ScopeUser;
-  /** Reads everything of the app, whatever its scope: its backend and its authors. */
+  /** True if it reads all notifications of the app: its backend and its authors. */
   seesAll: boolean;
 }
 
@@ -50,7 +50,7 @@ interface Entry {
   data: Record<string, unknown>;
 }
 
-/** Who those readers are now; who is not there, or has no name, is in no map. */
+/** Returns the current users of those readers; readers without a user are left out. */
 export async function usersOf(
   executor: Executor,
   appId: number,
@@ -76,7 +76,7 @@ export async function usersOf(
   return users;
 }
 
-/** Says to every process that the page of that credential has another user. */
+/** Notifies every process that the page of that credential has another user. */
 export async function announceReader(db: DataSource, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

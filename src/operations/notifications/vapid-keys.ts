@@ -1,4 +1,4 @@
-/** The keys by which push services know an app, made once and sealed as its settings are. Sends nothing. */
+/** Keys by which push services identify an app, created once and stored encrypted. Sends nothing. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";

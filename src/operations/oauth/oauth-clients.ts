@@ -1,4 +1,4 @@
-/** Registered programs (RFC 7591): any program may register, which gives it no right. A person lets it in later. */
+/** Registered programs (RFC 7591): any program can register, which gives it no right. A person authorizes it later. */
 import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { z } from "zod";
@@ -37,7 +37,7 @@ const registration = z.object({
   token_endpoint_auth_method: z.string().max(100).default("none"),
 });
 
-/** True for an address that a code may be sent to: https, this machine, or a program's own scheme. */
+/** True for a URL that may receive a code: https, this machine, or a program's own scheme. */
 export function isAllowedRedirect(text: string): boolean {
   const url = URL.parse(text);
   if (url?.hash !== "" || text.includes("#") || url.username !== "" || url.password !== "") return false;
@@ -59,7 +59,7 @@ export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient)
   return wanted !== null && redirectUris.some((known) => withoutPort(known) === wanted);
 }
 
-/** Letters, digits and marks that cannot imitate the page around them. */
+/** Keeps letters, digits and marks that cannot imitate parts of the page. */
 const plainName = (name: string): string => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 
 export class OauthClients {

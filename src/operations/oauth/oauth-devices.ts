@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import { hashToken, newSecret } from "../access/tokens.js";
 import { OauthFailure } from "./oauth-failure.js";
 
-/** Consonants that spell no word and are not taken for digits (RFC 8628, section 6.1). */
+/** Consonants only: they spell no words and cannot be confused with digits (RFC 8628, section 6.1). */
 const ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARACTERS = 8;
 const LIFETIME_SECONDS = 600;
@@ -25,7 +25,7 @@ export interface StartedDevice {
   interval: number;
 }
 
-/** The code as it is stored: people write it with or without a dash, in any case. */
+/** The stored form of a code: people type it with or without a dash, in any case. */
 const normalized = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function newUserCode(): string {
@@ -54,7 +54,7 @@ export class OauthDevices {
     return { deviceCode, userCode: shown, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
   }
 
-  /** Finds a code that waits for a person; null for one that is unknown, expired or decided. */
+  /** Finds a code that waits for a decision; null for one that is unknown, expired or decided. */
   async find(userCode: string): Promise<DeviceRequest | null> {
     const [found] = await rows<DeviceRequest>(
       this.#db,
@@ -77,7 +77,7 @@ export class OauthDevices {
     return decided.length > 0;
   }
 
-  /** Answers one poll of the program with the ID of the grant, once. @throws OauthFailure */
+  /** Handles one poll of the program; returns the ID of the grant once. @throws OauthFailure */
   async redeem(deviceCode: string, clientId: string): Promise<number> {
     const [found] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
       this.#db,

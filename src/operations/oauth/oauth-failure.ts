@@ -1,4 +1,4 @@
-/** Failures that programs read by their OAuth code (RFC 6749, section 5.2), not by a status of this service. */
+/** Failures with an OAuth code (RFC 6749, section 5.2) instead of a status of this service. */
 
 export class OauthFailure extends Error {
   override readonly name = "OauthFailure";

@@ -1,4 +1,4 @@
-/** Grants: that a person let a program into one app with some scopes. Stores codes and tokens of a grant as hashes. */
+/** Grants: a person has authorized a program for one app with some scopes. Stores codes and tokens of a grant as hashes. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -26,7 +26,7 @@ export interface GrantSummary {
   lastUsedAt: string | null;
 }
 
-/** A choice of a person about a program. */
+/** A person's decision about a program. */
 export interface Decision {
   personId: number;
   /** ID of the token by which the person decided; null for a session of a sign-in, which the grant outlives. */
@@ -35,7 +35,7 @@ export interface Decision {
   scopes: readonly Scope[];
 }
 
-/** An app that a person may let programs into, with the scopes that the person's role has. */
+/** An app that a person can authorize programs for, with the scopes of the person's role. */
 export interface GrantableApp {
   id: number;
   name: string;
@@ -43,7 +43,7 @@ export interface GrantableApp {
   scopes: readonly Scope[];
 }
 
-/** Scopes that a person of this role can give away: never more than the role itself may. */
+/** Scopes that a person with this role can grant: never more than the role allows. */
 export function scopesOf(role: Role): readonly Scope[] {
   switch (role) {
     case "reader":
@@ -77,7 +77,7 @@ export class OauthGrants {
     this.#credentials = credentials;
   }
 
-  /** Apps on which the person has a role, with an account's highest one. */
+  /** Apps on which the person has a role, each with the highest one. */
   async grantableApps(personId: number): Promise<GrantableApp[]> {
     const found = await rows<{ id: number; name: string; role: Role }>(
       this.#db,
@@ -108,7 +108,7 @@ export class OauthGrants {
     });
   }
 
-  /** A grant that still holds. */
+  /** Returns a grant that is still valid. */
   async find(id: number): Promise<Grant | null> {
     const [found] = await rows<Grant>(
       this.#db,
@@ -132,7 +132,7 @@ export class OauthGrants {
     );
   }
 
-  /** Finds a code or refresh token. One that was used before ends its grant, because another program has it too. */
+  /** Finds a code or refresh token. If it was used before, its grant ends, because another program has it too. */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
     const [row] = await rows<Grant & Omit<SecretRow, "grant">>(
       this.#db,
@@ -207,7 +207,7 @@ export class OauthGrants {
     await this.#end(id);
   }
 
-  /** Ends the grant of a refresh or access token (RFC 7009); an unknown one is no failure. */
+  /** Ends the grant of a refresh or access token (RFC 7009); an unknown token is no error. */
   async revokeByToken(token: string, clientId: string): Promise<void> {
     const [found] = await rows<{ id: number }>(
       this.#db,

@@ -45,7 +45,8 @@ function readScopes(text: string | undefined): Scope[] {
 const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
- * Refuses a request for a token of another service (RFC 8707), which a program sends if it was led to the wrong authorization server.
+ * Rejects a request for a token of another service (RFC 8707), which a program sends if it was sent to the wrong
+ * authorization server.
  * @throws OauthFailure
  */
 export function checkResource({ resource }: Parameters, issuer: string): void {
@@ -81,8 +82,8 @@ export class Oauth {
   }
 
   /**
-   * Reads the request of a program that sent a person to the service. Faults are shown to the person and never redirected: a redirect
-   * for a faulty request could be used to lead people elsewhere.
+   * Reads the request of a program that redirected a person to the service. Faults are shown to the person and never
+   * redirected, because such redirects could send people to other sites.
    * @throws OauthFailure
    */
   async readAuthorization(given: Parameters): Promise<AuthorizationRequest> {
@@ -103,7 +104,7 @@ export class Oauth {
     return { client, redirectUri, scopes: readScopes(given["scope"]), state, codeChallenge };
   }
 
-  /** Answers the address that the browser goes to next: the program's, with a code or with the refusal. */
+  /** Returns the next URL of the browser: the program's, with a code or an error. */
   async authorize(request: AuthorizationRequest, decision: Decision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);
@@ -141,10 +142,10 @@ export class Oauth {
     return this.devices.start(client.id, readScopes(given["scope"]), app === undefined ? null : Number(app));
   }
 
-  /** @throws NOT_FOUND for a code for which no device waits */
+  /** @throws NOT_FOUND if no device waits for the code */
   async decideDevice(userCode: string, decision: Decision | null): Promise<void> {
     const request = await this.devices.find(userCode);
-    const gone = new ActionError("NOT_FOUND", "no program waits for this code");
+    const gone = new ActionError("NOT_FOUND", "no sign-in is waiting for this code");
     if (!request) throw gone;
     const client = await this.#client(request.clientId);
     const grant = decision === null ? null : await this.#grant(client, request.scopes, decision);

@@ -1,6 +1,6 @@
 /**
- * Scripts at URLs elsewhere, fetched once: only over https, only from public hosts. The result of one URL, or of one app's, does not affect
- * another.
+ * Scripts at external URLs, fetched once: only over https, only from public hosts. The result for one URL or app does
+ * not affect another.
  */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
@@ -18,13 +18,13 @@ import type { Author, ScriptRoom } from "./script-room.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
-/** Where an action has a script, its address is looked at in passing. */
+/** Time limit for checking the URL of a script that the action already has. */
 export const LOOK_LIMIT_MS = 4_000;
-/** So long no save waits again for an address that did not answer, where the action has its script. */
+/** For this long no save waits for a URL that did not answer, if the action has its script. */
 const SILENT_MS = 60_000;
 
 function judge(url: URL): void {
-  if (url.protocol !== "https:") throw new NotConnectedError("it leads to an address without TLS", true);
+  if (url.protocol !== "https:") throw new NotConnectedError("it redirects to a URL without TLS", true);
 }
 
 /**
@@ -63,9 +63,9 @@ export function createAddresses(options: {
   intake: Intake;
 }) {
   const { connections, scripts, room, intake } = options;
-  /** Addresses that one request has asked in vain: an import may list one a hundred times. */
+  /** URLs that did not answer in this request: an import may list one a hundred times. */
   const inVain = new WeakMap<Author, Set<string>>();
-  /** An app and an address whose script it has: nothing but the time of a save depends on it. */
+  /** Apps with a URL that did not answer although its script is stored: affects only the duration of a save. */
   const silent = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_MS });
 
   return {
@@ -90,7 +90,7 @@ export function createAddresses(options: {
       return assetOf(dependency, await scripts.keep(source, none));
     },
 
-    /** What is kept stays; where its address serves something else by now, the asset says so. */
+    /** The stored script stays; the asset records whether its URL now returns other content. */
     async lookAgain({ appId }: Author, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;

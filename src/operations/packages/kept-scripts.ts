@@ -19,7 +19,7 @@ export interface Part {
   licence: string | null;
 }
 
-/** What is known of a script beside its text. */
+/** Facts of a script beside its text. */
 export interface ScriptFacts {
   sha256: string;
   bytes: number;
@@ -34,21 +34,21 @@ export interface ScriptFacts {
 
 export interface KeptScript {
   source: string;
-  /** As it was served, where that is no UTF-8, so that the text is not all of it. */
+  /** The original bytes if they are not UTF-8, so that the text is incomplete. */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
 
-/** What runs have used lately, in this process. */
+/** Scripts that runs of this process have used lately. */
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
-/** A choice of the registry's is believed for so long; then it is asked again. */
+/** A version chosen by the registry is reused for this long. */
 const CHOICE_FRESH_MINUTES = 10;
 /** A choice that was not used for this long is removed. */
 const CHOICE_KEPT_DAYS = 30;
-/** So long it is not even looked up: shorter by far than an unused script is kept. */
+/** Interval within which a use is not recorded again: much shorter than unused scripts are stored. */
 const CHOSEN_LATELY_MS = 60_000;
-/** A script that a save has brought, and nothing uses, is dropped after this. */
+/** A script that a save has stored, but no action uses, is removed after this time. */
 const UNUSED_MINUTES = 60;
 
 const FACTS =
@@ -81,7 +81,7 @@ const USED = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
-/** With scripts that nothing uses yet, $2, and one more, $3, which may not even be kept: it comes to $4 then. */
+/** Includes scripts that nothing uses yet, $2, and a further one, $3, which may not be stored: its size is then $4. */
 const TOTAL = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
@@ -89,7 +89,7 @@ const TOTAL = `
 
 const DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${USED})`;
 
-/** The smallest first, until all that the types of an app take is used. */
+/** The smallest first, until the size limit of an app's types is reached. */
 const DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
@@ -109,12 +109,12 @@ const SWEEP = `
      LIMIT 500)
     AND touched_at < now() - interval '${UNUSED_MINUTES} minutes'`;
 
-/** The name of content: in hexadecimal. */
+/** Returns the hash of content in hexadecimal. */
 export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
 
 const INTEGRITY = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
-/** The name of the content that an integrity stands for; null where it is none. */
+/** Returns the hash in an integrity value; null if there is none. */
 export function sha256In(integrity: unknown): string | null {
   const hash = typeof integrity === "string" ? INTEGRITY.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
@@ -122,7 +122,7 @@ export function sha256In(integrity: unknown): string | null {
 
 const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
-/** How an asset tells of a script, under the dependency's name. */
+/** Builds the asset of a script for a dependency. */
 export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = integrityOf(sha256);
@@ -135,7 +135,7 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   return { name, path: keptPath(sha256), sha256, ...told, integrity, bytes };
 }
 
-/** The kept scripts among assets, each once. */
+/** The stored scripts among assets, each once. */
 export const keptScripts = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
 ];
@@ -152,7 +152,7 @@ export function createKeptScripts(db: DataSource) {
   const chosenLately = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
 
   return {
-    /** What a registry chose for a spec before, and whether it may be believed without asking. */
+    /** Returns the version that a registry chose for a spec before, and whether it is still fresh. */
     async chosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
       const key = `${registry} ${spec}`;
       const before = chosenLately.get(key);
@@ -169,7 +169,7 @@ export function createKeptScripts(db: DataSource) {
       for (const spec of specs) chosenLately.set(`${registry} ${spec}`, facts);
     },
 
-    /** Puts a script there; known content stays as it is. @param declarations a JSON array of texts */
+    /** Stores a script; existing content stays unchanged. @param declarations a JSON array of strings */
     async keep(
       source: Buffer,
       facts: Omit<ScriptFacts, "sha256" | "bytes">,
@@ -192,14 +192,14 @@ export function createKeptScripts(db: DataSource) {
       return { ...facts, sha256, bytes: source.length };
     },
 
-    /** Facts of scripts by their content; those that are not there are left out. */
+    /** Facts of scripts by hash; missing scripts are left out. */
     async known(hashes: readonly string[]): Promise<ScriptFacts[]> {
       if (hashes.length === 0) return [];
       const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${FACTS}`;
       return rows<ScriptFacts>(db, sql, [hashes]);
     },
 
-    /** The text of one, from memory as a rule; null where there is none. */
+    /** Returns the text of a script, usually from memory; null if there is none. */
     async read(sha256: string): Promise<KeptScript | null> {
       const before = lately.get(sha256);
       if (before) return before;
@@ -213,9 +213,9 @@ export function createKeptScripts(db: DataSource) {
     },
 
     /**
-     * What a script's package declares for TypeScript, files that name each other as `./<index>`; the first exports the type `Value` of
-     * its global. Null where it declares nothing, and for whatever no action of the app uses.
-     * @throws REQUEST_INVALID for what is no integrity, RATE_LIMIT_EXCEEDED
+     * TypeScript declarations of a script's package: files that refer to each other as `./<index>`; the first exports
+     * the type `Value` of its global. Null if there are none, or if no action of the app uses the script.
+     * @throws REQUEST_INVALID for an invalid integrity, RATE_LIMIT_EXCEEDED
      */
     async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
       const sha256 = sha256In(integrity);
@@ -232,7 +232,7 @@ export function createKeptScripts(db: DataSource) {
       return found?.declarations ? (JSON.parse(String(found.declarations)) as string[]) : null;
     },
 
-    /** The same of all scripts that the app's drafts use, by integrity, without those that declare nothing. */
+    /** The same for all scripts that the app's drafts use, by integrity, without scripts that have no declarations. */
     async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
       const found = await rows<{ sha256: string; declarations: Buffer }>(db, DRAFT_DECLARATIONS, [appId]);
       return new Map(
@@ -240,7 +240,7 @@ export function createKeptScripts(db: DataSource) {
       );
     },
 
-    /** Bytes of what the app's actions and their versions use, with more that a save brings, each script once. */
+    /** Bytes of the scripts of the app's actions and their versions, plus those of a save, each script once. */
     async bytesWith(
       appId: number,
       brought: readonly string[],
@@ -250,7 +250,7 @@ export function createKeptScripts(db: DataSource) {
       return total!.bytes;
     },
 
-    /** Removes unused scripts, and choices that were not used lately. */
+    /** Removes unused scripts, and versions that were not used lately. */
     async sweep(): Promise<void> {
       await rows(db, FORGET);
       await rows(db, SWEEP);

@@ -1,6 +1,6 @@
 /**
- * Loads a package once, alone, in a document without a network, so that a package that can never load is refused at save and not by each run.
- * A process without browsers loads nothing: there the first run reports it.
+ * Loads a package once in a document without a network, so that a package that can never load is refused at save and
+ * not by each run. A process without browsers loads nothing: there the first run reports it.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 

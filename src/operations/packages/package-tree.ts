@@ -1,4 +1,4 @@
-/** Gathers a package and all that it needs, each once where one version does for all, laid out as in node_modules. Unpacks nothing. */
+/** Collects a package and all packages that it needs, each once if one version fits all, laid out as in node_modules. Unpacks nothing. */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import { described } from "../../rules/described.js";
@@ -6,18 +6,18 @@ import type { Choice } from "../../rules/npm-choice.js";
 import { isPackageName, unresolved } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type Asking, type Registry } from "./registry.js";
 
-/** More is no library. */
+/** A package with more dependencies is not a library. */
 export const PACKAGES_MAX = 200;
 export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-/** What the registry says of all of them, held until the last is chosen. */
+/** Registry documents of all packages, held until the last version is chosen. */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
 const AT_ONCE = 6;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface Node {
-  /** In the folder's name. */
+  /** Name of its folder. */
   name: string;
-  /** In the registry; another where the dependent gave it a name of its own. */
+  /** Name in the registry; differs if the dependent uses an alias. */
   origin: string;
   choice: Choice;
   folder: string;
@@ -26,7 +26,7 @@ interface Node {
 const fits = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/** The folders in which a module of `folder` looks, the nearest first. */
+/** The folders that a module of `folder` searches, nearest first. */
 function* lookedAt(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -66,7 +66,7 @@ class Tree {
     return asked;
   }
 
-  /** Has the registry asked for all that some packages need, several at a time; who needs an answer finds it. */
+  /** Requests the registry documents of several packages concurrently; later readers find them cached. */
   async askFor(nodes: readonly Node[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
       choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
@@ -86,7 +86,7 @@ class Tree {
     return node;
   }
 
-  /** Puts what a package needs into the tree. @returns those that are new */
+  /** Adds the dependencies of a package to the tree. @returns the new ones */
   async grow({ choice, folder }: Node): Promise<Node[]> {
     const grown: Node[] = [];
     const wanted = choice.needs.map(([name, range]) => {
@@ -103,7 +103,7 @@ class Tree {
     return grown;
   }
 
-  /** Whether a module of the folder finds a package that does. */
+  /** True if a module of the folder would find that package. */
   private has(folder: string, name: string, origin: string, range: string): boolean {
     for (const place of lookedAt(folder, name)) {
       const found = this.nodes.get(place);
@@ -118,7 +118,7 @@ export interface Gathered {
   archives: () => Promise<PackageArchive[]>;
 }
 
-/** Chooses the version of a package. What it needs is gathered when it is asked for. @throws DEPENDENCY_UNRESOLVED */
+/** Chooses the version of a package. Its dependencies are collected later. @throws DEPENDENCY_UNRESOLVED */
 export async function gather(registry: Registry, asking: Asking, name: string, wanted: string): Promise<Gathered> {
   const tree = new Tree(registry, asking);
   const choice = await tree.choose(name, wanted);
@@ -128,7 +128,7 @@ export async function gather(registry: Registry, asking: Asking, name: string, w
     while (level.length > 0) {
       await tree.askFor(level);
       const next: Node[] = [];
-      // One after the other: each sees where those before it stand.
+      // One after the other: each depends on the positions of the earlier ones.
       for (const node of level) next.push(...(await tree.grow(node)));
       level = next;
     }

@@ -1,6 +1,6 @@
 /**
- * What dependencies become: files of the service, or scripts that are fetched once, ahead of the save that names them, and kept by their
- * content. Nothing is fetched for what an action has already, and nothing at all when it runs.
+ * Resolves dependencies: to files of the service, or to scripts that are fetched once, before the save that lists them,
+ * and stored by their content. Fetches nothing that an action has already, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -43,17 +43,17 @@ import { gather } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
 import { type Author, createScriptRoom } from "./script-room.js";
 
-/** Packages that are fetched and bundled at once in this process, and addresses that are asked, each for another app. */
+/** Concurrent downloads and builds of packages in this process, and of requests to URLs, each for another app. */
 const PACKAGES_AT_ONCE = 4;
 const ADDRESSES_AT_ONCE = 16;
-/** Fetching one with all that it needs. */
+/** Time limit for fetching one package with its dependencies. */
 const FETCH_LIMIT_MS = 60_000;
-/** What one save may have fetched; what was is kept, so that the next goes on from there. */
+/** Time limit for all packages of one save; finished ones stay stored, so that the next save continues. */
 const SAVE_LIMIT_MS = 120_000;
-/** What a save that gives no dependencies waits for addresses that could not be reached before, all of them. */
+/** Maximum wait of a save without dependencies for all unreachable URLs. */
 const CATCH_UP_LIMIT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
-/** As many as an action has dependencies. */
+/** Maximum dependencies of an action. */
 const PROMISES_MAX = 100;
 const WEB_PORTS: readonly number[] = [80, 443];
 
@@ -61,7 +61,7 @@ export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
   intake: Intake;
-  /** null: packages of npm are switched off. `url` without a closing slash; without its sandbox the bundler may have a network. */
+  /** null: npm packages are switched off. `url` has no trailing slash; without a sandbox the bundler may have network access. */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -70,8 +70,8 @@ export interface PackagesOptions {
 }
 
 /**
- * What was found out ahead of a save: assets by their dependency, scripts for those of the action's that had none, and why the first of the
- * others has none.
+ * Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first
+ * that still has none.
  */
 export interface Resolved {
   assets: ReadonlyMap<string, StoredAsset>;
@@ -79,7 +79,7 @@ export interface Resolved {
   fault: unknown;
 }
 
-/** What an export says that dependencies became: scripts that are known here, and exact versions of others. */
+/** Resolved dependencies in an export: known scripts, and exact versions of others. */
 export interface Promised {
   kept: readonly KeptAsset[];
   versions: ReadonlyMap<string, string>;
@@ -100,12 +100,12 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
   };
   return {
     elsewhere: createCheckedConnections(shared),
-    // The operator says where the registry is, and may have it in a private network.
+    // The operator configures the registry, which may be in a private network.
     npm: createCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
   };
 }
 
-/** Why a package could not be bundled, in its author's words; 503 where that is not its own fault. */
+/** Error of a package that could not be bundled, for authors; 503 if the package is not at fault. */
 export function bundlingRefused(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = alternativeTo(dependency);
@@ -122,10 +122,10 @@ const globalExpression = (name: string): string =>
 const keptFor = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isKept(asset));
 
-/** A choice of the registry, as the database names it. */
+/** Key of a chosen version in the database. */
 const specOf = ({ name, subpath, wanted }: Dependency & { kind: "npm" }) => `${name}${subpath}@${wanted}`;
 
-/** Two packages under one global name: the later would replace the earlier without a word. @throws DEPENDENCY_UNRESOLVED */
+/** Rejects two packages with one global name: the later would silently replace the earlier. @throws DEPENDENCY_UNRESOLVED */
 function refuseSameGlobal(assets: Map<string, StoredAsset>, before: readonly StoredAsset[]): void {
   const known = new Set(before.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
@@ -133,7 +133,7 @@ function refuseSameGlobal(assets: Map<string, StoredAsset>, before: readonly Sto
     if (global === undefined) continue;
     const other = byGlobal.get(global);
     byGlobal.set(global, dependency);
-    // Two that an action has already stay, so that it can still be saved.
+    // Two packages that an action has already are accepted, so that it can still be saved.
     if (other === undefined || (known.has(other) && known.has(dependency))) continue;
     const [added, present] = known.has(dependency) ? [other, dependency] : [dependency, other];
     assets.delete(added);
@@ -150,9 +150,7 @@ export function createPackages(options: PackagesOptions) {
   const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
   const registry: Registry | null = npm && createRegistry({ ...npm, connections: connections.npm });
   if (npm?.sandbox === false)
-    log.warn(
-      "NPM_SANDBOX=off: where user namespaces are not to be had, packages are bundled in a process with a network",
-    );
+    log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
   const lines = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
   const room = createScriptRoom(scripts);
   const addresses = createAddresses({ connections: connections.elsewhere, scripts, room, intake });
@@ -211,7 +209,7 @@ export function createPackages(options: PackagesOptions) {
           if (before && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return before;
           throw error;
         });
-    // What is allowed may have changed since it was kept.
+    // The allowed licences may have changed since it was stored.
     judgeLicences(dependency, facts.parts);
     return assetOf(dependency, facts);
   }
@@ -237,7 +235,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** Null for what is no address. @throws as `addresses.keep` */
+  /** Null if it is not a URL. @throws as `addresses.keep` */
   async function scriptOfAddress(author: Author, dependency: string): Promise<StoredAsset | null> {
     const read = readDependency(dependency, catalogue);
     if (read.kind !== "address") return null;
@@ -249,7 +247,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** Whether a script may stand for a dependency: a document from elsewhere says so, and its author may err. */
+  /** True if the script fits the dependency: an imported document may contain errors. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const read = readDependency(dependency, catalogue);
@@ -264,7 +262,7 @@ export function createPackages(options: PackagesOptions) {
     stop: bundler.stop,
     bundleSource: bundler.bundleSource,
 
-    /** What the modules that code may import are in a run, as expressions by their names. Those that are not resolved are undefined there. */
+    /** Importable packages of a run, as expressions by name. Unresolved ones are undefined there. */
     imports(
       dependencies: readonly string[],
       known: readonly StoredAsset[],
@@ -287,7 +285,7 @@ export function createPackages(options: PackagesOptions) {
       return Date.now() + SWEEP_EVERY_MS;
     },
 
-    /** Resolves dependencies outside of any transaction, in their order, until the first that cannot be. Never rejects. */
+    /** Resolves dependencies outside of any transaction, in order, until the first that fails. Never rejects. */
     async resolve(
       author: Author,
       dependencies: readonly string[],
@@ -319,8 +317,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Looks in passing for scripts of addresses that could not be reached when the action listed them. `fault` is why the first that
-     * answers has none. Never rejects.
+     * Checks for scripts of URLs that could not be reached when the action listed them. `fault` is the error of the
+     * first URL that answers without a script. Never rejects.
      */
     async caughtUp(author: Author, dependencies: readonly string[], known: readonly StoredAsset[]): Promise<Resolved> {
       const late: StoredAsset[] = [];
@@ -339,7 +337,7 @@ export function createPackages(options: PackagesOptions) {
       return { ...NOTHING_RESOLVED, late, fault };
     },
 
-    /** Reads an export's word on assets; what is none, or does not fit its dependency, is left out. */
+    /** Reads the assets of an export; those that are invalid or do not fit their dependency are left out. */
     async promised(assets: unknown): Promise<Promised> {
       const entries = (Array.isArray(assets) ? assets.slice(0, PROMISES_MAX) : []).flatMap((one: unknown) => {
         const { name, version, integrity } = isObject(one) ? one : {};
@@ -356,7 +354,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Assets of dependencies, from those that were resolved before and the existing ones. Makes no request.
+     * Assets of dependencies, from resolved and existing ones. Makes no request.
      * @throws DEPENDENCY_UNRESOLVED, and the error that prevented the first of them from being resolved
      */
     settle(dependencies: readonly string[], known: readonly StoredAsset[], resolved: Resolved): StoredAsset[] {
@@ -366,12 +364,12 @@ export function createPackages(options: PackagesOptions) {
         if (found) return found;
         const read = readDependency(dependency, catalogue);
         if (read.kind === "served") return read.asset;
-        // A script that another save has stored meanwhile stays, like every stored one.
+        // A script that another save has stored meanwhile stays, like every stored script.
         const kept = keptFor(dependency, [...known, ...late]);
         if (kept) return kept;
         if (fault !== null) throw fault;
         const before = known.find(({ name }) => name === dependency);
-        // What the catalogue held once, and does not any more, is gone; an address is where it was.
+        // A package that left the catalogue is gone; a URL stays as it was.
         if (before && read.kind === "address") return before;
         throw unresolved(dependency, "was changed by another save meanwhile", 1);
       });

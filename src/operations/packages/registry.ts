@@ -1,4 +1,7 @@
-/** Asks an npm registry for versions and archives, and takes no archive that is not what its integrity says. Keeps nothing, runs nothing. */
+/**
+ * Requests versions and archives from an npm registry, and rejects archives that do not match their integrity. Stores
+ * nothing, executes nothing.
+ */
 import ssri from "ssri";
 import {
   type CheckedConnections,
@@ -11,20 +14,20 @@ import type { ActionError } from "../../errors.js";
 import type { Choice, Chosen, VersionQuery } from "../../rules/npm-choice.js";
 import { unresolved } from "../../rules/packages.js";
 
-/** A registry's document on one package: some have thousands of versions. */
+/** A registry document of one package: some have thousands of versions. */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
 export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 15_000;
 const READ_MEMORY_MB = 384;
 const READ_TIMEOUT_MS = 10_000;
-/** What refusals that may pass give as Retry-After, in seconds. */
+/** Retry-After of temporary refusals, in seconds. */
 export const AWAY_RETRY_SECONDS = 30;
-/** A full document is ten times as long, but the abbreviated one lacks the times of publication. */
+/** A full document is ten times as long, but the abbreviated one lacks publication times. */
 const ABBREVIATED = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL = "application/json";
 const DAY_MS = 86_400_000;
 
-/** For whom something is fetched: named in every refusal. */
+/** The dependency that is resolved: each error names it. */
 export interface Asking {
   dependency: string;
   signal: AbortSignal;
@@ -33,13 +36,13 @@ export interface Asking {
 export type Registry = ReturnType<typeof createRegistry>;
 
 export function createRegistry(options: {
-  /** Of the registry, without a closing slash. */
+  /** URL of the registry, without a trailing slash. */
   url: string;
   token: string | null;
   connections: CheckedConnections;
-  /** Days for which a version is not chosen unless it is named; 0: none. */
+  /** Minimum age in days of a version that is not named exactly; 0: none. */
   minAgeDays?: number;
-  /** How long a document may be read. */
+  /** Time limit for reading a document. */
   readLimitMs?: number;
 }) {
   const { url: registry, token, connections, minAgeDays = 0, readLimitMs = READ_TIMEOUT_MS } = options;
@@ -55,14 +58,14 @@ export function createRegistry(options: {
   const away = ({ dependency }: Asking, name: string, reason: string): ActionError =>
     unresolved(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
 
-  /** Redirects lead to the registry itself, or to public hosts over https. */
+  /** Redirects may lead to the registry itself, or to public hosts over https. */
   function judge(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
-      throw new NotConnectedError("it leads to an address without TLS", true);
+      throw new NotConnectedError("it redirects to a URL without TLS", true);
   }
 
   async function ask(asking: Asking, name: string, url: URL, maxBytes: number, accept: string): Promise<Download> {
-    // The token is the registry's own: no other host gets it.
+    // Only the registry receives its token.
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
     const { signal } = asking;
     try {
@@ -96,7 +99,7 @@ export function createRegistry(options: {
   return {
     registry,
 
-    /** What the registry says of a package, to choose from. @throws DEPENDENCY_UNRESOLVED */
+    /** Returns the registry's document of a package. @throws DEPENDENCY_UNRESOLVED */
     async document(asking: Asking, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
       const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, minAgeDays > 0 ? FULL : ABBREVIATED);
@@ -108,7 +111,7 @@ export function createRegistry(options: {
     async choose(asking: Asking, name: string, document: Uint8Array, wanted: string): Promise<Choice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const called = await threads.call({ document, wanted, publishedBefore });
-      // A document that may be so large is read in a tenth of the time, but where the machine does much else.
+      // A document of maximum size takes a tenth of this, unless the machine is busy.
       if (!called.ok && called.limit === "time")
         throw unresolved(
           asking.dependency,
@@ -124,7 +127,7 @@ export function createRegistry(options: {
       return called.value;
     },
 
-    /** The archive of a version. @throws DEPENDENCY_UNRESOLVED */
+    /** Returns the archive of a version. @throws DEPENDENCY_UNRESOLVED */
     async archive(asking: Asking, name: string, choice: Choice, maxBytes = ARCHIVE_MAX_BYTES): Promise<Buffer> {
       const { version, tarball, integrity } = choice;
       const url = new URL(tarball);

@@ -1,27 +1,27 @@
-/** How much the scripts of one app's actions and versions may take, judged before a save has them. Keeps no script. */
+/** Limits the size of all scripts of one app's actions and versions, before a save stores them. Stores no script. */
 import { LRUCache } from "lru-cache";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type KeptAsset, unresolved } from "../../rules/packages.js";
 import type { KeptScripts } from "./kept-scripts.js";
 
-/** Who has dependencies resolved, by one request. */
+/** The requester of dependencies, one per request. */
 export interface Author {
   caller: Caller;
   appId: number;
 }
 
-/** What other processes let in is seen after this. */
+/** Scripts that other processes have stored are counted after this time. */
 const COUNTED_FOR_MS = 60_000;
-/** More than what a package declares for TypeScript comes to, beside its script. */
+/** More than the TypeScript declarations of any package. */
 const DECLARATIONS_BYTES = 2 * 1024 * 1024;
 
 export type ScriptRoom = ReturnType<typeof createScriptRoom>;
 
 export function createScriptRoom(scripts: Pick<KeptScripts, "bytesWith">) {
-  /** No less than what an app's scripts take: far from the limit, which is where apps are, no save has them counted. */
+  /** An upper estimate of an app's scripts: if it is far from the limit, as usual, the scripts are not counted. */
   const atMost = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
-  /** Scripts that a request has brought so far: nothing uses them before its transaction. */
+  /** Scripts that a request has stored so far: no action uses them before its transaction. */
   const broughtBy = new WeakMap<Author, Set<string>>();
 
   async function take(author: Author, dependency: string, sha256: string, bytes: number): Promise<void> {
@@ -44,10 +44,10 @@ export function createScriptRoom(scripts: Pick<KeptScripts, "bytesWith">) {
   }
 
   return {
-    /** A script that is about to be kept, `bytes` with what it declares. @throws DEPENDENCY_UNRESOLVED */
+    /** Counts a script before it is stored; `bytes` includes its declarations. @throws DEPENDENCY_UNRESOLVED */
     take,
 
-    /** One that is kept already, perhaps for others. @throws DEPENDENCY_UNRESOLVED */
+    /** Counts a script that is stored already, perhaps for other apps. @throws DEPENDENCY_UNRESOLVED */
     takeKept: (author: Author, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
       take(author, name, sha256, bytes + DECLARATIONS_BYTES),
   };

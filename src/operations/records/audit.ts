@@ -1,4 +1,4 @@
-/** The trail of writes: who changed what and when. Holds names and ids; refuses to hold values. */
+/** The audit log: who changed what and when. Contains names and ids; never values. */
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -19,32 +19,32 @@ export interface AuditOptions {
   actionId?: number | null;
   limit?: number | null;
   offset?: number | null;
-  /** The `nextCursor` of the page before. */
+  /** The `nextCursor` of the previous page. */
   cursor?: string | null;
 }
 
-/** `total` counts one by one up to COUNT_EXACT_MAX and says about how many beyond, where `totalIsExact` is false. */
+/** `total` is exact up to COUNT_EXACT_MAX and an estimate above; then `totalIsExact` is false. */
 export interface AuditPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
-/** Reads the trail of one app. */
+/** Reads the audit log of one app. */
 export type Trail = (appId: number, options: AuditOptions, reserve?: Reserve) => Promise<AuditPage>;
 
-/** What an entry says of a change: its type, and names, ids and fields. */
+/** The change in an entry: its type, and names, ids and fields. */
 export interface AuditFact {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** Who changed something; null where it is not known. */
+/** The author of a change; null if unknown. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
 }
 
-/** Writes one entry, in the transaction of the change that it tells of, and `more` after it of the same change. */
+/** Writes one entry and then `more` entries of the same change, in its transaction. */
 export async function audit(
   executor: Executor,
   caller: AuditActor | null,
@@ -70,8 +70,9 @@ export async function audit(
 }
 
 /**
- * The app's trail, most recent first; `total` is how many entries match. Fewer than `limit` come where they would be more than
- * PAGE_MAX_BYTES together. @throws REQUEST_INVALID, and what `reserve` throws
+ * The app's audit log, most recent first; `total` is the number of matching entries. A page has fewer than `limit`
+ * entries if they would be larger than PAGE_MAX_BYTES together.
+ * @throws REQUEST_INVALID, and errors of `reserve`
  */
 export async function listAudit(
   db: DataSource,

@@ -1,4 +1,4 @@
-/** Chains of runs that caused one another: describes them, and logs where one is cut off. Decides nothing. */
+/** Chains of runs that caused each other: describes them, and logs where one is cut off. */
 import { type Executor, rows } from "../../data/database.js";
 import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
@@ -20,13 +20,13 @@ const ENTRY = `
   named AS (UPDATE run SET log_id = entry.id FROM entry WHERE run.id = entry.run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** The chain that ends in the run, in words: `run 4 (action 7) -> run 5 (action 8)`. */
+/** Describes the chain that ends in the run: `run 4 (action 7) -> run 5 (action 8)`. */
 async function chainText(executor: Executor, runId: number): Promise<string> {
   const links = await rows<{ id: number; actionId: number }>(executor, CHAIN, [runId]);
   return links.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
-/** Logs each halted run as failed, with the chain that led to it; in the transaction that halted them. */
+/** Logs each halted run as failed, with its chain, in the transaction that halted them. */
 export async function logHalted(
   executor: Executor,
   appId: number,

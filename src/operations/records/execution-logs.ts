@@ -1,4 +1,4 @@
-/** Execution log entries: composes their specified shape, lists them, finds the one that a notice names. */
+/** Execution log entries: builds their specified shape, lists them, and reads the entry of a notification. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { countUpTo } from "../../data/count.js";
@@ -9,7 +9,7 @@ import { JsonText } from "../../rules/json-text.js";
 import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
-/** Channel of the notice `appId:logId:runId`, sent as an entry is written. */
+/** Notification channel with `appId:logId:runId`, sent when an entry is written. */
 export const LOG_CHANNEL = "svc_log";
 
 /** An execution log entry (specification, Execution log entry). */
@@ -17,7 +17,7 @@ export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
-  /** As it is stored: a result of megabytes is never taken apart on its way. */
+  /** As stored: a result of megabytes is never parsed on its way. */
   data: JsonText;
 }
 
@@ -26,18 +26,18 @@ export interface LogOptions {
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   limit?: number;
   offset?: number;
-  /** The `nextCursor` of a page: what follows it, at the same cost however far down. */
+  /** The `nextCursor` of a page: the next page has the same cost at any depth. */
   cursor?: string;
 }
 
 /** A page of entries. */
 export interface LogPage {
-  /** How many match in all. */
+  /** Number of matching entries. */
   count: number;
-  /** false where there are more than COUNT_EXACT_MAX, and `count` says about how many. */
+  /** false if there are more than COUNT_EXACT_MAX: `count` is an estimate then. */
   countIsExact?: false;
   logs: LogEntry[];
-  /** Not there on the last page. */
+  /** Absent on the last page. */
   nextCursor?: string;
 }
 
@@ -48,14 +48,14 @@ export interface ScriptError {
 }
 
 /**
- * What became of a run: a script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined.
- * `isResponse`: these are the options of `Svc.App.V3.Actions.response()`.
+ * Outcome of a run: a script's failure is a value. `data` is the JSON text of the result of `execute`, undefined for
+ * undefined. `isResponse`: the data are options of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
   | { ok: true; data: string | undefined; isResponse?: true }
   | { ok: false; error: ScriptError; timedOut?: true };
 
-/** What an entry says of a run; texts are JSON. `durationMs` is wall time. `payload` null stands for the run's own. */
+/** Facts of a run for its entry; texts are JSON. `durationMs` is wall time. `payload` null means the run's own. */
 export interface EntryFacts {
   trigger: TriggerType;
   runOn: "server" | "client";
@@ -67,19 +67,19 @@ export interface EntryFacts {
   outcome: RunOutcome;
 }
 
-/** An entry's `data` as it is stored. */
+/** An entry's `data` as stored. */
 export interface EntryData {
   /** JSON. */
   text: string;
-  /** Where in it `null` stands for the run's payload, counted from 1; null: it has its own. */
+  /** Position of the `null` that stands for the run's payload, counted from 1; null: the entry has its own payload. */
   payloadAt: number | null;
 }
 
 const PAYLOAD_KEY = '"payload":';
 
 /**
- * The entry's `data` (specification, Execution log entry): `result` stays away on successful scheduled runs;
- * on failure it repeats the error in the failure's shape.
+ * The entry's `data` (specification, Execution log entry): `result` is absent for successful scheduled runs; on failure
+ * it repeats the error in the failure's shape.
  */
 export function entryData(facts: EntryFacts): EntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
@@ -101,7 +101,7 @@ export function entryData(facts: EntryFacts): EntryData {
     parts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
   }
   const text = `{${parts.join(",")}}`;
-  // Nothing that a caller gave stands before it.
+  // No caller's value precedes it.
   return { text, payloadAt: payload === null ? text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null };
 }
 
@@ -113,7 +113,7 @@ interface EntryRow {
 }
 
 const ENTRY = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-/* With the payload, which stands with the run, or with its event. */
+/* Size with the payload, which is stored with the run or its event. */
 const SIZE = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
@@ -125,7 +125,7 @@ const toEntry = ({ id, type, createdAt, data }: EntryRow): LogEntry => ({
   data: new JsonText(data),
 });
 
-/** An entry with what its followers are found by. */
+/** An entry with the fields that select its subscribers. */
 export interface FollowedEntry {
   appId: number;
   taskId: number;
@@ -160,13 +160,13 @@ const OPTIONS_SHAPE: Shape = {
 
 const TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
-/** @throws REQUEST_INVALID unless nothing or a type of execution log entries came */
+/** @throws REQUEST_INVALID unless the type is absent or one of execution log entries */
 export function checkLogType(type: unknown, field: string): void {
   if (type === undefined || type === null || TYPES.includes(type)) return;
   throw new ActionError("REQUEST_INVALID", `${field} must be app.task.completed or app.task.failed`);
 }
 
-/** What a list of entries is asked for, judged: rows of `execution_log`, without the place in the list. @throws REQUEST_INVALID */
+/** Validated filters of a list: rows of `execution_log`, without the position in the list. @throws REQUEST_INVALID */
 function matchingOf(appId: number, options: Record<string, unknown>): { conditions: string[]; parameters: unknown[] } {
   const where = record(options["where"], "where");
   const data = record(where["data"], "where.data");
@@ -174,7 +174,7 @@ function matchingOf(appId: number, options: Record<string, unknown>): { conditio
   checkLogType(type, "where.type");
   const ids = taskIds(options, data);
   const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
-  // In the text, where the planner sees it: failures have an index of their own.
+  // A literal, so that the planner sees it: failures have their own index.
   if (type !== null) conditions.push(`type = '${type}'`);
   return { conditions, parameters: [appId, ...ids] };
 }
@@ -184,7 +184,7 @@ export type Logs = ReturnType<typeof createLogs>;
 export function createLogs(db: DataSource) {
   async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
     if (ids.length === 0) return [];
-    // The two ends choose the partitions.
+    // Both bounds select the partitions.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
@@ -193,7 +193,7 @@ export function createLogs(db: DataSource) {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** Id of the entry in which a run ended; null while it has none. Older runs, whose row does not name it, are found by the entry. */
+  /** Id of the entry in which a run ended; null if there is none. Older runs, whose row does not contain it, are found by the entry. */
   async function idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await preparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);
@@ -202,7 +202,7 @@ export function createLogs(db: DataSource) {
     return (await preparedRows<{ id: number }>(db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
   }
 
-  /** A page of a list, and one row more where there is one. Texts are of few shapes, and planned once. */
+  /** A page of a list, with one further row if there is one. There are few distinct statements, and each is planned once. */
   async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
     return preparedRows<Row>(db, statementName(text), text, [...parameters, limit + 1, offset]);
@@ -210,9 +210,10 @@ export function createLogs(db: DataSource) {
 
   return {
     /**
-     * The app's entries, most recent first (specification, getLogs). Fewer than `limit` come where they would be more than
-     * PAGE_MAX_BYTES together: the next page begins at `offset` + their number, or at `nextCursor`.
-     * @throws REQUEST_INVALID, and what `reserve` throws
+     * The app's entries, most recent first (specification, getLogs). A page has fewer than `limit` entries if they
+     * would be larger than PAGE_MAX_BYTES together: the next page begins at `offset` + their number, or at
+     * `nextCursor`.
+     * @throws REQUEST_INVALID, and errors of `reserve`
      */
     async list(appId: number, input: unknown, reserve?: Reserve): Promise<LogPage> {
       const options = record(input, "the body");
@@ -237,7 +238,7 @@ export function createLogs(db: DataSource) {
       };
     },
 
-    /** The first of those ids that are at most PAGE_MAX_BYTES together, in their order; without those that are gone. */
+    /** The first of those ids whose entries are at most PAGE_MAX_BYTES together, in order; missing entries are left out. */
     async findSome(ids: readonly number[]): Promise<{ found: FollowedEntry[]; left: readonly number[] }> {
       const sized = await preparedRows<Sized>(
         db,
@@ -251,32 +252,32 @@ export function createLogs(db: DataSource) {
       return { found: await findAll(chosen), left };
     },
 
-    /** The newest id that is there; 0 without one. */
+    /** The newest id; 0 if there is none. */
     async newestId(): Promise<number> {
       const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
       return (await preparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
     },
 
-    /** Ids after that one, of all apps, in order; some at a time. */
+    /** A batch of ids after that one, of all apps, in order. */
     async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
       const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
       return preparedRows(db, "log-ids-after", sql, [id]);
     },
 
-    /** Ids of the app's entries after the first and up to the last, in order; some at a time. */
+    /** A batch of the app's ids after the first and up to the last, in order. */
     async idsOfApp(appId: number, after: number, upTo: number): Promise<number[]> {
       const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
       return (await rows<{ id: number }>(db, sql, [appId, after, upTo])).map((row) => row.id);
     },
 
-    /** The id before the app's `count` newest entries up to `upTo`; `after` if there are no more than these after it. */
+    /** The id before the app's newest `count` entries up to `upTo`; `after` if there are not more entries after it. */
     async beforeNewestOfApp(appId: number, count: number, after: number, upTo: number): Promise<number> {
       const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
       return (await rows<{ id: number }>(db, sql, [appId, after, upTo, count]))[0]?.id ?? after;
     },
 
-    /** The transactions under way that have written entries, or may: they hold this lock before they take an id. */
+    /** Open transactions that have written entries, or may: they hold this lock before they get an id. */
     async writers(): Promise<string[]> {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
@@ -284,7 +285,7 @@ export function createLogs(db: DataSource) {
       return (await preparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
     },
 
-    /** The entry in which a run ended; null while it has none. @throws what `reserve` throws */
+    /** The entry in which a run ended; null if there is none. @throws errors of `reserve` */
     async ofRun(runId: number, reserve?: Reserve): Promise<LogEntry | null> {
       const id = await idOfRun(runId);
       if (id === null) return null;

@@ -1,4 +1,4 @@
-/** Hashes of columns and their comparison, by argon2id. Apps, and the senders of each app, take turns. Knows no column. */
+/** Hashes of columns and their comparison, by argon2id. Apps, and the senders of each app, take turns. */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -14,21 +14,24 @@ const TAG_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
-/** Each takes a thread for some 30 ms, and 19 MB. */
+/** Each uses a thread for some 30 ms, and 19 MB. */
 const AT_ONCE = 2;
-/** Hashes that may wait, of one sender and of one app: more are refused, and those of other apps are not. */
+/** Maximum waiting hashes of one sender and of one app: further ones are rejected, without affecting other apps. */
 const WAITING_PER_SENDER = 64;
 const WAITING_PER_APP = 512;
 const RETRY_SECONDS = 2;
 
-/* Only memory and passes that can be chosen here: an untrusted value in the column must not cause unlimited work. */
+/*
+ * Accepts only memory and passes that this file would choose: an untrusted value in the column must not cause unlimited
+ * work.
+ */
 const SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const compute = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
 
 const plain = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
-/** Whose turn a hash takes: an app's, and within it that of an address. */
+/** The queue of a hash: an app's, and within it that of an address. */
 export interface HashTurn {
   appId: number;
   sender: string;
@@ -40,11 +43,11 @@ export const hashTurn = (appId: number, { address, credentialId }: Sender): Hash
 });
 
 const apps = new FairSemaphore(AT_ONCE, AT_ONCE);
-/** One hash of a sender stands in its app's line; so the senders of an app take turns there. */
+/** One hash of each sender is in its app's queue, so the senders of an app take turns there. */
 const senders = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waiting = new Map<number | string, number>();
 
-/** Counts one more that waits. @returns a function that takes it back @throws OVERLOADED */
+/** Counts one more waiting hash. @returns a function that uncounts it @throws OVERLOADED */
 function countWaiting(key: number | string, most: number): () => void {
   const before = waiting.get(key) ?? 0;
   if (before >= most) {
@@ -58,7 +61,7 @@ function countWaiting(key: number | string, most: number): () => void {
   };
 }
 
-/** Does the work in its turn. @throws OVERLOADED where too much of the same sender or app waits */
+/** Runs the work in its turn. @throws OVERLOADED if too much of the same sender or app waits */
 async function inTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP);
@@ -85,7 +88,7 @@ async function tagOf(text: string, nonce: Buffer, parameters: HashParameters, tu
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
-/** @throws REQUEST_INVALID for a text that is too long to be a password */
+/** @throws REQUEST_INVALID for a string that is too long to be a password */
 export function checkHashable(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
@@ -93,7 +96,7 @@ export function checkHashable(value: unknown, column: string): string {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** The hash as text in the form of the PHC, with a salt of its own. @throws OVERLOADED */
+/** Returns the hash in PHC format, with a random salt. @throws OVERLOADED */
 export async function hash(text: string, turn: HashTurn): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const own = { memory: MEMORY_KIB, passes: PASSES, parallelism: LANES, tagLength: TAG_BYTES };
@@ -101,12 +104,13 @@ export async function hash(text: string, turn: HashTurn): Promise<string> {
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(salt)}$${plain(tag)}`;
 }
 
-/** A hash that no text has, as costly to compare with as a real one. */
+/** A hash that matches no password, as costly to compare as a real one. */
 const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(randomBytes(SALT_BYTES))}$${plain(randomBytes(TAG_BYTES))}`;
 
 /**
- * True if the text is the one that was hashed. It takes as long for other values: a value from before the column was hashed is compared as
- * it is, and a missing one with a hash that no text has. @throws OVERLOADED
+ * True if the password matches the hash. Other values take as long: a value from before the column was hashed is
+ * compared as it is, and a missing one with a hash that matches nothing.
+ * @throws OVERLOADED
  */
 export async function matches(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
   const found = typeof stored === "string" ? SHAPE.exec(stored) : null;

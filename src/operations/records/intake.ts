@@ -1,6 +1,6 @@
 /**
- * How many bytes an app and its visitors may have stored in a minute, and whether there is room at all. Counted in this process's
- * memory: several processes let through as many times as much. Stores nothing.
+ * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Counts in this
+ * process's memory: several processes allow as many times as much. Stores nothing.
  */
 import type { DiskRoom } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -15,7 +15,7 @@ import {
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
-/** Who sends, as far as its quota goes. */
+/** The sender, as far as its quota depends on it. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type Intake = ReturnType<typeof createIntake>;
@@ -24,18 +24,18 @@ function refusal(whose: string, megabytes: number, retryAfter: number): ActionEr
   return tooOften(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
 }
 
-/** @param quotaBytes what one app's own credentials may send in a minute; 0 is unlimited */
+/** @param quotaBytes bytes per minute for one app's own credentials; 0 is unlimited */
 export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskRoom }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const own = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const megabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
-  /** Who shares a quota with whom: visitors neither use up what the app's own credentials may send, nor what another address may. */
+  /** Key of the shared quota: visitors use up neither the quota of the app's own credentials nor that of another address. */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
 
-  /** @throws OVERLOADED where the database has no room for more */
+  /** @throws OVERLOADED if the database's disk is nearly full */
   function checkRoom(): void {
     if (room.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
@@ -45,7 +45,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   }
 
   function takeOfVisitors(sender: Sender, appId: number, cost: number): void {
-    // The address first: what is refused there is not to use up what the others share.
+    // The address is counted first: what it is refused must not use up the shared quota.
     const wait = addresses.take(addressOf(sender), cost);
     if (wait > 0) throw refusal("one address", megabytes(INTAKE_ADDRESS_SHARE), wait);
     const waitOfAll = visitors.take(String(appId), cost);
@@ -56,7 +56,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     checkRoom,
 
     /**
-     * Counts `rows` with `bytes` of content in all against the sender's quota, or refuses them.
+     * Counts `rows` with `bytes` of content in total against the sender's quota, or rejects them.
      * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     take(sender: Sender, appId: number, bytes: number, rows = 1): void {
@@ -72,14 +72,15 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     },
 
     /**
-     * Counts the payload of a run against its visitor's quota, or refuses it. The app's own runs are bounded by rate and queue.
+     * Counts the payload of a run against its visitor's quota, or rejects it. The app's own runs are limited by rate
+     * and queue.
      * @throws RATE_LIMIT_EXCEEDED
      */
     takePayload(sender: Sender, appId: number, bytes: number): void {
       if (quotaBytes > 0 && isVisitor(sender)) takeOfVisitors(sender, appId, bytes);
     },
 
-    /** Counts rows that have been stored already: the next to send waits for them. */
+    /** Counts rows that have been stored already: the next sender waits for them. */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
       const cost = rows * INTAKE_ROW_BYTES;

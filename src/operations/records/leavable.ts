@@ -1,9 +1,6 @@
-/**
- * Async iterables that their reader may leave while they wait. A plain generator notices that only when the awaited value arrives, and
- * until then continues without a reader.
- */
+/** Async iterables that their reader can leave while they wait. A plain generator notices that only when the awaited value arrives. */
 
-/** What `make` yields. Its reader's leaving aborts `left`, after which it is to wait for nothing more. */
+/** Yields the values of `make`. When its reader leaves, `left` aborts, and `make` must stop waiting. */
 export function leavable<T>(make: (left: AbortSignal) => AsyncGenerator<T, void, void>): AsyncGenerator<T, void, void> {
   const leaving = new AbortController();
   const made = make(leaving.signal);
@@ -26,7 +23,7 @@ export function leavable<T>(make: (left: AbortSignal) => AsyncGenerator<T, void,
   };
 }
 
-/** `source` for whom it is made into something else: it is left as soon as `left` aborts. */
+/** Yields `source` for a derived iterable: ends as soon as `left` aborts. */
 export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const leave = () => {

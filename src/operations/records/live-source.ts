@@ -1,28 +1,28 @@
 /**
- * Sources of subscriptions. A live source emits one object per event to all of its listeners, so that what is made of it can be shared.
- * Read it before you add a subscription.
+ * Sources of subscriptions. A live source emits one object per event to all of its listeners, so that work on it can be
+ * shared. Read it before you add a subscription.
  */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Ends a listening. May be called twice. */
+/** Unsubscribes. May be called twice. */
 export type StopListening = () => void;
 
 /**
- * What a subscription's resolver gives. Listened to, not iterated: an iterator would hold back every listener's events apart.
- * GraphQL asks for an async iterable, and looks no further than for its method.
+ * The result of a subscription's resolver. Callers subscribe to it instead of iterating, because an iterator would
+ * queue every listener's events separately. GraphQL requires an async iterable, but only checks for the method.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
-  /** The app whose events these are. */
+  /** The app of the events. */
   appId: number;
   /**
-   * Calls `listener` with every event from now on, or `end` once, after which nothing follows: the source has ended for that reason.
+   * Calls `listener` with every future event. Calls `end` once with the reason if the source ends; nothing follows it.
    * Listeners must not throw.
    */
   listen(listener: (event: Event) => void, end: (reason: ActionError) => void): StopListening;
 }
 
-/** What a source needs to stay open only while its caller passes a check. */
+/** The check that a source's caller must keep passing. */
 export interface Guard {
   appId: number;
   /** @throws ActionError if the caller has lost the right to this subscription */
@@ -45,7 +45,7 @@ export function liveSource<Event extends object>(
     appId,
     listen,
     [Symbol.asyncIterator]() {
-      throw new Error("a live source is listened to");
+      throw new Error("a live source only supports subscriptions");
     },
   };
 }

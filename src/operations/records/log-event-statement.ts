@@ -1,6 +1,6 @@
 /**
- * The one statement that stores log events and starts what they trigger: index look-up, ledger rows and queue in a single round trip,
- * for any number of events of any apps. Knows the tables, not who asks.
+ * The one statement that stores log events and starts their actions: index look-up, rows of runs and queue in a single
+ * round trip, for any number of events of any apps.
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
@@ -11,31 +11,31 @@ export const HALTED = {
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** A run that did not start, because its chain of causes has gone too far. */
+/** A run that did not start, because its chain of causes is too long. */
 export interface HaltedRun {
   id: number;
   actionId: number;
   reason: string;
 }
 
-/** An event as it is stored. */
+/** An event before it is stored. */
 export interface NewEvent {
   appId: number;
   type: string;
   /** JSON text of the data without its closing brace. */
   head: string;
-  /** What separates that from a further key: then the service says the user's address; null: nothing follows. */
+  /** Separator before a further key: then the service adds the user's e-mail address; null: nothing follows. */
   separator: string | null;
-  /** The address that the caller gives a user that is unknown, as JSON text. */
+  /** The e-mail address that the caller passed for an unknown user, as JSON text. */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /** Finds its row in the answer. */
+  /** Key of its row in the answer. */
   requestId: string;
-  /** The run that emits it. */
+  /** The run that emitted it. */
   runId: number | null;
 }
 
@@ -44,10 +44,10 @@ export interface StoredEvent {
   id: number;
   organizationId: number;
   createdAt: Date;
-  /** The data's text where the service added to it; null: it is what was given. */
+  /** The data's text if the service added to it; null: unchanged. */
   completed: string | null;
   halted: HaltedRun[] | null;
-  /** How many runs' rows it made, skipped ones too. */
+  /** Number of rows of runs that it created, including skipped ones. */
   started: number;
 }
 
@@ -79,11 +79,11 @@ export function eventParameters(
 const COUNTED_EXACTLY = 1_000;
 
 /*
- * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait, $14 how many of each event's did. An event of an unknown app
- * has no row in the answer. A user is known who has a role on the app or a token of it: a caller could ask for the address of anyone in
- * the organization. Lookups for single events are LATERAL, so that they use an index however many rows the planner expects. A debounced
- * run may become part of one that waits, and has no row then; such runs are written in the order of their actions, so that two such
- * statements never deadlock.
+ * $1 to $12 the columns of NewEvent, $13 maximum queued runs of one app, $14 queued runs of each event's app. An event
+ * of an unknown app has no row in the answer. Only users with a role on the app or a token of it count as known:
+ * otherwise a caller could look up the address of anyone in the organization. Lookups for single events are LATERAL, so
+ * that they use an index however many rows the planner expects. A debounced run may become part of one that waits, and
+ * has no row then; such runs are written in the order of their actions, so that two such statements never deadlock.
  */
 export const STORE_EVENTS = `
   WITH source AS (

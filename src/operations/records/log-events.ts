@@ -1,4 +1,4 @@
-/** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. Knows no transport. */
+/** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/database.js";
@@ -11,7 +11,7 @@ import type { Intake, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
 
-/** A log entry (specification, Log entry). Times are ISO 8601; ids that were not given are null. */
+/** A log entry (specification, Log entry). Times are ISO 8601; absent ids are null. */
 export interface LogEvent {
   id: number;
   userId: number | null;
@@ -30,8 +30,8 @@ export interface LogEvent {
 }
 
 /**
- * The data as JSON text that one more key may follow. Who names a user of the organization has the service say its address; whatever
- * else came is stored as it came.
+ * The data as JSON text to which one key can be added. If the caller names a user of the organization, the service adds
+ * the user's address; other values are stored unchanged.
  */
 function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
@@ -43,10 +43,10 @@ function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "sep
   };
 }
 
-/** Whom an event is stored for. */
+/** The sender of an event. */
 export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
 
-/** A session is a person's or a visitor's credential, by its id. API tokens and server runs have none. */
+/** Key of a session: the id of a person's or visitor's credential. API tokens and server runs have none. */
 function sessionIdOf({ kind, credentialId }: Sender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
@@ -55,7 +55,7 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-/** Events that are stored by one statement; what comes while two are under way waits for the next. */
+/** Events that one statement stores; events that arrive while two statements run wait for the next. */
 const STORED_TOGETHER = 64;
 const STATEMENTS_AT_ONCE = 2;
 
@@ -68,7 +68,7 @@ export function createLogEvents({
   queueLimits: QueueLimits;
   intake: Intake;
 }) {
-  /** In the order of `events`; undefined for one whose app is not there. */
+  /** Results in the order of `events`; undefined for an event of a missing app. */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
     const values = eventParameters(events, queueLimits.lastCount());
     const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
@@ -84,7 +84,7 @@ export function createLogEvents({
     isOfOne: (error) => !isDatabaseAway(error),
   });
 
-  /** Where a chain is cut off, the log says so in the same transaction. */
+  /** If a chain is cut off, that is logged in the same transaction. */
   async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
     const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
@@ -92,13 +92,13 @@ export function createLogEvents({
     return stored;
   }
 
-  /** Only a run's event can be where a chain is cut off: all others spare themselves a transaction of their own. */
+  /** Only events of runs can cut off a chain: others need no transaction of their own. */
   function storeOne(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
     if (executor) return storeIn(executor, event);
     return event.runId === null ? gathered.add(event) : db.transaction((manager) => storeIn(manager, event));
   }
 
-  /** Stores what has been judged, in the transaction of `executor` where one is given, and starts what it triggers. */
+  /** Stores validated events, in the transaction of `executor` if passed, and starts their actions. */
   async function store(emitter: Emitter, appId: number, given: LogEventInput, executor?: Executor): Promise<LogEvent> {
     const sessionId = given.sessionId ?? sessionIdOf(emitter);
     const input = { ...given, userId: given.userId ?? emitter.personId, sessionId };
@@ -121,7 +121,7 @@ export function createLogEvents({
     store,
 
     /**
-     * Stores the event and starts each active production copy whose `where` matches it.
+     * Stores the event and starts each active live version whose `where` matches it.
      * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
@@ -130,7 +130,7 @@ export function createLogEvents({
       return store(caller, appId, input);
     },
 
-    /** The service's own event, stored with what it tells of: in one transaction, or not at all. */
+    /** Stores an event of the service in the transaction of its cause. */
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

@@ -12,17 +12,17 @@ import { ActionError } from "../../errors.js";
 import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 
-/** Entries read at once, as far as their bytes allow. */
+/** Maximum entries per read, within the limit of bytes. */
 const READ_TOGETHER = 25;
-/** A reading that fails is tried again, for half a minute in all: the database may be restarting under it. */
+/** A failed read is retried for half a minute in total: the database may be restarting. */
 const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
-/** How far below the newest id transactions may still write when the first follower comes. */
+/** Ids below the newest for which transactions may still be open when the first follower subscribes. */
 const UNDER_WAY_IDS = 1_000;
-/** Ids whose transactions are under way are looked for this often, and for this long: then the entries above them go first. */
+/** Interval and maximum time for waiting for open transactions: after it, entries above their ids are delivered first. */
 const UNDER_WAY_LOOK_MS = 20;
 const UNDER_WAY_MAX_MS = 5_000;
-/** Maximum entries of the app, the newest, that a follower receives from before it resumed. */
+/** Maximum earlier entries of the app that a resuming follower receives; the newest ones. */
 const RESUMED_MAX = 1_000;
 /** Minimum interval between reads that only notices of apps without followers cause. */
 const OTHERS_MS = 1_000;
@@ -31,7 +31,7 @@ export interface TailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
-  /** The id after which the follower resumes; from now on without one. */
+  /** The id after which the follower resumes; without one it gets new entries only. */
   after?: number | null | undefined;
 }
 
@@ -42,7 +42,7 @@ interface Follower extends TailFilter {
 }
 
 export interface LogTail {
-  /** The app's entries that fit the filter, in the order of their ids; an entry is the same object for every follower. */
+  /** Entries of the app that match the filter, in the order of their ids; an entry is the same object for every follower. */
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
@@ -59,17 +59,17 @@ export function createLogTail(options: {
   const followers = new Map<number, Set<Follower>>();
   /** Every id up to this one is delivered, or will never be written; null while there is no subscriber. */
   let settled: number | null = null;
-  /** Ids above `settled` that were there before the first follower. */
+  /** Ids above `settled` that existed before the first follower. */
   let past = new Set<number>();
   let open = 0;
   let unfollow = () => {};
   let order: Promise<void> = Promise.resolve();
-  /** Catch-ups of each app, one after the other: an app that resumes often delays only its own followers. */
+  /** Serializes the catch-ups of each app: an app that resumes often delays only its own followers. */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
   let planning: NodeJS.Timeout | undefined;
 
-  /** One after the other. */
+  /** Runs the work after earlier work. */
   function inOrder(work: () => Promise<void>): Promise<void> {
     order = order.then(work).catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
     return order;
@@ -114,7 +114,7 @@ export function createLogTail(options: {
     for (const follower of followers.get(one.appId) ?? []) if (fits(follower, one)) follower.push(one.entry);
   }
 
-  /** The first id above `settled` that is not there; null where none is missing below the newest. */
+  /** The first missing id above `settled`; null if none is missing below the newest. */
   function firstMissing(from: number, there: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of there) {
@@ -124,7 +124,7 @@ export function createLogTail(options: {
     return null;
   }
 
-  /** Resolves when every transaction that may still write an id below those that are there has ended. */
+  /** Resolves when every transaction has ended that could still write an id below the existing ones. */
   async function writersGone(): Promise<void> {
     const before = new Set(await reading(() => logs.writers()));
     const until = Date.now() + UNDER_WAY_MAX_MS;
@@ -135,7 +135,7 @@ export function createLogTail(options: {
     }
   }
 
-  /** Delivers what is above `settled`, as far as it is in order. */
+  /** Delivers entries above `settled` while they are in order. */
   async function advance(): Promise<void> {
     isPlanned = false;
     while (open > 0 && settled !== null) {
@@ -154,14 +154,14 @@ export function createLogTail(options: {
     }
   }
 
-  // While one reading is under way further notices gather, and one reading takes them all.
+  // Notifications during a read are combined: one further read handles them all.
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
     runInBackground(inOrder(advance));
   }
 
-  /** Notices of other apps move `settled` too: a follower of a quiet app would wait for all that lies between. */
+  /** Notifications of other apps move `settled` too: otherwise a follower of a quiet app would wait for all ids in between. */
   function hear(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
     else if (followers.size > 0 && !planning) {
@@ -172,7 +172,7 @@ export function createLogTail(options: {
     }
   }
 
-  /** @param since entries written before it are past */
+  /** @param since entries from before it are not delivered */
   async function begin(since: Date): Promise<void> {
     const newest = await reading(() => logs.newestId());
     const from = Math.max(0, newest - UNDER_WAY_IDS);
@@ -181,7 +181,7 @@ export function createLogTail(options: {
     settled = from;
   }
 
-  /** Delivers to one follower the entries after `from` and up to `upTo`, as long as it is open. */
+  /** Delivers to one follower the entries after `from` and up to `upTo`, while it is open. */
   async function catchUp(follower: Follower, from: number, upTo: number): Promise<void> {
     const take = (one: FollowedEntry) => follower.isOpen && fits(follower, one) && follower.push(one.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
@@ -225,7 +225,7 @@ export function createLogTail(options: {
   async function join(follower: Follower, since: Date): Promise<void> {
     if (settled === null) await begin(since);
     if (follower.after == null) return add(follower);
-    // The others first, so that everything up to `settled` is in order.
+    // Delivers to the others first, so that everything up to `settled` is in order.
     await advance();
     planResume(follower, follower.after);
   }

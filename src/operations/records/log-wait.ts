@@ -1,12 +1,12 @@
-/** Waits for the one log entry in which a run ends, wherever it runs. Decides nothing. */
+/** Waits for the log entry in which a run ends, in any process. */
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError, nobodyWaits } from "../../errors.js";
 import { LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 
-/** How often the table is looked at, should a notice be lost. */
+/** Interval of reads of the table, in case a notification is lost. */
 const LOOK_MS = 1_000;
 
-/** Error for a wait that ends early: the reason of the signal if it is an ActionError, else that the caller is gone. */
+/** Error for a wait that ends early: the reason of the signal if it is an ActionError, else that the caller has disconnected. */
 const errorOf = ({ reason }: AbortSignal): ActionError => (reason instanceof ActionError ? reason : nobodyWaits());
 
 /**

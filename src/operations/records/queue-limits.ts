@@ -7,12 +7,12 @@ import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 
-/** Channel of the notice, with the app's id, that a run of the app was queued and can start. An empty notice stands for any app. */
+/** Notification channel with the app's id: a run of the app was queued and can start. An empty message means any app. */
 export const QUEUED_CHANNEL = "svc_queued";
 
 /**
- * A runner starts most runs that its own callers wait for within this time. It announces the others to all runners then, and their callers
- * also follow the log, in which the outcome of another process appears.
+ * A runner starts most runs of its own callers within this time. After it, it announces the others to all runners, and
+ * their callers also follow the log, which has the outcomes of other processes.
  */
 export const ANNOUNCE_AFTER_MS = 100;
 const ANNOUNCED_MAX = 1_000;
@@ -24,7 +24,7 @@ const LONG_QUEUE = 10_000;
 /** Below this limit, the runs of the app are counted for each call, so that a small queue ends exactly at its limit. */
 const COUNTED_EXACTLY = 1_000;
 
-/** Reason for which a trigger started no run. */
+/** Reason why a trigger started no run. */
 export const QUEUE_FULL = "too many runs wait already";
 
 const DEPTHS = `
@@ -62,7 +62,7 @@ export function queueShare(queued: number, { max, maxPerApp }: QueueBounds): num
 }
 
 export class QueueLimits {
-  /** Apps that were announced within this time. That notice also stands for runs that are announced now. */
+  /** Apps that were announced within this time. That notification also covers runs that are announced now. */
   private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_MAX, ttl: ANNOUNCE_AFTER_MS });
   private byApp = new Map<number, QueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
@@ -129,10 +129,10 @@ export class QueueLimits {
     return true;
   }
 
-  /** Undoes `take`: the run was not queued. */
+  /** Undoes `take` if the run was not queued. */
   giveBack(appId: number, bytes: number): void {
     const depth = this.byApp.get(appId);
-    // A count since then has not seen the run.
+    // A count in the meantime has not included the run.
     if (!depth || depth.runs === 0) return;
     depth.runs -= 1;
     depth.bytes -= bytes;
@@ -140,7 +140,7 @@ export class QueueLimits {
     this.total.bytes -= bytes;
   }
 
-  /** Notifies all runners of the app's runs that were queued ANNOUNCE_AFTER_MS ago without a notice. */
+  /** Notifies all runners of the app's runs that were queued ANNOUNCE_AFTER_MS ago without a notification. */
   async announce(appId: number): Promise<void> {
     if (this.announced.has(appId)) return;
     this.announced.set(appId, true);

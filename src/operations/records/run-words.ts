@@ -1,6 +1,6 @@
 /**
- * Runs by the words in what they took, returned, threw, printed and the hosts that they contacted: as their log says it, where secrets
- * are masked. Gathered after the runs have ended, a batch at a time, so that no run waits for it. Knows no caller.
+ * Searches runs by words: in payload, result, error, console, and the hosts that they contacted, with secrets masked as
+ * in the log. Words are indexed after the runs have ended, in batches, so that no run waits for it.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { isTimeout, preparedRows, rows } from "../../data/database.js";
@@ -10,15 +10,15 @@ import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
 const BATCH = 500;
 const GATHER_EVERY_MS = 2_000;
-/** A run may end in a transaction that others overtake: so far back is looked once more. */
+/** A run may end in a transaction that others overtake: this interval is read once more. */
 const OVERTAKEN = "interval '60 seconds'";
 const WORD_CHARACTERS = 64;
-/** Runs whose words are read before the index of words is asked. */
+/** Newest runs whose words are read before the index of words is used. */
 const NEWEST = 2_000;
-/** How far back the index of words is asked first, in ids; each time after, so many times as far. */
+/** Range of ids that the index search starts with, and the factor by which it grows. */
 const FIRST_WINDOW = 200_000;
 const WINDOW_GROWTH = 4;
-/** Lines of the console, the first. */
+/** Maximum console lines that are indexed, from the first. */
 const LINES = 500;
 
 const WORDS = `
@@ -42,14 +42,14 @@ const gather = (which: string, order: "ASC" | "DESC") => `
     SELECT run.id, ${WORDS} FROM due AS run ${ENTRY} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
-/* $1 how far it was. Text, since a moment of PostgreSQL is finer than one of JavaScript. */
+/* $1 end of the last batch, as text, because PostgreSQL's times are more precise than JavaScript's. */
 const NEWER = gather(`finished_at > $1::timestamptz - ${OVERTAKEN}`, "ASC");
 const OLDER = gather("finished_at < $1::timestamptz", "DESC");
 
 /*
- * $1 words, $2 how many, $3 before which. The planner knows of no word how many runs hold it. A common one is found among the newest runs;
- * what is not common there, the index of words finds without reading many. It is asked with the bounds of whole partitions, which $5 and $6
- * are: for a part of one the planner would read all rows of that part by their ids.
+ * $1 words, $2 limit, $3 before which id. The planner does not know how many runs contain a word. A common word is
+ * found among the newest runs; a rare one is found by the index without reading many. The index is searched in whole
+ * partitions, bounded by $5 and $6: for a part of one the planner would read all of its rows by id.
  */
 const AMONG_NEWEST = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${NEWEST}) AS newest
@@ -57,7 +57,7 @@ const AMONG_NEWEST = `
 const BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
-/** Workers of a parallel plan take longer to start than what they would share. */
+/** Starting parallel workers takes longer than the work. */
 const ALONE = "SET LOCAL max_parallel_workers_per_gather = 0";
 const BY_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${ALONE}`;
 const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
@@ -68,7 +68,7 @@ interface Gathered {
   last: string | null;
 }
 
-/** The query of words that begin so, each of them; null where no word is in it. */
+/** The query for words with these prefixes, all of them; null if the search contains no word. */
 function queryOf(appId: number, search: string): string | null {
   const words = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
@@ -82,7 +82,8 @@ function queryOf(appId: number, search: string): string | null {
 }
 
 /**
- * Asks the index of words, newest runs first: all that hold a word are read before any is sorted, so no further back than must be.
+ * Searches the index of words, newest runs first: all matching runs of a range are read before they are sorted, so the
+ * range is no larger than necessary.
  * @param below the first id that is too high
  */
 async function findByWords(
@@ -108,9 +109,9 @@ async function findByWords(
   return found;
 }
 
-/** Where a search goes on, and how much it is to find. */
+/** Position of a search, and its limit. */
 export interface SearchPlace {
-  /** Only runs of smaller ids. */
+  /** Only runs with smaller ids. */
   before?: number | null;
   most: number;
 }
@@ -122,7 +123,7 @@ export function createRunWords(db: DataSource) {
   let catching: Promise<unknown> = Promise.resolve();
   let next: Promise<boolean> | null = null;
 
-  /** One batch, by one process at a time. @returns whether there may be more */
+  /** Indexes one batch, by one process at a time. @returns true if there may be more */
   async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
     return db.transaction(async (manager) => {
       await manager.query(ALONE);
@@ -145,8 +146,8 @@ export function createRunWords(db: DataSource) {
 
   return {
     /**
-     * Gathers what has ended since, as far as one batch goes: what a search asked now is to find. Those who ask while one batch is
-     * gathered share the one after it, so that searches take one connection for it, however many there are.
+     * Indexes recently ended runs in one batch, so that a search finds them. Concurrent searches share the next batch,
+     * so that they use one connection.
      */
     catchUp(): Promise<boolean> {
       next ??= catching.then(() => {
@@ -159,7 +160,7 @@ export function createRunWords(db: DataSource) {
       return next;
     },
 
-    /** Gathers all that ended since, and one batch of what was there before. Answers with the Unix time in milliseconds to come again. */
+    /** Indexes all recently ended runs, and one batch of older ones. Returns the Unix time in milliseconds of the next call. */
     async gather(): Promise<number> {
       while (!stopped && (await gatherBatch("newer")));
       const more = !stopped && (await gatherBatch("older"));
@@ -167,15 +168,15 @@ export function createRunWords(db: DataSource) {
     },
 
     /**
-     * The newest runs of the app in which each word of the search begins a word, newest first: `most` at most. Letters and digits make
-     * words, all else parts them; small and capital letters of ASCII are the same.
-     * @throws REQUEST_INVALID where no word is in it, or so many runs hold them that it takes too long
+     * The newest runs of the app that contain, for each word of the search, a word with that prefix; at most `most`.
+     * Words consist of letters and digits; the case of ASCII letters is ignored.
+     * @throws REQUEST_INVALID if the search contains no word, or so many runs match that it takes too long
      */
     async find(appId: number, asked: string, { before = null, most }: SearchPlace): Promise<number[]> {
       const query = queryOf(appId, asked);
       if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
       const below = before ?? Number.MAX_SAFE_INTEGER;
-      // Planned once: to plan for all partitions takes longer than to read these.
+      // Planned once: planning for all partitions takes longer than reading these rows.
       const newest = await preparedRows<{ id: number }>(db, "newest-runs-by-words", AMONG_NEWEST, [query, most, below]);
       if (newest.length === most) return newest.map(({ id }) => id);
       const [top] = await preparedRows<{ id: number | null }>(db, "newest-run-with-words", TOP, [below]);
@@ -183,7 +184,10 @@ export function createRunWords(db: DataSource) {
       const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
       return db.transaction(search).catch((error: unknown) => {
         throw isTimeout(error)
-          ? new ActionError("REQUEST_INVALID", `search took longer than ${SEARCH_LIMIT_MS / 1000} s: name a rarer word`)
+          ? new ActionError(
+              "REQUEST_INVALID",
+              `search took longer than ${SEARCH_LIMIT_MS / 1000} s: search for a rarer word`,
+            )
           : error;
       });
     },

@@ -1,4 +1,4 @@
-/** Seals short texts that clients send back unread, under keys derived from the key ring. Settings have keys of their own. */
+/** Encrypts short texts that clients send back, under keys derived from the key ring. Settings have their own keys. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 
@@ -18,7 +18,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
   }
 
   return {
-    /** Two seals of one text differ. Unsealing needs the same `associated` text. */
+    /** Each call returns a different text. Decryption needs the same `associated` text. */
     seal(text: string, associated: string): string {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv(ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associated));
@@ -26,14 +26,14 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },
 
-    /** @returns null if none of the ring's keys sealed it with `associated` */
+    /** @returns null if none of the ring's keys encrypted it with `associated` */
     unseal(sealed: string, associated: string): string | null {
       let text: string | null = null;
       ring.find((master) => {
         try {
           text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associated);
         } catch {
-          // Another key sealed it, or none.
+          // Another key encrypted it, or none.
         }
         return text !== null;
       });

@@ -1,4 +1,4 @@
-/** Secret bindings as rows: read, and replaced with the keys that they seal. Reads and writes no value. */
+/** Rows of secret bindings: read, and replaced together with their sealed keys. Reads and writes no value. */
 import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -13,7 +13,7 @@ const WRITE = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
-/* What runs may read has changed: those that start from here on see it. */
+/* The secrets that runs may read have changed: later runs use the new state. */
 const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
 /** Bindings of an app with the time of their last change; null if it never had any. */

@@ -13,20 +13,20 @@ import { audit } from "../records/audit.js";
 import type { Requests, SecretBindings } from "./run-requests.js";
 import type { StoredBindings } from "./secret-bindings.js";
 
-/** Result of a trial. */
+/** Result of a test request. */
 export interface BindingTrial {
   /** null without a response. */
   status: number | null;
   durationMs: number;
   receivedBytes: number;
-  /** Its beginning, with bound values masked; null without a response. */
+  /** Beginning of the body, with bound values masked; null without a response. */
   body: string | null;
-  /** Code and message of `request()`; null with a response. */
+  /** Error code and message of `request()`; null with a response. */
   code: string | null;
   error: string | null;
 }
 
-/** A binding, with the drafts that list its origin and whose code names its key. */
+/** A binding, with the drafts that list its origin and whose code contains its key. */
 export interface BindingUse {
   key: string;
   origin: string;
@@ -39,7 +39,7 @@ const PATH_MAX_CHARACTERS = 2_000;
 const BODY_SHOWN_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
-/* The plain search first: it spares the expression for most codes. */
+/* The plain text search runs first: for most codes it makes the expression unnecessary. */
 const USES = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
@@ -102,7 +102,7 @@ export function createBindingTrials(options: {
 
     /**
      * Sends one request with the binding's credential. A failed request is a result, not an error.
-     * @throws REQUEST_INVALID for options, and where the app has no such binding
+     * @throws REQUEST_INVALID for invalid options, and if the app has no such binding
      */
     async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
       const { key, origin, method, url } = readTrial(body);

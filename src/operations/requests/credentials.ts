@@ -11,7 +11,7 @@ const PLACEHOLDER = "{value}";
 /** `[bucket.]service.region.amazonaws.com`. */
 const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
-/** SHA-256 as the signing library calls it, with a key HMAC. */
+/** SHA-256 in the interface of the signing library; with a key HMAC. */
 class Sha256 {
   private readonly hash;
 
@@ -103,7 +103,7 @@ async function signed(hop: OutgoingHop, binding: SecretBinding, value: unknown):
   return { ...hop, headers: Object.fromEntries(lower) };
 }
 
-/** @param token gives the access token of an `oauth2` binding, another one than the argument if it can */
+/** @param token returns the access token of an `oauth2` binding, if possible another one than its argument */
 export function createCredential(
   binding: SecretBinding,
   value: unknown,

@@ -1,6 +1,6 @@
 /**
- * Access tokens of `oauth2` bindings: fetched at the token URL, stored encrypted, renewed before they expire, and shared by all processes on
- * the database. Knows no run.
+ * Access tokens of `oauth2` bindings: fetched from the token URL, stored encrypted, renewed before they expire, and
+ * shared by all processes on the database.
  */
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
@@ -14,11 +14,11 @@ import type { Settings } from "../settings/settings.js";
 
 /** A token is renewed this long before it expires. */
 const RENEWED_BEFORE_MS = 30_000;
-/** Validity of a token whose endpoint names none. */
+/** Validity of a token if its endpoint does not state one. */
 const LIFETIME_MS = 300_000;
 const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_LIMIT_MS = 10_000;
-/** Each holds a connection to the database while it waits for its endpoint. */
+/** Each fetch holds a database connection while it waits for its endpoint. */
 const FETCHES_AT_ONCE = 2;
 /** A token that replaced a rejected one is not replaced again within this time: an origin may reject every token. */
 const REPLACED_EVERY_MS = 10_000;
@@ -26,7 +26,7 @@ const KNOWN_MAX = 10_000;
 
 interface Token {
   accessToken: string;
-  /** Of the grant `refresh_token` where the endpoint replaced it. */
+  /** Refresh token, if the endpoint replaced it. */
   refreshToken: string | null;
   /** Unix time in milliseconds. */
   expiresAt: number;
@@ -45,7 +45,7 @@ const STORE =
 
 const nameOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
-/** Identifies what a token was fetched with: a changed value or binding makes it invalid. */
+/** Identifies the inputs with which a token was fetched: a changed value or binding makes it invalid. */
 const basisOf = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
@@ -165,7 +165,7 @@ export function createOauthTokens(options: {
     return JSON.parse(await settings.unsealFor(appId, nameOf(binding), row.sealed)) as Token;
   }
 
-  /** The row's lock lets one process fetch; the others read what it stored. */
+  /** The row's lock lets one process fetch; the others read the stored result. */
   async function renew(
     appId: number,
     binding: SecretBinding,
@@ -186,10 +186,7 @@ export function createOauthTokens(options: {
   }
 
   return {
-    /**
-     * A valid access token; another one than `rejected`, unless that has just been replaced.
-     * @throws OutgoingError
-     */
+    /** Returns a valid access token, if possible another one than `rejected`. @throws OutgoingError */
     async of(appId: number, binding: SecretBinding, value: unknown, rejected: string | null = null): Promise<string> {
       const id = `${appId} ${nameOf(binding)}`;
       const basis = basisOf(binding, value);

@@ -1,4 +1,4 @@
-/** Requests of actions to other services, and the parts that they need, tied together. */
+/** Creates and connects the parts of requests to other services. */
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
@@ -18,7 +18,7 @@ interface OutgoingOptions {
   egressAddress: string | null;
 }
 
-/** A sender that connects to the addresses and ports that the egress proxy of runs would connect to. */
+/** A sender with the same allowed addresses and ports as the egress proxy of runs. */
 export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingSender {
   const { connect } = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),

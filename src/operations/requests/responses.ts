@@ -1,4 +1,4 @@
-/** Responses on their way to an author's code: decoded to text, and searched for bound secrets in every form that a body may have. */
+/** Responses for an author's code: decoded to text, and searched for bound secrets in every form that a body can have. */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
 import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
@@ -17,7 +17,7 @@ export interface MaskedResponse {
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
 const MASK = /«([^«»]+)»/g;
-/** A shorter body holds no compressed secret. */
+/** A shorter body contains no compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
 const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecompress].map((one) =>
@@ -35,7 +35,7 @@ export function textOfResponse({ headers, body, origin }: OutgoingResponse): str
   }
 }
 
-/** What code could make of the bytes beside the text that it gets: other charsets, and a compressed body without Content-Encoding. */
+/** Texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
 async function otherReadings(body: Buffer): Promise<string[]> {
   const plain = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
   const wide = (bytes: Buffer) => {
@@ -57,13 +57,14 @@ async function otherReadings(body: Buffer): Promise<string[]> {
   return readings;
 }
 
-/** Keys that a mask names, where the text had no such mask before. */
+/** Keys that a mask names, unless the text had that mask before. */
 function keysIn(masked: string, before: string): string[] {
   return masked === before ? [] : [...masked.matchAll(MASK)].map(([, key]) => key!);
 }
 
 /**
- * The response without bound values. @param text the body as text; null if code asked for its bytes
+ * Returns the response without bound values.
+ * @param text the body as text; null if code requested bytes
  * @returns null if nothing was found
  */
 export async function maskResponse(
@@ -86,7 +87,7 @@ export async function maskResponse(
     const key = await scan.find([{ text: reading }]);
     if (key === null) continue;
     keys.add(key);
-    // A value that the text shows plainly is masked there; in any other form the whole body goes.
+    // A value in plain text is masked; in any other form the whole body is removed.
     const isShown =
       text !== null && isMasked && (await scan.find([{ text: String(body) }])) === null && reading === text;
     if (!isShown) body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;

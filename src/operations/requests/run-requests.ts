@@ -1,6 +1,6 @@
 /**
- * Requests of one run to other services (`Svc.App.V3.Actions.request`): options from the sandbox in, an answer for the sandbox out. Applies
- * the action's origins, keeps secrets out of URLs, and masks bound secrets in responses.
+ * Requests of one run to other services (`Svc.App.V3.Actions.request`): receives options from the sandbox and returns
+ * the response. Checks the action's origins, keeps secrets out of URLs, and masks bound secrets in responses.
  */
 import type { Environment } from "../../data/action-types.js";
 import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/browser/run.js";
@@ -22,29 +22,29 @@ import {
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
-/** Facts of one request as the run's page shows them. */
+/** Facts of one request for the run's page. */
 export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
   /** `host:port`. */
   host: string;
 }
 
-/** A credential for one origin, and the values that no response may carry back. */
+/** A credential for one origin, and the values to mask in its responses. */
 export interface Credential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
   /** Replaces a token that the origin has rejected; false if there is no other one. */
   replace(): Promise<boolean>;
 }
 
-/** What the requests of a run need of it. */
+/** The part of a run that its requests need. */
 export interface RequestingRun {
   appId: number;
   environment: Environment;
   origins: readonly string[];
-  /** The key of the setting whose value a URL holds, or null. */
+  /** Returns the key of a setting whose value the URL contains, or null. */
   findInUrl(url: string): Promise<string | null>;
   print(line: ConsoleLine): void;
   onHost(host: string): void;
-  /** Begins a span; the function that it returns ends it. */
+  /** Starts a span; the returned function ends it. */
   onHop(origin: string, method: string): (facts: ExchangeFacts) => void;
 }
 
@@ -79,7 +79,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     throw new OutgoingError("POLICY", message, origin);
   }
 
-  /** The response as code may have it. */
+  /** Returns the response as code may see it. */
   async function shown(
     run: RequestingRun,
     response: OutgoingResponse,
@@ -134,7 +134,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
   }
 
   return {
-    /** The way of one run to other services, and what it has sent. */
+    /** Starts the requests of one run. Returns its sender and the list of sent requests. */
     begin(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
       const budget = new RunBudget();
       const records: RequestRecord[] = [];

@@ -76,7 +76,7 @@ export function createSecretBindings(options: {
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 
-  /** Bindings and values at the app's current state; one query while nothing changes. */
+  /** Returns bindings and values in their current state; one query while nothing has changed. */
   async function current(appId: number): Promise<Prepared> {
     const version = await settings.secretValues.version(appId);
     const known = prepared.get(appId);
@@ -85,7 +85,7 @@ export function createSecretBindings(options: {
     const bound = new Set(bindings.map(({ key }) => key));
     const values = bound.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => bound.has(key)) ?? [];
-    // The version that was read first: after a change in between, the next request reads everything again.
+    // The version was read first: after a change in between, the next request reads everything again.
     const made = { version, bindings, values: new Map(entries) };
     prepared.set(appId, made);
     return made;

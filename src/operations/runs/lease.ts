@@ -118,7 +118,7 @@ export class Lease {
     this.ignoredProxy = address;
     this.options.log.warn(
       { proxy: address },
-      "X-Forwarded-For of a proxy is ignored: limits by address take all of its visitors for one; set TRUST_PROXY",
+      "X-Forwarded-For of a proxy is ignored: all visitors behind it share the limits of one address; set TRUST_PROXY",
     );
   };
 

@@ -35,16 +35,16 @@ async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
 export async function completed(data: string | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await faultOf(data);
   if (fault === null) return { ok: true, data };
-  if (fault === "invalid") return failed("ResultError", "the result of execute is no JSON");
+  if (fault === "invalid") return failed("ResultError", "the result of execute is not JSON");
   return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
 }
 
-export const UNSTORABLE = failed("ResultError", "what the action returned or threw cannot be stored");
+export const UNSTORABLE = failed("ResultError", "the result or error of the action cannot be stored");
 export const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
 const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
 const HELD_UP = failed(
   "ConcurrencyError",
-  "the run waited, by its action's concurrency, for the run that waited for it",
+  "deadlock: by its action's concurrency setting, this run waited for the run that waits for it",
 );
 
 /** Outcomes of cancelled runs. Their name is no proof: code can throw an error of the same name. */

@@ -59,7 +59,7 @@ export function optionalMoment(value: unknown, name: string): Date | null {
     value instanceof Date ? value : new Date(typeof value === "string" && ISO.test(value) ? value : Number.NaN);
   if (!Number.isNaN(moment.getTime())) return moment;
   const example = "2026-11-21T12:00:00Z";
-  refuse(name, `a moment such as ${example}`, value);
+  refuse(name, `a time such as ${example}`, value);
 }
 
 /** @throws REQUEST_INVALID */

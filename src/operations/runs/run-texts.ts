@@ -12,7 +12,8 @@ export function payloadText(payload: unknown): string {
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  if (holdsInfinity(payload)) throw new ActionError("PAYLOAD_INVALID", "payload must not hold a number beyond 1.8e308");
+  if (holdsInfinity(payload))
+    throw new ActionError("PAYLOAD_INVALID", "payload must not contain a number above 1.8e308");
   if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
   const received = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object (got ${received})`);

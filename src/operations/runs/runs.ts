@@ -168,7 +168,7 @@ export class Runs {
     if (runDepth >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
-        `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
+        `recursion: a chain of runs that start each other is longer than ${CHAIN_DEPTH_MAX}`,
       );
     }
     const needsApp = caller.kind === "live";

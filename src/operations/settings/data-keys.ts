@@ -8,18 +8,18 @@ import { fingerprint, newDataKey, unwrap, wrap, wrappedUnder } from "../../engin
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
-/** Where the master keys lie that no SETTINGS_KEY gives. */
+/** Returns the path of the file with the master keys, used without SETTINGS_KEY. */
 export const settingsKeyFile = (dataDir: string): string => join(dataDir, "settings-key");
 
 const bound = (appId: number): string => `app:${appId}`;
 
-/** Keys that this process remembers at the most; each is 32 bytes. */
+/** Maximum cached keys of 32 bytes each. */
 const KNOWN_MAX = 100_000;
 
 export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
-  /** A committed data key never changes, whatever wraps it. */
+  /** A committed data key never changes, whichever key encrypts it. */
   const known = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
 
   function masterKey(name: string): Buffer {
@@ -41,13 +41,13 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     return row?.dataKey ?? null;
   }
 
-  /** The fingerprint of the key that wraps what is new; no rotation changes it before the transaction ends. */
+  /** Fingerprint of the key that encrypts new data keys; no rotation changes it before the transaction ends. */
   async function keyInForce(executor: Executor): Promise<string> {
     const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
     return row!.fingerprint;
   }
 
-  /** Before anything changes: every key in use is at hand. */
+  /** Checks first that every key in use is available. */
   async function mustKnowAll(): Promise<void> {
     const used = await rows<{ name: string }>(
       db,
@@ -57,7 +57,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     for (const { name } of used) masterKey(name);
   }
 
-  /** The apps whose data key is not wrapped under the key of that fingerprint. */
+  /** Apps whose data key is not encrypted under the key of that fingerprint. */
   async function appsNotUnder(name: string): Promise<number[]> {
     const found = await rows<{ id: number }>(
       db,
@@ -77,9 +77,9 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   return {
-    /** Names the key of an empty database, and makes sure that this process has the one in force. */
+    /** Records the key of an empty database, and checks that this process has the current one. */
     async start(): Promise<void> {
-      // A key is made only for a database that has none.
+      // A key is only created for a database without one.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
         const values = [fingerprint(ring.current())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
@@ -98,11 +98,11 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       return key;
     },
 
-    /** The app's data key, made now if there is none. For a transaction that has locked the app's row. */
+    /** Returns the app's data key, and creates it if there is none. Call it in a transaction that has locked the app's row. */
     async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
       const hit = known.get(appId);
       if (hit) return hit;
-      // What is found or made here is not remembered: the transaction may yet come to nothing.
+      // Not cached here, because the transaction may be rolled back.
       const wrapped = await wrappedKey(appId, executor);
       if (wrapped) return opened(appId, wrapped);
       const key = newDataKey();
@@ -112,13 +112,13 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     },
 
     /**
-     * Wraps every data key under `next`, app by app, while readers and writers go on; may be repeated after a failure.
-     * Answers how many it wrapped. `next` and all keys in use must lie where every process finds them before this is called.
+     * Encrypts every data key under `next`, app by app, while readers and writers continue; can be repeated after a
+     * failure. Returns their number. `next` and all keys in use must be available to every process before the call.
      */
     async rotate(next: Buffer): Promise<number> {
       await mustKnowAll();
       const name = fingerprint(next);
-      // From this commit on, new data keys are wrapped under the next key: its lock waited for those that were being made.
+      // From this commit on, new data keys are encrypted under the next key: its lock waited for those in creation.
       await db.query("UPDATE settings_key SET fingerprint = $1", [name]);
       const apps = await appsNotUnder(name);
       for (const id of apps) await wrapAnew(id, next);

@@ -1,6 +1,6 @@
 /**
- * Which values of an app's settings count as secrets at a moment, and between two: what stands, what was replaced since, and by the
- * author's word which private setting is none. Opens nothing itself.
+ * Values of an app's settings that count as secrets: current ones, recently replaced ones, and without private settings
+ * that the author marked as not secret. Decrypts nothing itself.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -10,25 +10,25 @@ import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secre
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
-/** A setting as a table stores it: sealed bytes open only in their own app and under their own key. */
+/** A setting as stored: encrypted bytes can only be decrypted in their own app and under their own key. */
 export interface StoredSetting {
   key: string;
   value: string | null;
   sealed: Buffer | null;
 }
 
-/** The values that count as secrets, and the number of the change that they stand at. */
+/** The secret values, and the version number of the last change. */
 export interface SecretValues {
   version: number;
-  /** Replaced values up to that change are not known any more. */
+  /** Replaced values up to that version are gone. */
   forgotten: number;
-  /** What stands now of the private and protected settings. */
+  /** Current private and protected settings. */
   underscore: [string, unknown][];
-  /** What is secret of it, and what was replaced after the change that was asked about. */
+  /** The secret ones among them, and values replaced after the requested version. */
   entries: [string, unknown][];
 }
 
-/* $1 app, $2 the change after which replaced values are wanted. One statement: what it gives stood together. */
+/* $1 app, $2 version after which replaced values are included. One statement, so that the result is consistent. */
 const SECRET_VALUES = `
   SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
@@ -51,14 +51,14 @@ const SEALED_KEYS = "SELECT key FROM sealed_setting WHERE app_id = $1";
 const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> ALL ($2::text[])";
 const SEAL = "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
-/** Makes these the sealed keys of the app, in the transaction of their bindings. */
+/** Sets the sealed keys of the app, in the transaction of its bindings. */
 export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(storedKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, SEAL, [appId, stored]);
 }
 
-/** @throws SETTINGS_INVALID where one of `keys`, which are private, is not set */
+/** @throws SETTINGS_INVALID if one of `keys`, which are private, is not set */
 export async function markSecrets(
   executor: Executor,
   appId: number,
@@ -78,7 +78,7 @@ export function createSecretValues(options: {
 }) {
   const { db, opened } = options;
 
-  /** @param since the change after which replaced values count too; none do without it */
+  /** @param since version after which replaced values are included; none without it */
   async function read(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
     const after = since ?? Number.MAX_SAFE_INTEGER;
     const found = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [appId, after]);
@@ -101,13 +101,13 @@ export function createSecretValues(options: {
       return found.map(({ key }) => spokenKey(key));
     },
 
-    /** The number of the last change of a private or protected setting. */
+    /** Version number of the last change of a private or protected setting. */
     async version(appId: number): Promise<number> {
       const [app] = await preparedRows<{ version: number }>(db, "secrets-version", SECRETS_VERSION, [appId]);
       return app?.version ?? 0;
     },
 
-    /** @throws SETTINGS_INVALID when the app's settings hold more secrets than can be kept in, as they stand with `keys` written */
+    /** @throws SETTINGS_INVALID if the app's settings, with `keys` written, contain more secrets than can be masked */
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => tierOf(key) === "public")) return;
       const { entries } = await read(appId, undefined, executor);
@@ -115,7 +115,10 @@ export function createSecretValues(options: {
       if (fault === null) return;
       const own = sizeOfSecrets(entries.flatMap(([n, value]) => (keys.includes(n) ? secretsOfSetting(n, value) : [])));
       const named = keys.map(described).slice(0, 5).join(", ");
-      throw new ActionError("SETTINGS_INVALID", `${fault}, of which ${own.count} of ${own.bytes} came with ${named}`);
+      throw new ActionError(
+        "SETTINGS_INVALID",
+        `${fault}; ${named} holds ${own.count} of these secrets with ${own.bytes}`,
+      );
     },
   };
 }

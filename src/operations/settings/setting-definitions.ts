@@ -1,4 +1,4 @@
-/** Names, tiers and public values of an app's settings, as a manifest has them. Never opens a sealed value. */
+/** Names, tiers and public values of an app's settings, as a manifest has them. Never decrypts a value. */
 import { type Executor, rows } from "../../data/database.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { type Tier, tierOf } from "../../rules/setting-tiers.js";
@@ -9,7 +9,7 @@ export interface SettingDefinition {
   tier: Tier;
   /** Absent if the setting has no value yet. */
   value?: unknown;
-  /** Of private settings: false if runs may show the value. */
+  /** For private settings: false if runs may show the value. */
   secret?: boolean;
 }
 

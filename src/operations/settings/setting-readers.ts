@@ -1,9 +1,9 @@
-/** Finds the actions that read a setting, only by their code: it contains the key as a word. Knows no value. */
+/** Finds the actions that read a setting, only by their code: it contains the key as a word. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { checkAskedKeys } from "../../rules/setting-tiers.js";
 
-/** What underscore settings take of their room, as server actions are given them, and who reads the key that was asked about. */
+/** Size of the underscore settings, as server actions receive them, and the actions that read the requested key. */
 export interface SettingsUse {
   underscoreBytes: number;
   underscoreMaxBytes: number;
@@ -12,14 +12,14 @@ export interface SettingsUse {
 
 const READERS_MAX = 100;
 
-/** The plain search first: it spares the expression for most codes. */
+/** The plain text search runs first: for most codes it makes the expression unnecessary. */
 const READERS = `
   SELECT id, name FROM action
    WHERE app_id = $1 AND master_id IS NULL AND strpos(code, $2) > 0
      AND code ~ ('(^|[^[:alnum:]_$])' || $3 || '($|[^[:alnum:]_$])')
    ORDER BY name LIMIT ${READERS_MAX}`;
 
-/** The masters by name, READERS_MAX at most. @throws SETTINGS_INVALID for what can be no key */
+/** The drafts by name, at most READERS_MAX. @throws SETTINGS_INVALID for an invalid key */
 export async function readersOf(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkAskedKeys([key]);
   // A text column holds no NUL, so no code has it.

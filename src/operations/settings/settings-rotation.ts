@@ -1,11 +1,14 @@
-/** The rotation of SETTINGS_KEY, in the order that leaves no moment at which a process lacks a key that it needs. */
+/** Rotation of SETTINGS_KEY, in an order that always leaves each process the keys that it needs. */
 import type { DataSource } from "typeorm";
 import { newMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 import { createDataKeys } from "./data-keys.js";
 
-/** Any number that no other program on the database takes: of two rotations one waits, or it would drop the other's key. */
+/**
+ * Key of the lock for rotations: an arbitrary number, used by nothing else. Of two concurrent rotations one waits;
+ * otherwise it would drop the other's key.
+ */
 const ROTATION_LOCK = 7_203_114_285_022;
 
 function keysOf(path: string): Buffer[] {
@@ -20,8 +23,8 @@ function keysOf(path: string): Buffer[] {
 }
 
 /**
- * A process that meets what it cannot unwrap reads the file again. So the new key lies in it before anything is wrapped under it,
- * and the old one until nothing is: at a failure in between both stay there, and the command may be repeated.
+ * A process that cannot decrypt a key reads the file again. So the new key is in the file before it is used, and the
+ * old one until it is no longer used. After a failure both stay, and the command can be repeated.
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
   const next = newMasterKey();
@@ -32,9 +35,9 @@ async function rotateFile(db: DataSource, path: string): Promise<number> {
 }
 
 /**
- * Wraps the data keys of all apps under a new key in the file at `path`; or under the first of `keys`, which every process has been
- * given before. Readers and writers go on meanwhile. Answers how many apps had data keys to wrap.
- * @throws StartError when a key that is in use is at hand nowhere: then nothing has changed
+ * Encrypts the data keys of all apps under a new key in the file at `path`; or under the first of `keys`, which every
+ * process must already have. Readers and writers continue meanwhile. Returns the number of apps.
+ * @throws StartError if a key in use is not available: then nothing has changed
  */
 export async function rotateSettingsKey(options: {
   db: DataSource;

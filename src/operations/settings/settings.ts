@@ -1,6 +1,6 @@
 /**
- * An app's settings: one row a key, private and protected values sealed, each reader its tiers (specification, App settings).
- * The only room where a sealed value is opened. Knows no transport.
+ * An app's settings: one row per key, private and protected values encrypted, each reader gets its tiers
+ * (specification, App settings). The only file that decrypts values.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -52,7 +52,7 @@ export interface SettingStatus {
   /** ISO 8601; null where it is not set. */
   updatedAt: string | null;
   updatedBy: number | null;
-  /** Whether no run may let its value out. */
+  /** True if runs must not reveal its value. */
   secret: boolean;
 }
 
@@ -78,7 +78,7 @@ const OTHERS_BYTES = `
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => tierOf(name) === "protected") : undefined;
   if (key !== undefined) {
-    throw new ActionError("FORBIDDEN", "a task token may neither write nor delete a setting whose key starts with __");
+    throw new ActionError("FORBIDDEN", "a task token cannot write or delete a setting whose key starts with __");
   }
 }
 
@@ -91,7 +91,7 @@ export async function lockApp(executor: Executor, appId: number): Promise<void> 
 
 const SETTINGS_AT = 'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
-/* As `NEXT_UPDATED_AT`, of the settings as a whole. */
+/* As `NEXT_UPDATED_AT`, for the settings as a whole. */
 const TOUCH = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
@@ -128,7 +128,7 @@ export function createSettings(options: {
     executor?: Executor,
   ): Promise<[string, unknown][]> {
     const sealed = found.some((row) => row.sealed);
-    // Within a transaction the key may be one that it has made.
+    // Within a transaction, the key may be one that it has created.
     const dataKey = sealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return found.map(({ key, value, sealed }) => [
       spokenKey(key),
@@ -140,14 +140,14 @@ export function createSettings(options: {
 
   const storedOf = (tiers: keyof typeof READ_TIERS) =>
     sharedReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
-  /** A popular app's pages and callers ask for the same at once; what they are given is opened for each by itself. */
+  /** A popular app's pages and callers read the same settings at once; values are decrypted for each of them. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
   async function read(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
     return opened(appId, await stored[tiers](appId));
   }
 
-  /** @throws SETTINGS_INVALID for more than the settings of one app may take */
+  /** @throws SETTINGS_INVALID if the settings of one app would be too large */
   async function checkTotal(executor: Executor, appId: number, texts: { key: string; text: string }[]): Promise<void> {
     const keys = texts.map(({ key }) => key);
     const [kept] = await rows<{ bytes: number }>(executor, OTHERS_BYTES, [appId, keys]);
@@ -169,7 +169,7 @@ export function createSettings(options: {
     if (precondition) mustBeAt({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
-  /** The settings as HTTP shows them, with a state that is at most as new. */
+  /** The settings as HTTP shows them, with a state that is not newer than them. */
   async function httpAt(appId: number): Promise<SettingsAt> {
     const at = await updatedAt(appId);
     return { settings: await http(appId), updatedAt: at };
@@ -181,7 +181,7 @@ export function createSettings(options: {
       tier: tierOf(key),
       text: JSON.stringify(value),
     }));
-    // What it replaces goes on taking room for a while, and each write leaves its keys in the trail.
+    // The replaced value occupies disk space for a while, and each write adds its keys to the audit log.
     intake.take(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
@@ -202,7 +202,7 @@ export function createSettings(options: {
     return httpView(await read(appId, "http"));
   }
 
-  /** Tells of changed settings, in the transaction of the change. */
+  /** Emits the event of changed settings, in the transaction of the change. */
   const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
     logEvents.emit(executor, caller, appId, appUpdate({ fields: ["settings"], keys }));
 
@@ -242,7 +242,7 @@ export function createSettings(options: {
     return removed;
   }
 
-  /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
+  /** Returns the state of each of `keys`: set or not, when and by whom; null: of every underscore key. */
   async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkAskedKeys(keys);
     const found = await readStatus(db, appId, keys);
@@ -261,14 +261,14 @@ export function createSettings(options: {
     removeKeys,
     emitUpdate,
 
-    /** How much of their room underscore settings take, and with a key whose code has it. @throws SETTINGS_INVALID */
+    /** Returns the size of the underscore settings and, for a key, the actions whose code contains it. @throws SETTINGS_INVALID */
     async use(appId: number, key: string | null): Promise<SettingsUse> {
       const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await read(appId, "all"))));
       const readers = key === null ? [] : await readersOf(db, appId, key);
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
 
-    /** Settings in the answer of GET: never a protected key. */
+    /** Settings for the response of GET: never a protected key. */
     http,
     httpAt,
     /** The public settings, for readers. */
@@ -278,7 +278,7 @@ export function createSettings(options: {
     },
     updatedAt,
 
-    /** What HTTP may show of rows of the app that were copied elsewhere: as `http`, whatever they hold. */
+    /** The part of copied rows that HTTP may show: as `http`, whatever they contain. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return httpView(
         await opened(
@@ -307,7 +307,7 @@ export function createSettings(options: {
       return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
-    /** Everything, for code inside the service (specification, App settings, rule 3). */
+    /** All settings, for code inside the service (specification, App settings, rule 3). */
     async backend(appId: number): Promise<Map<string, unknown>> {
       return new Map(await read(appId, "all"));
     },
@@ -320,19 +320,18 @@ export function createSettings(options: {
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
-    /** A secret that the service keeps for the app elsewhere, sealed as its settings are. For a transaction that has locked the app. */
+    /** Encrypts a secret that the service stores for the app in another table. Call it in a transaction that has locked the app. */
     async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
       return seal(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
 
-    /** What `sealFor` has sealed. */
+    /** Decrypts what `sealFor` has encrypted. */
     async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
       return open((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
     },
 
     /**
-     * Says of private settings whether they are secrets, however their values change from then on; a protected one always is.
-     * Answers with their status.
+     * Marks private settings as secret or not, also for later values; a protected one is always secret. Returns their status.
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED: then nothing is written
      */
     async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
@@ -349,9 +348,9 @@ export function createSettings(options: {
     },
 
     /**
-     * Sets the listed keys whole and keeps the others; answers as GET does.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a protected key: then
-     *   nothing is written
+     * Sets the listed keys and keeps the others; returns the same as GET.
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a
+     *   protected key: then nothing is written
      */
     async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<SettingsAt> {
       const entries = checkSettingKeys(body);
@@ -363,10 +362,10 @@ export function createSettings(options: {
       return httpAt(target.appId);
     },
 
-    /** What `write` takes, of the settings in an administrator's PUT. @throws SETTINGS_INVALID */
+    /** Validates the settings in an administrator's PUT for `write`. @throws SETTINGS_INVALID */
     judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(withoutProtected(settings)),
 
-    /** Stores a secure field of the AI builder as `_aiartifact_<settingKey>`; answers with that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */
+    /** Stores a secure AI builder field as `_aiartifact_<settingKey>`; returns that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
       const key = artifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
@@ -376,7 +375,7 @@ export function createSettings(options: {
     },
 
     /**
-     * Removes top-level keys, those that are not there in silence; answers as GET does.
+     * Removes top-level keys and ignores missing ones; returns the same as GET.
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED; FORBIDDEN as in `set`
      */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<SettingsAt> {

@@ -1,4 +1,4 @@
-/** Promotions: the definitions of one stage brought to another, whole or not at all, with the way back. Publishes nothing. */
+/** Promotions: copies the definitions of one stage to another in one transaction, and supports rollback. Publishes nothing. */
 
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
@@ -14,7 +14,7 @@ import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { audit } from "../records/audit.js";
 import type { Stages } from "./stages.js";
 
-/** Promotions of one app that are kept with their documents. */
+/** Promotions of one app that are stored with their documents. */
 const KEPT = 50;
 
 /** A promotion to an app, or a rollback. */
@@ -41,7 +41,7 @@ type Row = Omit<Promotion, "createdAt"> & { createdAt: Date };
 
 const viewOf = ({ createdAt, ...row }: Row): Promotion => ({ ...row, createdAt: createdAt.toISOString() });
 
-/** Origin of the definitions that are brought. */
+/** Source of the definitions. */
 type Origin = Pick<Promotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
@@ -115,7 +115,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
   }
 
   async function find(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
-    // The last one is undone; an earlier one is returned to.
+    // A rollback of the last promotion restores the state before it; of an earlier one, the state after it.
     const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
       FROM promotion WHERE app_id = $1 AND id = $2`;
     const [found] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
@@ -155,7 +155,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     },
 
     /**
-     * Brings back the definitions that an earlier promotion left; of the last promotion, those before it.
+     * Restores the state after an earlier promotion; for the last promotion, the state before it.
      * @throws NOT_FOUND; errors of manifests and of `may`
      */
     async rollback(caller: Caller, appId: number, id: number, may: May): Promise<PromotionResult> {

@@ -14,7 +14,7 @@ import { audit } from "../records/audit.js";
 import { lockApp } from "../settings/settings.js";
 
 const STAGES_MAX = 50;
-/** A month. */
+/** One month. */
 const HOURS_MAX = 744;
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 const EXPIRE_EVERY_MS = 60_000;
@@ -23,7 +23,7 @@ const EXPIRED_AT_ONCE = 5;
 /** An app of a group of stages. Times are ISO 8601. */
 export interface Stage {
   appId: number;
-  /** Null for the app that the stages were made of. */
+  /** Null for the app from which the stages were created. */
   name: string | null;
   appName: string;
   /** Time at which the app is deleted; null for a stage that stays. */
@@ -90,7 +90,8 @@ export function createStages(options: {
     return db.transaction(async (manager) => {
       await lockApp(manager, rootId);
       const held = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
-      if (held.length >= STAGES_MAX) throw new ActionError("REQUEST_INVALID", `an app may have ${STAGES_MAX} stages`);
+      if (held.length >= STAGES_MAX)
+        throw new ActionError("REQUEST_INVALID", `an app has at most ${STAGES_MAX} stages`);
       const [made] = await rows<{ id: number }>(manager, CREATE, [appId, name]);
       const stageId = made!.id;
       await rows(
@@ -106,7 +107,7 @@ export function createStages(options: {
   }
 
   return {
-    /** The app's group: the app that the stages were made of, then its stages. */
+    /** The app's group: the original app, then its stages. */
     list: async (appId: number): Promise<Stage[]> => {
       const found = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST, [await rootOf(appId)]);
       return found.map(({ expiresAt, createdAt, ...stage }) => ({
@@ -116,7 +117,7 @@ export function createStages(options: {
       }));
     },
 
-    /** True if both apps are of one group. */
+    /** True if both apps belong to one group. */
     areLinked: async (one: number, other: number): Promise<boolean> => (await rootOf(one)) === (await rootOf(other)),
 
     /**
@@ -146,7 +147,7 @@ export function createStages(options: {
       return apps.get(stageId);
     },
 
-    /** Deletes a preview with its data before its time is over. @throws NOT_FOUND for other apps, and for stages that stay */
+    /** Deletes a preview with its data before it expires. @throws NOT_FOUND for other apps, and for stages that do not expire */
     async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
       const rootId = await rootOf(appId);
       await db.transaction(async (manager) => {
@@ -157,13 +158,13 @@ export function createStages(options: {
             `no such preview (got ${stageAppId}); only stages that expire can be removed`,
           );
         }
-        // The preview may remove itself: its own audit log is gone.
+        // The preview may delete itself: its own audit log is gone then.
         await audit(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
       await credentials.announce();
     },
 
-    /** Deletes stages whose time is over. @returns time of the next call, Unix time in milliseconds */
+    /** Deletes expired stages. @returns time of the next call, Unix time in milliseconds */
     async expire(): Promise<number> {
       const gone = await rows(db, EXPIRED);
       if (gone.length > 0) await credentials.announce();

@@ -24,7 +24,7 @@ const SKIPPED = {
   paused: "schedules paused",
 } as const;
 
-/** Label of metrics. Reasons without a label of their own are of missed ticks. */
+/** Label in metrics. Reasons without their own label are those of missed ticks. */
 const labelOf = (reason: string | null): TickFateLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIPPED).find(([, text]) => reason.startsWith(text)) ?? ["down"];

@@ -7,7 +7,7 @@ import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { jitterOffset, nextTick } from "../../rules/ticks.js";
 
-/** Channel of the notice that schedules have changed. */
+/** Notification channel: schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
 /* A tick that is already due stays: the scheduler writes its row, and continues with the new frequency. */
@@ -79,9 +79,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
   }
 
   return {
-    /**
-     * Updates the rows of a live version, in the transaction that changed it. A deleted action takes its rows along.
-     */
+    /** Updates the rows of a live version, in the transaction that changed it. Deleting an action deletes its rows. */
     async apply(executor: Executor, copy: Copy): Promise<void> {
       await applySchedule(executor, copy);
       await applyLogTriggers(executor, copy);

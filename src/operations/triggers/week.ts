@@ -66,7 +66,7 @@ const TICKS_MAX = 4_000;
 const TICKS_EACH = { least: 8, most: 170 };
 const MISSED_LISTED = 200;
 const CROWDED_LISTED = 10;
-/** The newest missed runs, which are grouped. */
+/** Maximum of the newest missed runs, which are then grouped. */
 const MISSED_READ = 5_000;
 
 const SCHEDULED = `
@@ -74,13 +74,13 @@ const SCHEDULED = `
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
 
-/* $2 the number above which a tick is crowded. Actions with a jitter start at other times. */
+/* $2 number above which a tick is crowded. Actions with a jitter start at other times. */
 const CROWDED = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${CROWDED_LISTED}`;
 
-/* Days are those of the default time zone, $3. */
+/* Days are in the default time zone, $3. */
 const MISSED = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run

@@ -1,16 +1,16 @@
 /**
- * The partitions of logs, runs and the trail: made ahead, about a day's rows each, and dropped whole once all of their rows are too old.
- * The last one has no end, so that a row always finds its place. Knows tables, ids and times, not what the rows say.
+ * Partitions of logs, runs and the audit log: created ahead, with about one day's rows each, and dropped when all of
+ * their rows are too old. The last partition has no upper bound, so that each row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { type Partition, partitionsOf } from "../../data/partitions.js";
 
-/** Fewer rows are not worth a partition: every statement that names no id looks into each of them. */
+/** Minimum rows of a partition: every statement without an id searches each of them. */
 const ROWS_MIN = 100_000;
 const ROWS_MAX = 50_000_000;
-/** So many partitions stand ready beyond the one that is being written. */
+/** Number of empty partitions after the one that receives rows. */
 const AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
@@ -26,24 +26,24 @@ const ATTEMPT_AGAIN_MS = 300;
  */
 const DETACHED_AT_ONCE = 30;
 const DETACH_PAUSE_MS = 100;
-/** Between two tables that are dropped: what runs meanwhile has the database to itself for half of the time. */
+/** Pause between two dropped tables: other work has the database to itself for half of the time. */
 const DROP_PAUSE_MS = 25;
-/** Before the name of what has left its table, until it is dropped: no table of the service is called so, and no backup has it. */
+/** Prefix of the name of a detached partition until it is dropped. No other table has it, and backups leave these tables out. */
 const LEFT = "DROPPED_";
 const LOCK = 7_203_114_285_024;
 
-/** Tables whose rows have the same numbers: those of the first one. */
+/** Tables whose rows have the same ids: those of the first table. */
 interface Family {
   tables: readonly [head: string, ...others: string[]];
-  /** When a row came to be. */
+  /** The column with the time at which a row was written. */
   at: string;
-  /** How much longer than the rows that refer to them these stay: an entry's payload stands with its run. */
+  /** Days for which these rows stay longer than the rows that refer to them: an entry's payload is stored with its run. */
   extraDays: number;
-  /** Rows that must not go however old they are. */
+  /** Condition for rows that must stay at any age. */
   busy?: string;
 }
 
-/** In the order in which they are dropped: each after what refers to it. The trail has no age to die of. */
+/** In the order of dropping: each table after those that refer to it. Entries of the audit log do not expire. */
 const FAMILIES: readonly (Family & { dropped: boolean })[] = [
   { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
   {
@@ -57,12 +57,12 @@ const FAMILIES: readonly (Family & { dropped: boolean })[] = [
   { tables: ["audit_entry"], at: "created_at", extraDays: 0, dropped: false },
 ];
 
-/* $1 how their names begin. */
+/* $1 prefix of their names. */
 const DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
-/** What others' locks stood in the way of. @throws the error, where it was anything else */
+/** Returns false if a lock could not be acquired. @throws any other error */
 function givenUp(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;
@@ -71,7 +71,7 @@ function givenUp(error: unknown): false {
 export type Partitions = ReturnType<typeof createPartitions>;
 
 export function createPartitions({ db, days }: { db: DataSource; days: number }) {
-  /** @returns false where others' locks stood in the way all the time */
+  /** @returns false if locks could not be acquired in any attempt */
   async function exclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       if (await attemptExclusively(work)) return true;
@@ -94,7 +94,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     }
   }
 
-  /** How many rows a day brings, by what has been written since the last partition but the empty ones began. */
+  /** Returns the rows per day, from the rows written since the last non-empty partition began. */
   async function rowsOfADay({ tables: [head], at }: Family, low: number | null, last: number): Promise<number> {
     const sql = `SELECT id, extract(epoch FROM now() - ${at}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
     const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [low ?? 0]);
@@ -102,7 +102,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     return Math.min(ROWS_MAX, Math.max(ROWS_MIN, Math.ceil(aDay / ROWS_MIN) * ROWS_MIN));
   }
 
-  /** Ends each table's endless partition, which is empty as a rule, and puts another behind it. */
+  /** Gives each table's unbounded partition, which is usually empty, an upper bound and adds another after it. */
   async function extend({ tables }: Family, end: number): Promise<boolean> {
     return exclusively(async (manager) => {
       for (const table of tables) {
@@ -131,7 +131,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     }
   }
 
-  /** Whether all rows of a partition are older than so many days, and none of them is busy. */
+  /** True if all rows of a partition are older than this many days, and none is in use. */
   async function isOlder({ at, busy }: Family, name: string, olderDays: number): Promise<boolean> {
     const newest = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const free = busy ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busy})` : "true";
@@ -140,8 +140,8 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /**
-   * Detaches partitions from their tables, so that no statement reads them. Other statements wait only for that, not for the files on the
-   * disk.
+   * Detaches partitions from their tables, so that no statement reads them. Other statements wait only for this step,
+   * not for the deletion of the files.
    */
   async function detach({ tables }: Family, below: number): Promise<boolean> {
     return exclusively(async (manager) => {
@@ -155,7 +155,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       const locked = [...tables.map((table) => `ONLY ${table}`), ...leaving.map(({ name }) => name)];
       await manager.query(
         [
-          // All locks before any work: locks of others cost only the wait for them.
+          // Takes all locks before any work, so that locks of others only cost the wait for them.
           `LOCK TABLE ${locked.join(", ")} IN ACCESS EXCLUSIVE MODE`,
           ...leaving.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
           ...leaving.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${LEFT}${name}"`),
@@ -164,16 +164,16 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     });
   }
 
-  /** Drops what has left its table, also what a process left so that ended. Who still reads one, as a backup may, keeps it until the next time. */
+  /** Drops detached tables, including those that a stopped process left. A table that a backup still reads stays until the next time. */
   async function dropDetached(): Promise<void> {
     for (const { name } of await rows<{ name: string }>(db, DETACHED, [LEFT])) {
-      // One message, which is one transaction: each on its own would cost runs beside it as much again.
+      // One message, and so one transaction: a transaction for each would cost concurrent runs as much again.
       await db.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}; DROP TABLE IF EXISTS "${name}"`).catch(givenUp);
       await delay(DROP_PAUSE_MS);
     }
   }
 
-  /** The oldest partitions, up to the first that is still written or has a row that is not so old. */
+  /** Returns the oldest partitions, up to the first that still receives rows or has a row that is not too old. */
   async function oldPartitions(family: Family, olderDays: number): Promise<(Partition & { high: number })[]> {
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
@@ -186,12 +186,12 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   return {
-    /** Makes partitions ahead of what is written. To be called every minute. */
+    /** Creates partitions ahead of time. Call it every minute. */
     async makeAhead(): Promise<void> {
       for (const family of FAMILIES) await makeAhead(family);
     },
 
-    /** Drops the partitions all of whose rows are too old. @returns how many */
+    /** Drops the partitions whose rows are all too old. @returns their number */
     async dropOld(): Promise<number> {
       await dropDetached();
       let dropped = 0;
@@ -209,10 +209,10 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       return dropped;
     },
 
-    /** Ids below this are of partitions that are to be dropped whole within a day or so: it is not worth while to drop their rows. */
+    /** Ids below this belong to partitions that are dropped within about a day, so their rows are not deleted one by one. */
     async wholeBelow(table: string): Promise<number> {
       const family = FAMILIES.find(({ tables }) => tables[0] === table)!;
-      // Its newest row goes in a day: its oldest are a day older.
+      // The newest row of the partition expires within a day; its oldest rows are about a day older.
       const old = await oldPartitions(family, days + family.extraDays - 1.1);
       return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
     },

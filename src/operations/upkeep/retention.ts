@@ -1,7 +1,7 @@
 /**
- * Removes rows older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens. Of rows without such an age it keeps
- * an app's newest. Removes replaced values of settings after an hour. Drops whole partitions, and deletes other rows in small batches, so
- * that no statement waits for it.
+ * Removes execution logs, log events, finished runs and their tokens when they are older than LOG_RETENTION_DAYS. Keeps
+ * the newest rows of each app where age does not decide. Removes replaced values of settings after an hour. Drops whole
+ * partitions, and deletes other rows in small batches, so that no statement waits for it.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -25,9 +25,10 @@ const EVERY_MS = 3_600_000;
 const AHEAD_EVERY_MS = 60_000;
 
 /*
- * $1 days, $2 the id below which partitions go whole. Each returns the ids that it dropped; several cleaners at once share the work.
- * Events are taken from the low end of their ids: they need no index of their age. An entry's payload is its run's and a run's may
- * be its event's: each goes after what refers to it.
+ * $1 days, $2 the id below which partitions are dropped whole. Each statement returns the ids that it deleted;
+ * concurrent cleaners share the work. Events are read from their lowest ids, so they need no index on their age. An
+ * entry's payload belongs to its run, and a run's payload may belong to its event: each is deleted after the rows that
+ * refer to it.
  */
 const PARTITIONED = [
   [
@@ -71,7 +72,7 @@ const BATCHES = [
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Access tokens of programs, then the secrets of their grants, then grants that have none left.
+  // Deletes access tokens of programs, then the secrets of their grants, then grants without secrets.
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE grant_id IS NOT NULL AND expires_at < now() - $1 * interval '1 day'
       ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
@@ -82,7 +83,7 @@ const BATCHES = [
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
       ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // What a visitor has read is remembered as long as visits are.
+  // What a visitor has read is stored as long as visits are.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
       LIMIT ${BATCH}) RETURNING reader`,
@@ -97,7 +98,7 @@ const BATCHES = [
       LIMIT ${BATCH}) RETURNING id`,
 ];
 
-/* $1 how many rows of one owner stay: of an app, unless `owner` is another expression. */
+/* $1 number of rows that each owner keeps. The owner is an app unless `owner` is another expression. */
 const newest = (table: string, which = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
     SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${which} GROUP BY 1 HAVING count(*) > $1) AS full_owner
@@ -106,7 +107,7 @@ const newest = (table: string, which = "true", owner = "app_id") => `
 
 const NOT_FAILED = "type <> 'person.signInFailed'";
 
-/* Each with its bound: rows or bytes of one app, or hours. */
+/* Each statement with its bound: rows or bytes of one app, or hours. */
 const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
   [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
@@ -126,13 +127,13 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
                              ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING run_id`,
     HTTP_EVENTS_KEPT,
   ],
-  // A program that writes entries all day is not to push out who changed the app.
+  // A program that writes many entries must not push out the records of changes to the app.
   [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
   [newest("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
-  // Apart for each organization and each account: no one can push out the record of others by many changes of their own.
+  // Separate for each organization and account, so that many changes by one cannot push out the records of others.
   [newest("access_event", `organization_id IS NOT NULL AND ${NOT_FAILED}`, "organization_id"), AUDIT_ENTRIES_KEPT],
   [newest("access_event", `organization_id IS NULL AND ${NOT_FAILED}`, "coalesce(subject_id, 0)"), ACCOUNT_EVENTS_KEPT],
-  // Failures are bounded apart: a guesser is not to push out the record of what people did.
+  // Failures have their own bound, so that guessing cannot push out the record of what people did.
   [
     `DELETE FROM access_event WHERE id IN (
        SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
@@ -166,8 +167,8 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
 ];
 
 /*
- * $1 hours. A run that began before the newest of them could not be searched for it any more: its app says so. The app is locked first, as a
- * change of settings locks it.
+ * $1 hours. Searches no longer find runs that began before the newest deleted row, so the app records that time. The
+ * app is locked first, as by a change of settings.
  */
 const REPLACED_SETTINGS = `
   WITH stale AS (
@@ -182,18 +183,18 @@ const REPLACED_SETTINGS = `
    WHERE app.id = forgotten.app_id RETURNING app.id`;
 const REPLACED_HOURS = 1;
 
-/* Of runs that were never performed. */
+/* Trace contexts of runs that were never executed. */
 const RUN_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
 
-/* The dead are buried long before; their rows are only in the way. */
+/* Rows of processes that ended long ago have no use. */
 const DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
 export interface Retention {
-  /** Makes room for rows to come. Answers with the Unix time in milliseconds at which to come again. */
+  /** Frees disk space for new rows. Returns the Unix time in milliseconds of the next call. */
   makeAhead(): Promise<number>;
-  /** Drops all that is too old. Answers with the Unix time in milliseconds at which to come again. */
+  /** Deletes all rows that are too old. Returns the Unix time in milliseconds of the next call. */
   clean(): Promise<number>;
-  /** Ends a cleaning under way after its batch. */
+  /** Stops a running cleanup after its current batch. */
   stop(): void;
 }
 
@@ -201,7 +202,7 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
   let stopped = false;
   const partitions = createPartitions({ db, days });
 
-  /** Batch by batch until nothing is left to drop. */
+  /** Deletes batch by batch until no row is left. */
   async function dropAll(batch: string, ...bounds: number[]): Promise<void> {
     let dropped = BATCH;
     while (dropped === BATCH && !stopped) dropped = (await rows(db, batch, bounds)).length;

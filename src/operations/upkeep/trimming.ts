@@ -8,18 +8,18 @@ import { INTAKE_ROW_BYTES } from "../../limits.js";
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** An app's rows are measured once it has written this part of its bound: the cost is in proportion to what is written. */
+/** An app's rows are measured after it has written this share of its limit, so the cost is in proportion to what is written. */
 const WRITTEN_PART = 1 / 8;
-/** Every app is measured at the start and then this often: rows may be older than the process, and the bound may have been lowered. */
+/** Every app is measured at the start and at this interval: rows may be older than the process, and the limit may have been lowered. */
 const MEASURE_ALL_MS = 3_600_000;
 
-/** Rows of one kind: how large each is, which are finished, and which of them visitors caused. `one` is the table's alias. */
+/** Rows of one kind: the size of each, which are finished, and which were caused by visitors. `one` is the alias of the table. */
 interface Kind {
   table: "run" | "log_event";
   bytes: string;
   droppable: string;
   visitors: string;
-  /** Rows that came after $1, which is what `newest` gave. */
+  /** Rows that were written after $1, a value that `newest` returned. */
   news: string;
   newest: string;
 }
@@ -50,16 +50,16 @@ const KINDS: readonly Kind[] = [
 const written = ({ table, bytes, news }: Kind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS one WHERE ${news} GROUP BY app_id`;
 
-/* $1 app, $2 bytes: the newest row of those, from the newest on, that are beyond the bound. */
+/* $1 app, $2 bytes: returns the newest row that exceeds the limit, counted from the newest row back. */
 const cut = ({ table, bytes }: Kind, part: string) => `
   SELECT max(id) AS id FROM (
     SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS one WHERE app_id = $1 AND ${part}) AS summed
    WHERE total > $2`;
 
-/** What refers to a run by its id. */
+/** Tables that refer to a run by its id. */
 const REFERRING = ["execution_log", "console_line", "run_search"];
 
-/* $1 app, $2 the newest id to go. What refers to a run goes with it. */
+/* $1 app, $2 the newest id to delete. Rows that refer to a run are deleted with it. */
 const drop = ({ table, droppable }: Kind, part: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS one WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
@@ -67,7 +67,7 @@ const drop = ({ table, droppable }: Kind, part: string) => `
   ${table === "run" ? REFERRING.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
-/* The table with its indexes, all partitions together. An app's part of it is no larger. */
+/* Size of the table with its indexes, of all partitions together. An app's part is not larger. */
 const sizeOf = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
 const TABLES: Record<Kind["table"], readonly string[]> = {
@@ -76,13 +76,13 @@ const TABLES: Record<Kind["table"], readonly string[]> = {
 };
 
 export interface Trimming {
-  /** Drops what is beyond the bound. Resolves to the Unix time in milliseconds of the next call. */
+  /** Deletes rows beyond the limit. Resolves to the Unix time in milliseconds of the next call. */
   trim(): Promise<number>;
-  /** Ends a trimming under way after its batch. */
+  /** Stops a running trim after its current batch. */
   stop(): void;
 }
 
-/** @param maxBytes what the runs of one app may take, and its events once more; 0 is unlimited */
+/** @param maxBytes limit for the runs of one app, and the same limit again for its events; 0 is unlimited */
 export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): Trimming {
   const { db, maxBytes, now = Date.now } = options;
   let stopped = false;
@@ -96,7 +96,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
     while (dropped === BATCH && !stopped) dropped = (await rows(db, drop(kind, part), [appId, found!.id])).length;
   }
 
-  /** Every app, unless the tables are too small for any app to be beyond its bound. */
+  /** Returns every app, or none if the tables are too small for any app to exceed its limit. */
   async function allApps({ table }: Kind): Promise<number[]> {
     let bytes = 0;
     for (const one of TABLES[table]) bytes += (await rows<{ bytes: number }>(db, sizeOf(one)))[0]!.bytes;
@@ -104,11 +104,11 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
     return (await rows<{ id: number }>(db, "SELECT id FROM app ORDER BY id")).map(({ id }) => id);
   }
 
-  /** Which apps have written so much since they were looked at that they are to be looked at again. */
+  /** Returns the apps that have written enough since their last measurement to be measured again. */
   async function due(watch: (typeof watched)[number]): Promise<number[]> {
     const { kind, seen, writtenBy } = watch;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // The first look is where counting begins: a start reads no whole tables.
+    // The first call only sets the start of counting, so that a start reads no whole tables.
     const found = seen === null ? [] : await rows<{ appId: number; bytes: number }>(db, written(kind), [seen]);
     for (const { appId, bytes } of found) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
     watch.seen = newest!.at;

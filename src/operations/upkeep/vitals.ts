@@ -1,4 +1,4 @@
-/** The whole service in numbers, for those who watch over it; of single apps nothing but what waits of them. */
+/** Figures of the whole service for monitoring. The only figures of single apps are those of their queued runs. */
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
@@ -7,16 +7,16 @@ import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
 export interface Vitals {
-  /** How long the oldest due tick has waited to be claimed; 0 when none waits. */
+  /** Time that the oldest due tick has waited to be claimed; 0 if none waits. */
   scheduleLagMs: number;
   schedules: number;
   /** Ticks that fall due within the next minute. */
   ticksDue: number;
   queued: number;
   running: number;
-  /** How long the oldest queued run has waited. */
+  /** Time that the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /** The apps that have runs waiting: how many, and how long the oldest has waited. */
+  /** Apps with queued runs: their number, and the wait of the oldest. */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Living processes by role. */
   instances: Record<string, number>;
@@ -53,7 +53,7 @@ export function createVitals(options: {
 
   return {
     read,
-    /** Whether a process of that role lives. */
+    /** True if a process with that role is alive. */
     async living(role: Role): Promise<boolean> {
       const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
       return (await rows(db, sql, [role])).length > 0;

@@ -1,21 +1,21 @@
 /**
- * What this process counts as it happens: runs, ticks, losses of browsers, refusals. Bounds the labels, so that no number of apps makes
- * the figures grow without end. Knows no table and no page.
+ * Metrics that this process counts: runs, ticks, lost browsers, refusals. The number of labels is limited, so that many
+ * apps cannot make the metrics grow without end.
  */
 import { Counter, Histogram, Registry } from "prom-client";
 import { STATUS } from "../../errors.js";
 
-/** Apps that have a label of their own, the first that were seen; all others share one. */
+/** Maximum apps with their own label, in the order of their first run; all others share one. */
 const APPS_MAX = 100;
 const OTHERS = "other";
 /** Seconds: a warm run takes some milliseconds, the longest two minutes. */
 const BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or nowhere. */
+/** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or not at all. */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
 export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
-/** What became of a tick: a run in the queue, or the reason why there is none; `late` and `concurrency` meet one that was queued. */
+/** Outcome of a tick: a queued run, or the reason why there is none; `late` and `concurrency` can follow a queued run. */
 export const TICK_FATES = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
 export type TickFateLabel = (typeof TICK_FATES)[number];
 
@@ -34,7 +34,7 @@ export interface RequestFacts {
   durationMs: number;
 }
 
-/** Answers the label of an app: its id, for the first so many. */
+/** Returns the label of an app: its id, for the first `most` apps. */
 export function createAppLabels(most = APPS_MAX): (appId: number) => string {
   const known = new Set<number>();
   return (appId) => {
@@ -116,14 +116,15 @@ export function createMeasures() {
     registers,
   });
 
-  // `increase()` of a counter that is born at its value is 0: each known label value starts at 0. Those of apps start with an app's first run.
+  // `increase()` of a counter that first appears with a value is 0, so each known label value starts at 0. Those of
+  // apps start with an app's first run.
   for (const fate of TICK_FATES) ticks.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusals.inc({ status }, 0);
   losses.inc({ kind: "browser" }, 0);
 
   return {
     register,
-    /** The label of an app among those of this process. */
+    /** The label of an app in this process. */
     labelOf,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
       const app = labelOf(appId);

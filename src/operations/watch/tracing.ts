@@ -1,6 +1,6 @@
 /**
- * Spans of this process for an OpenTelemetry collector; nothing at all if none is set. Accepts numbers and fixed words as values: callers
- * pass no untrusted text.
+ * Trace spans of this process for an OpenTelemetry collector; disabled without one. Values are numbers and fixed words:
+ * callers must not pass untrusted text.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
@@ -10,28 +10,28 @@ export type SpanKind = "server" | "client" | "internal";
 export type SpanValues = Record<string, string | number | boolean>;
 
 export interface Span {
-  /** W3C trace context for what goes on from here; null where nothing is traced. */
+  /** W3C trace context for further work; null if tracing is off. */
   readonly traceparent: string | null;
   set(values: SpanValues): void;
-  /** Ends it once; whether what it stands for failed. */
+  /** Ends it once. @param failed true if the work failed */
   end(failed?: boolean): void;
 }
 
 export interface Tracing {
   readonly isOn: boolean;
-  /** @param parent a traceparent; null, or what is none, begins a trace */
+  /** @param parent a traceparent; null or an invalid one starts a new trace */
   begin(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): Span;
-  /** Does the work with `span` as the current one of all that it awaits. */
+  /** Runs the work with `span` as the current span, including everything that it awaits. */
   within<T>(span: Span, work: () => T): T;
-  /** The traceparent of the current span; null where there is none. */
+  /** The traceparent of the current span; null without one. */
   current(): string | null;
-  /** Sends what is left, for a few seconds at the most. */
+  /** Sends the remaining spans within a few seconds. */
   stop(): Promise<void>;
 }
 
 const NO_SPAN: Span = { traceparent: null, set: () => undefined, end: () => undefined };
 
-/** Where no collector is named: costs a call. */
+/** Used without a collector: costs one function call. */
 export const NO_TRACING: Tracing = {
   isOn: false,
   begin: () => NO_SPAN,
@@ -40,7 +40,7 @@ export const NO_TRACING: Tracing = {
   stop: async () => undefined,
 };
 
-/** How long a stop waits for a collector that does not answer. */
+/** Maximum wait for a collector that does not answer when the process stops. */
 const LAST_SPANS_MS = 3_000;
 /** Version, trace, span, flags (W3C Trace Context, level 1); ids of only zeros are invalid. */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
@@ -60,7 +60,8 @@ interface ExportResult {
 }
 
 /**
- * Logs batches that the collector did not take: the first one, then one line a minute with the number of lost spans, and the next success.
+ * Logs batches that the collector did not accept: the first one, then one line a minute with the number of lost spans,
+ * and the next success.
  * @param now a monotonic clock in milliseconds
  */
 export function createExportLog(
@@ -72,7 +73,7 @@ export function createExportLog(
   let lost = 0;
   return ({ code, error }, spans) => {
     if (code === 0) {
-      if (lastLine !== null) log.info({ collector, lostSpans: lost }, "the trace collector takes spans again");
+      if (lastLine !== null) log.info({ collector, lostSpans: lost }, "the trace collector accepts spans again");
       lastLine = null;
       lost = 0;
       return;
@@ -80,13 +81,16 @@ export function createExportLog(
     lost += spans;
     if (lastLine !== null && now() - lastLine < LINE_EVERY_MS) return;
     lastLine = now();
-    log.warn({ collector, reason: error?.message ?? "unknown", lostSpans: lost }, "the trace collector takes no spans");
+    log.warn(
+      { collector, reason: error?.message ?? "unknown", lostSpans: lost },
+      "the trace collector does not accept spans",
+    );
   };
 }
 
 /**
- * @param endpoint the collector's address without `/v1/traces`; null: nothing is traced, and nothing of OpenTelemetry is loaded
- * @param instance tells this process from others
+ * @param endpoint the collector's URL without `/v1/traces`; null: tracing is off, and OpenTelemetry is not loaded
+ * @param instance id of this process
  */
 export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<Tracing> {
   if (endpoint === null) return NO_TRACING;

@@ -1,4 +1,4 @@
-/** What `Svc.AI` answers, whichever provider was asked, and what a provider's API is. Types, and one writer of requests. */
+/** Types of `Svc.AI` answers and of providers' APIs, independent of the provider, and a helper that builds requests. */
 import type { ToolCall } from "./options.js";
 
 export interface Usage {
@@ -20,18 +20,18 @@ export type AiAnswer =
   | { images: { contentType: string; data: string }[] }
   | { text: string };
 
-/** A request to a provider. `path` stands after the base URL. */
+/** A request to a provider. `path` is appended to the base URL. */
 export interface ProviderRequest {
   path: string;
   headers: Record<string, string>;
   body: Uint8Array;
 }
 
-/** A provider's API: how a call is asked and its answer read. */
+/** A provider's API: builds the request of a call and reads its answer. */
 export interface ProviderApi {
-  /** @throws AiError POLICY for what the provider does not offer */
+  /** @throws AiError POLICY if the provider does not support it */
   request(options: object, model: string, key: string): ProviderRequest;
-  /** @throws AiError TRANSPORT for an answer of another form */
+  /** @throws AiError TRANSPORT if the answer has another form */
   read(options: object, model: string, body: Buffer): AiAnswer;
   /** Reads the events of a streamed completion. */
   stream(model: string): CompletionStream;

@@ -1,14 +1,14 @@
-/** Anthropic's Messages API: requests made, answers and streams read. Sends nothing. */
+/** Anthropic's Messages API: builds requests, reads answers and streams. Sends nothing. */
 import { type Completion, type CompletionStream, jsonRequest, type ProviderApi } from "./answer.js";
 import { policy } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
 import { argumentsOf, at, countOf, malformed, objectOf, textOf } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
-/** The API demands a bound. */
+/** Required by the API. */
 const MAX_TOKENS = 1_024;
 
-/** Results of tools are blocks of a user's message there. */
+/** The API expects tool results as blocks of a user message. */
 function messageFor({ role, content, toolCalls, toolCallId }: Message) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
@@ -16,7 +16,7 @@ function messageFor({ role, content, toolCalls, toolCallId }: Message) {
   return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...uses] };
 }
 
-/** The API refuses two messages of one role in a row: results of several tools go together. */
+/** The API rejects two consecutive messages of one role: results of several tools are combined. */
 function messagesFor(messages: readonly Message[]): object[] {
   const merged: { role: string; content: unknown }[] = [];
   for (const message of messages.filter(({ role }) => role !== "system").map(messageFor)) {

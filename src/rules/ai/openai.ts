@@ -1,4 +1,4 @@
-/** OpenAI's HTTP API, and all that speak it: requests made, answers and streams read. Sends nothing. */
+/** OpenAI's HTTP API, and compatible ones: builds requests, reads answers and streams. Sends nothing. */
 import type { AiAnswer, Completion, CompletionStream, ProviderApi, ProviderRequest, Usage } from "./answer.js";
 import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
@@ -20,7 +20,7 @@ const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
   ...(toolCallId !== null && { tool_call_id: toolCallId }),
 });
 
-/** Models of OpenAI that reason reject `max_tokens`; services that imitate the API may know no other field. */
+/** OpenAI's reasoning models reject `max_tokens`; compatible services may support no other field. */
 const REASONING = ["o1", "o3", "o4", "gpt-5"];
 const limitField = (model: string): string =>
   REASONING.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
@@ -38,7 +38,7 @@ function completionBody(options: CompletionOptions, model: string): object {
   };
 }
 
-/** RFC 7578, with a boundary that no bytes of the file hold. */
+/** RFC 7578, with a boundary that does not occur in the file. */
 function transcriptRequest({ file }: TranscribeOptions, model: string, key: string): ProviderRequest {
   const bytes = Buffer.from(file.bytes);
   let boundary = "svc-ai";
@@ -76,7 +76,7 @@ function completionOf(body: Record<string, unknown>, model: string): Completion 
   };
 }
 
-/** Index of a piece of a tool call. Some services send none: a call with an id begins another one, and the rest belongs to the last one. */
+/** Index of a part of a tool call. Some services send none: a part with an id starts a new call, and others belong to the last one. */
 function indexOf(delta: unknown, known: number): number {
   const index = at(delta, "index");
   if (Number.isSafeInteger(index)) return countOf(index);
@@ -135,7 +135,7 @@ function imagesOf(body: Record<string, unknown>): AiAnswer {
   const images = data.map((one) => {
     const bytes = at(one, "b64_json");
     if (typeof bytes !== "string")
-      throw new AiError("UNSUPPORTED", "the provider sent the address of an image, not its bytes");
+      throw new AiError("UNSUPPORTED", "the provider sent the URL of an image instead of its bytes");
     const contentType = bytes.startsWith(JPEG) ? "image/jpeg" : bytes.startsWith(WEBP) ? "image/webp" : "image/png";
     return { contentType, data: bytes };
   });
@@ -152,7 +152,7 @@ export const OPENAI: ProviderApi = {
         return jsonRequest("/embeddings", bearer(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
-        // Newer models always send bytes, and refuse the field.
+        // Newer models always send bytes, and reject the field.
         const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
         return jsonRequest("/images/generations", bearer(key), { model, prompt, ...(size && { size }), ...asBytes });
       }

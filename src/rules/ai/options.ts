@@ -1,4 +1,4 @@
-/** Options of `Svc.AI` as code gives them: each judged by its path. Knows no provider. */
+/** Validates options of `Svc.AI`: each fault names its path. */
 import { described, isObject } from "../described.js";
 import { policy } from "./failure.js";
 
@@ -160,7 +160,7 @@ function transcriptIn(options: Record<string, unknown>, model: string | null): T
   return { call: "transcribe", model, file: { name: plain || "audio", contentType: contentType as string, bytes } };
 }
 
-/** @throws AiError POLICY naming the field */
+/** @throws AiError POLICY that names the field */
 export function readAiOptions(call: AiCall, value: unknown): AiOptions {
   const options = objectIn(value ?? {}, "options", FIELDS[call]);
   const { model: asked = null } = options;

@@ -1,4 +1,4 @@
-/** Reads JSON and streams of events that a provider has sent: nothing of their shape is certain. */
+/** Reads JSON and event streams of a provider without trusting their shape. */
 import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
@@ -9,7 +9,7 @@ export function objectOf(body: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(body.toString("utf8"));
     if (isObject(value)) return value;
   } catch {
-    // Falls through.
+    // Continues below.
   }
   throw malformed("JSON object");
 }
@@ -19,7 +19,7 @@ export const textOf = (value: unknown): string => (typeof value === "string" ? v
 export const countOf = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
-/** A member of a JSON value along a path; undefined where there is none. */
+/** Returns a member of a JSON value along a path; undefined if there is none. */
 export function at(value: unknown, ...path: (string | number)[]): unknown {
   let found = value;
   for (const step of path) {
@@ -29,7 +29,7 @@ export function at(value: unknown, ...path: (string | number)[]): unknown {
   return found;
 }
 
-/** Arguments of a tool call, which providers send as JSON text; the text itself where it is none. */
+/** Arguments of a tool call, which providers send as JSON text; the text itself if it is not JSON. */
 export function argumentsOf(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);

@@ -1,4 +1,4 @@
-/** The app's `__ai` setting: which provider, with which key, and how much a day. Judges its form. */
+/** The app's `__ai` setting: the provider, its key, and daily limits. Validates the value. */
 import { described, isObject } from "../described.js";
 import { policy } from "./failure.js";
 
@@ -8,14 +8,14 @@ export type Provider = "openai" | "anthropic";
 
 export interface AiSetting {
   provider: Provider;
-  /** Without a closing slash. */
+  /** Without a trailing slash. */
   baseUrl: URL;
   key: string;
-  /** Models that code may name, the first one by default; null: any. */
+  /** Models that code may use, the default first; null: any. */
   models: readonly string[] | null;
   dailyTokens: number | null;
   dailyRequests: number | null;
-  /** True if log events hold the texts. */
+  /** True if log events contain the texts. */
   logTexts: boolean;
 }
 
@@ -41,7 +41,10 @@ function modelsIn({ models = null }: Record<string, unknown>): readonly string[]
   throw fault("models", "a list of the names of models", models);
 }
 
-/** @param allowHttp true if the key may travel by http (ALLOW_PRIVATE_NETWORK) @throws AiError POLICY naming the field, and never the key */
+/**
+ * @param allowHttp true if the key may be sent over http (ALLOW_PRIVATE_NETWORK)
+ * @throws AiError POLICY that names the field, and never the key
+ */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined) throw policy(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
   if (!isObject(value)) throw fault("it", "an object", typeof value === "string" ? "a string" : value);
@@ -62,7 +65,7 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   return { provider, baseUrl: url, key, models: modelsIn(value), ...limits, logTexts };
 }
 
-/** The model of a call. @throws AiError POLICY for one that the setting does not list */
+/** Returns the model of a call. @throws AiError POLICY if the setting does not list it */
 export function modelOf({ models }: AiSetting, asked: string | null): string {
   const model = asked ?? models?.[0];
   if (model === undefined) throw policy(`model is required: the setting ${AI_SETTING} lists no models`);

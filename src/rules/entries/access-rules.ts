@@ -1,4 +1,4 @@
-/** Access rules of a data source as an editor writes them: judges their form, and knows no caller. */
+/** Access rules of a data source as editors write them: validates their form. */
 
 import { type Allow, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
 import { isObject } from "../described.js";
@@ -8,23 +8,23 @@ import { flat } from "../unknown-fields.js";
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
 
-/** One rule. The first that fits a caller and what it does decides (contract, packages: access rules). */
+/** One rule. The first rule that matches the caller and the operation decides (contract, packages: access rules). */
 export interface AccessRule {
   type: readonly EntryVerb[];
   allow: Allow;
-  /** false: the rule is as if it were not there. */
+  /** false: the rule is ignored. */
   enabled?: boolean;
-  /** The only columns that the caller sees or writes. */
+  /** The only columns that the caller can see or write. */
   include?: readonly string[];
-  /** Columns that the caller neither sees nor writes. */
+  /** Columns that the caller can neither see nor write. */
   exclude?: readonly string[];
-  /** Columns that must be in the where (read, delete) or the data (write); with tests, also what their values must be. */
+  /** Columns that the where (read, delete) or the data (write) must contain; with tests, their values too. */
   require?: readonly (string | ColumnTests)[];
 }
 
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
-/** The reader of the rules rejects unknown fields last: a misspelt `exclude` would show the columns that it was to hide. */
+/** Unknown fields are rejected, after all other faults: a misspelt `exclude` would show the columns that it should hide. */
 export const ACCESS_RULE_SHAPE = flat(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function checkColumns(value: unknown, field: string): void {
@@ -58,7 +58,7 @@ function checkRule(rule: unknown, field: string): void {
   checkRequire(require, `${field}.require`);
 }
 
-/** Checks the received rules. Returns no rules for null. @throws REQUEST_INVALID naming the field */
+/** Validates rules. Returns no rules for null. @throws REQUEST_INVALID that names the field */
 export function parseAccessRules(value: unknown): AccessRule[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > RULES_MAX) {

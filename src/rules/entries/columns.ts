@@ -1,11 +1,11 @@
-/** Names of columns, and which of them a data source comes to know. Pure. */
+/** Names of columns, and which ones are added to a data source. */
 
 import { ActionError } from "../../errors.js";
 import { described, unstorableAt } from "../described.js";
 import { refuse } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
-/** Beyond it new columns are stored with their entries, and not listed: visitors cannot make the list grow without end. */
+/** Beyond this number new columns are stored with their entries but not listed, so that visitors cannot make the list grow without end. */
 export const COLUMNS_LISTED = 1_000;
 
 /** @throws REQUEST_INVALID */
@@ -16,7 +16,7 @@ export function checkColumnName(name: string, place: string): void {
   throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected} (got ${described(name)})`);
 }
 
-/** The columns of a new data source. @throws REQUEST_INVALID */
+/** Parses the columns of a new data source. @throws REQUEST_INVALID */
 export function parseColumns(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > COLUMNS_LISTED) {
@@ -31,7 +31,7 @@ export function parseColumns(value: unknown): string[] {
   return [...new Set(value as string[])];
 }
 
-/** Gathers the columns that are met in entries, in their order, which a data source does not list yet. */
+/** Collects columns of entries, in order, that a data source does not list yet. */
 export class MetColumns {
   private readonly known: Set<string>;
   readonly added: string[] = [];

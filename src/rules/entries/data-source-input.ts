@@ -1,4 +1,4 @@
-/** What an editor says of a data source itself. Pure; knows no table. */
+/** Validates the definition of a data source. */
 
 import { ActionError } from "../../errors.js";
 import { isObject, unstorableAt } from "../described.js";
@@ -20,7 +20,7 @@ const CHANGE_SHAPE: Shape = {
 };
 const NEW_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/** Fields of the body that are set. `Indexes` is what the caller's parser of `indexes` returns. */
+/** Fields that are set in the body. `Indexes` is the result of the caller's parser of `indexes`. */
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
@@ -56,8 +56,8 @@ function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unk
 }
 
 /**
- * Only editors say which data source holds the app's users, and only of one with a hashed column to prove a sign-in by.
- * @param before the value until now
+ * Only editors can mark the data source of the app's users, and it needs a hashed column for sign-ins.
+ * @param before the current value
  * @throws FORBIDDEN, REQUEST_INVALID
  */
 export function checkUsersMark(
@@ -71,13 +71,13 @@ export function checkUsersMark(
   }
 }
 
-/** The rows of a new data source. */
+/** Parses the rows of a new data source. */
 function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
   return rowsOf(value, "entries").map((row, at) => columnsOf(row, `entries[${at}]`));
 }
 
-/** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID naming the field */
+/** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID that names the field */
 export function parseNewDataSource<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
@@ -93,7 +93,7 @@ function given<Indexes>(body: Record<string, unknown>, parseIndexes: ParseIndexe
   return Object.fromEntries(named.map((field) => [field, parseField(body[field], field, parseIndexes)]));
 }
 
-/** The fields that are to change. @throws as `parseNewDataSource` */
+/** Parses the fields that change. @throws as `parseNewDataSource` */
 export function parseDataSourceChange<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,

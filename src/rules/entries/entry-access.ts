@@ -1,7 +1,4 @@
-/**
- * Who may do what with the entries of one data source: the first access rule that fits decides, and what it leaves visible. Pure; knows
- * no credential and no SQL.
- */
+/** Rights on the entries of one data source: the first matching access rule decides, and which columns are visible. */
 import { ActionError } from "../../errors.js";
 import { allows, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
 import { isObject } from "../described.js";
@@ -9,18 +6,18 @@ import { type EntryScope, EVERYTHING as EVERY_COLUMN } from "../entry-query/opti
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
-/** For whom entries are read or written: for the app itself, or for a page, with the user that is signed in to it. */
+/** The accessor of entries: the app itself, or a page with its signed-in user. */
 export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
 
-/** What one caller may do by one verb. */
+/** Rights of one caller for one verb. */
 export interface EntryGrant {
-  /** Whether the caller may see, or write, the column. A hashed one may be written. */
+  /** True if the caller can see, or write, the column. A hashed column can be written but not seen. */
   mayTouch(column: string): boolean;
-  /** Columns that the where (select, delete) or the data (insert, update) must hold. */
+  /** Columns that the where (select, delete) or the data (insert, update) must contain. */
   required: readonly string[];
-  /** Tests that an entry must meet: before it is read, changed or removed, and in what is written. Without `{{…}}`. */
+  /** Tests that an entry must pass before it is read, changed or removed, and written data too. Placeholders are already replaced. */
   tests: ColumnTests;
-  /** Equal for grants that show, or let write, the same. */
+  /** Equal for grants with the same visible or writable columns. */
   fingerprint: string;
 }
 
@@ -41,7 +38,7 @@ function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   return { mayTouch, required, tests, fingerprint: JSON.stringify([include, exclude, required, tests]) };
 }
 
-/** Two tests of one column that ask for different things can never both be written as one: then nothing meets them. */
+/** Two different tests of one column cannot be combined: then no entry passes. */
 function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   const merged: Record<string, ValueTest> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
@@ -60,8 +57,8 @@ export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user
   rules.findIndex((one) => fits(one, verb, user));
 
 /**
- * What the caller may do by the verb.
- * @throws DATA_SOURCE_ACCESS_DENIED where no rule fits, or the user has not what the deciding rule asks for
+ * Returns the caller's rights for the verb.
+ * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or the user lacks a value that the rule needs
  */
 export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryGrant {
   if (caller.trusted) return EVERYTHING;
@@ -70,16 +67,16 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
   return grantOf(rule, caller.user);
 }
 
-/** An ID is not a where. A rule that only requires a column by name cannot be met by an ID; one that tests a value can. */
+/** An ID is not a where: it cannot satisfy a rule that only requires a column by name, but it can satisfy one that tests a value. */
 export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** The tests as a `where` of the query language; null for none. */
+/** The tests as a `where` of the query language; null if there are none. */
 export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
-      // `$eq` also finds lists that hold the value.
+      // `$eq` also matches lists that contain the value.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
       ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
@@ -88,7 +85,7 @@ export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null
   return conditions.length === 0 ? null : { $and: conditions };
 }
 
-/** The whole column that a key of a where names; null for a field of the entry itself, a part of a column, or no path. */
+/** The whole column that a key of a where names; null for a field of the entry itself, a part of a column, or an invalid path. */
 export function columnNamed(key: string): string | null {
   try {
     const path = parsePath(key, "where", { entry: "e" });
@@ -98,7 +95,7 @@ export function columnNamed(key: string): string | null {
   }
 }
 
-/** What the where says that every found entry must meet: its own conditions, and those of its `$and`. */
+/** Conditions that every matching entry must meet: those of the where, and those of its `$and`. */
 function* demands(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
@@ -118,10 +115,10 @@ function* filtered(filters: readonly unknown[]): Generator<[column: string, cond
   }
 }
 
-/** Columns of which the where says something that every found entry must meet. */
+/** Columns with a condition that every matching entry must meet. */
 export const demandedColumns = (where: unknown): Set<string> => new Set([...demands(where)].map(([column]) => column));
 
-/** The values that the where says a column must equal. */
+/** Values that the where requires of a column. */
 function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
   for (const [column, condition] of demands(where)) {
     if (!isObject(condition)) yield [column, condition];
@@ -129,7 +126,7 @@ function* equalities(where: unknown): Generator<[column: string, value: unknown]
   }
 }
 
-/** A where that asks for another value than the rule does is refused, and not only empty. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Rejects a where that requires another value than the rule, instead of returning nothing. @throws DATA_SOURCE_ACCESS_DENIED */
 export function requireValues({ tests }: EntryGrant, where: unknown): void {
   for (const [column, value] of equalities(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
@@ -137,7 +134,7 @@ export function requireValues({ tests }: EntryGrant, where: unknown): void {
   }
 }
 
-/** @throws DATA_SOURCE_ACCESS_DENIED naming what is missing where the caller may know of that column */
+/** @throws DATA_SOURCE_ACCESS_DENIED that names the missing column if the caller can know it */
 export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, place: "where" | "data"): void {
   const missing = grant.required.find((column) => !given.has(column));
   if (missing === undefined) return;
@@ -148,10 +145,7 @@ export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, pl
   );
 }
 
-/**
- * Returns what a read may show. @throws DATA_SOURCE_ACCESS_DENIED
- * @param hashed columns that no caller sees
- */
+/** Returns the scope of a read. @throws DATA_SOURCE_ACCESS_DENIED @param hashed columns that no caller can see */
 export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
   const filter = testsAsWhere(grant.tests);
   if (hashed.size === 0) return { sees: grant.mayTouch, filter };

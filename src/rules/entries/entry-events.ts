@@ -1,9 +1,9 @@
-/** Log events of data sources (specification, Log event types; contract, packages): what they say. Stores nothing. */
+/** Builds log events of data sources (specification, Log event types; contract, packages). Stores nothing. */
 import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
-/** The first names that fit into an event. */
+/** Returns the first names that fit into an event. */
 function fitting(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -13,15 +13,15 @@ function fitting(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/** Who did it, where it was a page's user; a person of the organization is named by the service itself. */
+/** The page's user who wrote; for a person of the organization the service adds the name itself. */
 const byUser = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
-/** `columns`: those that were written or, of a removed entry, that it had. */
+/** `columns`: the written ones or, for a removed entry, the ones that it had. */
 export function entryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
   return { type: `dataSource.entry.${event}`, data: { columns: fitting(columns), ...byUser(userEmail) } };
 }
 
-/** Once for a bulk. */
+/** Counts of a bulk change, which emits one event. */
 export interface BulkCounts {
   operation: string;
   inserted: number;
@@ -33,18 +33,18 @@ export function importEvent(counts: BulkCounts, columns: readonly string[], user
   return { type: "dataSource.import", data: { ...counts, columns: fitting(columns), ...byUser(userEmail) } };
 }
 
-/** Of the trail: a change of entries. */
+/** Type of a change of entries in the audit log. */
 export const ENTRIES_CHANGED = "dataSource.entries";
 const IDS_NAMED = 20;
 
-/** What a transaction did to entries. */
+/** Changes of one transaction. */
 interface Change {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };
   events: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
 }
 
-/** What the trail says of a change: which entries, how many, which columns were named. Never a value. */
+/** Data of a change in the audit log: ids, numbers and names of columns. Never a value. */
 export function changeHead(dataSourceId: number, { operation, counts, events }: Change) {
   const columns = [...new Set(events.flatMap((one) => one.columns))];
   const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));

@@ -1,4 +1,4 @@
-/** What a caller may say of entries: their data, and what a commit holds. Pure; knows no table. */
+/** Validates entries: their data, and the content of a commit. */
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
@@ -9,13 +9,13 @@ import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
-/** Deeper data parse, but neither a `where` nor a page that shows them take them surely. */
+/** Deeper data can be parsed, but a `where` or a page may not handle them. */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/** JSON writes what a text column cannot hold in one of these two ways; both are looked for before anything is walked. */
+/** JSON writes characters that a text column cannot store in one of these two ways; both are searched for before the data is walked. */
 const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function unstorableText(value: unknown): boolean {
@@ -24,12 +24,15 @@ function unstorableText(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => unstorableAt(key) >= 0 || unstorableText(inner));
 }
 
-/** The data as JSON text. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
+/** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
 export function entryText(data: unknown, place: string): string {
   if (!isObject(data)) refuse(place, "an object of columns", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY) {
-    throw new ActionError("REQUEST_INVALID", `${place} may have ${COLUMNS_PER_ENTRY} columns (got ${columns.length})`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `${place} must have at most ${COLUMNS_PER_ENTRY} columns (got ${columns.length})`,
+    );
   }
   for (const column of columns) {
     checkColumnName(column, place);
@@ -43,7 +46,7 @@ export function entryText(data: unknown, place: string): string {
     if (holdsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${described(column)} of ${place} must not hold a number beyond 1.8e308`,
+        `${described(column)} of ${place} must not contain a number above 1.8e308`,
       );
     }
   }
@@ -67,12 +70,12 @@ function refuseUnstorable(data: EntryData, place: string): void {
   }
 }
 
-/** Fields of an entry as it is read, beside its data. The service sets them. */
+/** Fields of an entry in responses, besides its data. The service sets them. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * The columns of an entry: the body itself; or its `data`, where the body is an entry as it was read.
- * @throws REQUEST_INVALID, naming `place`
+ * Columns of an entry: the body itself; or its `data` if the body has the form of a response.
+ * @throws REQUEST_INVALID that names `place`
  */
 export function columnsOf(body: unknown, place: string): EntryData {
   if (!isObject(body)) {
@@ -89,28 +92,31 @@ export function columnsOf(body: unknown, place: string): EntryData {
   );
 }
 
-/** The array of an import or an append. @throws REQUEST_INVALID */
+/** Parses the array of an import or an append. @throws REQUEST_INVALID */
 export function rowsOf(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value)) refuse(field, "an array of entries", value);
   if (value.length <= COMMIT_ENTRIES_MAX) return value;
-  throw new ActionError("REQUEST_INVALID", `${field} may hold ${COMMIT_ENTRIES_MAX} entries (got ${value.length})`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `${field} must have at most ${COMMIT_ENTRIES_MAX} entries (got ${value.length})`,
+  );
 }
 
-/** A commit in parts: what is new, what is changed, what is removed. */
+/** A parsed commit: new, changed and removed entries. */
 export interface Commit {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: Precondition }[];
   deletes: number[];
-  /** false: what the commit does not name is removed. */
+  /** false: entries that the commit does not name are removed. */
   append: boolean;
   /** true: updates merge top-level columns; false: they replace the data. */
   extend: boolean;
   returnEntries: boolean;
-  /** The verbs whose hooks may send messages. */
+  /** Verbs whose hooks may send messages. */
   runHooks: readonly HookVerb[];
 }
 
-/** Of an entry in a commit; the fields of a read entry are ignored. */
+/** Fields of an entry in a commit; read-only fields are ignored. */
 const COMMIT_ENTRY_SHAPE = flat(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
@@ -120,13 +126,13 @@ const COMMIT_SHAPE: Shape = {
   },
 };
 
-/** The id of an entry. @throws REQUEST_INVALID */
+/** Parses the id of an entry. @throws REQUEST_INVALID */
 export function entryId(value: unknown, field: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
   refuse(field, "an entry's id", value);
 }
 
-/** An `updatedAt` as it was answered; undefined where none was given. @throws REQUEST_INVALID */
+/** Parses an `updatedAt`; undefined if absent. @throws REQUEST_INVALID */
 export function ifUpdatedAtOf(value: unknown, field: string): Precondition {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
@@ -140,7 +146,7 @@ function flag(body: Record<string, unknown>, name: string, otherwise: boolean): 
   refuse(name, "true or false", value);
 }
 
-/** All of them unless the commit names some. @throws REQUEST_INVALID */
+/** All verbs unless the commit names some. @throws REQUEST_INVALID */
 function hookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
@@ -161,7 +167,10 @@ export function parseCommit(body: unknown): Commit {
   const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, at) => entryId(id, `delete[${at}]`));
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
     const received = entries.length + deletes.length;
-    throw new ActionError("REQUEST_INVALID", `a commit may name ${COMMIT_ENTRIES_MAX} entries (got ${received})`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `a commit must have at most ${COMMIT_ENTRIES_MAX} entries (got ${received})`,
+    );
   }
   const inserts: EntryData[] = [];
   const updates: Commit["updates"] = [];

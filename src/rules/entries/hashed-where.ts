@@ -1,15 +1,15 @@
-/** What a where says of hashed columns: it compares them, and learns nothing else. Pure. */
+/** Conditions on hashed columns in a where: they can only be compared. */
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { columnNamed } from "./entry-access.js";
 
-/** The where without what it compares, and the texts by hashed column. */
+/** The rest of the where, and the compared texts by hashed column. */
 export interface HashedWhere {
   rest: Record<string, unknown>;
   compared: readonly (readonly [column: string, text: string])[];
 }
 
-/** The text that a condition compares with; undefined where it is no comparison. */
+/** The text that a condition compares with; undefined if it is no comparison. */
 function comparedText(condition: unknown): string | undefined {
   const value = isObject(condition) && Object.keys(condition).join() === "$eq" ? condition["$eq"] : condition;
   if (typeof value === "string" && value !== "") return value;
@@ -17,8 +17,9 @@ function comparedText(condition: unknown): string | undefined {
 }
 
 /**
- * Takes the comparisons of hashed columns out of a where; null where there are none. In any other place such a column is absent.
- * @throws REQUEST_INVALID for what is no comparison
+ * Extracts comparisons of hashed columns from a where; null if there are none. In any other place such a column counts
+ * as absent.
+ * @throws REQUEST_INVALID for other conditions
  */
 export function splitHashed(where: unknown, hashed: readonly string[]): HashedWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;

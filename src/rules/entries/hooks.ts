@@ -1,4 +1,4 @@
-/** Hooks of a data source: judges their form, and says what they do to a column's text. Hashing itself is elsewhere: it takes time. */
+/** Hooks of a data source: validates their form, and applies their text operations. Hashing, which takes time, is elsewhere. */
 
 import { isObject } from "../described.js";
 import { refuse } from "../fields.js";
@@ -17,7 +17,7 @@ import {
 const OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof OPERATIONS)[number];
 
-/** What is done to columns as they are written. */
+/** Operations on columns when they are written. */
 export interface OperationsHook {
   type: "operations";
   runOn: readonly HookVerb[];
@@ -28,7 +28,7 @@ export type Hook = OperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = flat(["type", "runOn", "fields"]);
 
-/** Unknown fields are refused last, with those of the data source. */
+/** Unknown fields are rejected last, with those of the data source. */
 export const hookShape = (hook: Record<string, unknown>): Shape =>
   SENDING.includes(hook["type"] as string) ? sendingHookShape(hook["type"] as SendingHook["type"]) : OPERATIONS_SHAPE;
 
@@ -78,7 +78,7 @@ export function hashedBy(hooks: readonly Hook[]): string[] {
   return found.map(([column]) => column);
 }
 
-/** The text operations of one column, in their order. */
+/** Text operations of one column, in order. */
 function textOperations(hooks: readonly Hook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const found = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperations)) {
@@ -101,8 +101,8 @@ function apply(text: string, operations: readonly FieldOperation[]): string {
 }
 
 /**
- * Answers what does the hooks' work on one entry's data, hashing left out; it changes nothing that it is given.
- * @param verb null: as for a comparison, all operations whenever they run
+ * Returns a function that applies the hooks to one entry's data, except for hashing; its argument is not changed.
+ * @param verb null: for a comparison, all operations of any verb
  */
 export function textHooks(
   hooks: readonly Hook[],

@@ -1,6 +1,6 @@
 /**
- * Hooks that send an e-mail or a text message as an entry is written: judges their form, and makes the message of one entry. Pure; sends
- * nothing.
+ * Hooks that send an e-mail or a text message when an entry is written: validates their form, and builds the message of
+ * one entry. Sends nothing.
  */
 import { ActionError } from "../../errors.js";
 import { described, isObject } from "../described.js";
@@ -14,11 +14,11 @@ import { flat, type Shape } from "../unknown-fields.js";
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
 
-/** An e-mail's or a text message's fields as Communicate takes them; `{{Column}}` in their texts is the entry's. */
+/** Fields of an e-mail or a text message for Communicate; `{{Column}}` in their texts is replaced by the entry's value. */
 export interface SendingHook {
   type: "email" | "sms";
   runOn: readonly HookVerb[];
-  /** Only of entries that it finds. */
+  /** Restricts the hook to matching entries. */
   where?: Record<string, unknown>;
   [field: string]: unknown;
 }
@@ -32,14 +32,14 @@ const FIELDS = {
 };
 export const sendingHookShape = (type: SendingHook["type"]): Shape => flat([...OWN_FIELDS, ...FIELDS[type]]);
 
-/** A hook is kept with its data source, which every request reads. */
+/** A hook is stored with its data source, which every request reads. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
 export const isSending = (hook: { type: string }): hook is SendingHook => SENDING.includes(hook.type);
 
 type Texts = (text: string, html: boolean) => string;
 
-/** The recipients with their places filled; those whose address is then none are left out. */
+/** Recipients with placeholders replaced; those without a valid address are left out. */
 function recipients(to: unknown, texts: Texts): unknown {
   if (!Array.isArray(to)) return to;
   const filled = to.map((one) => {
@@ -76,25 +76,25 @@ function messageOf(hook: SendingHook, texts: Texts, path = ""): Email | Sms {
   return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
 }
 
-/** True if the message has a recipient: an empty column is none. */
+/** True if the message has a recipient: an empty column is no address. */
 function hasRecipient({ type, to }: SendingHook, texts: Texts): boolean {
   if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
   return (recipients(to, texts) as unknown[]).length > 0;
 }
 
 /**
- * The message of one entry; null where it has no address for it.
- * @throws REQUEST_INVALID where what it holds makes no message
+ * Builds the message of one entry; null if the entry has no address for it.
+ * @throws REQUEST_INVALID if its values make an invalid message
  */
 export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): Email | Sms | null {
   const texts: Texts = (text, html) => fill(text, data, "a text of the message", { html });
   return hasRecipient(hook, texts) ? messageOf(hook, texts) : null;
 }
 
-/** Names of columns in an error. */
+/** Maximum column names in an error. */
 const NAMED_MAX = 10;
 
-/** The texts of a hook that are filled, by their paths. */
+/** Texts of a hook with placeholders, by their paths. */
 function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
@@ -106,8 +106,9 @@ function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unk
 }
 
 /**
- * Refuses placeholders of columns that the data source does not have, which would stay empty. Before any column is known all pass.
- * @throws REQUEST_INVALID naming the field and the column
+ * Rejects placeholders of columns that the data source does not have, which would stay empty. All are accepted before
+ * any column is known.
+ * @throws REQUEST_INVALID that names the field and the column
  */
 export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
   if (columns.length === 0) return;
@@ -129,7 +130,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
 
 const PLACE = /\{\{[^{}]+\}\}/g;
 
-/** As though every column held what its place asks for. */
+/** Sample values, valid for their fields. */
 const sampled =
   (whole: string): Texts =>
   (text) =>

@@ -1,4 +1,4 @@
-/** What a page gives to sign its user in: values by column, one of them a secret. Pure. */
+/** Sign-in data of a page: values by column, one of them a secret. */
 
 import { ActionError } from "../../errors.js";
 import { described, isObject, unstorableAt } from "../described.js";
@@ -9,14 +9,14 @@ const VALUE_MAX_CHARACTERS = 4_096;
 const COLUMNS_MAX = 10;
 
 function checkValue(value: unknown, field: string): void {
-  // Operators would ask instead of name, and nothing is compared with nothing.
+  // Operators would search instead of identifying an entry, and null must not equal null.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && unstorableAt(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const received = typeof value === "string" ? `a text of ${value.length} characters` : described(value);
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${received})`);
 }
 
-/** Values that name an entry, values of hashed columns that prove it, and what attempts are counted by. */
+/** Values that identify an entry, values of hashed columns that prove it, and the keys by which attempts are counted. */
 export interface SignIn {
   known: EntryData;
   secrets: EntryData;
@@ -25,8 +25,8 @@ export interface SignIn {
 }
 
 /**
- * A sign-in names an entry by a column and proves it by a hashed one, so that public values sign no one in.
- * @throws DATA_SOURCE_ACCESS_DENIED where no hashed column is named, REQUEST_INVALID
+ * A sign-in identifies an entry by a column and proves it by a hashed one, so that public values cannot sign in.
+ * @throws DATA_SOURCE_ACCESS_DENIED if no hashed column is named, REQUEST_INVALID
  */
 export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {

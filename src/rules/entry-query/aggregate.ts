@@ -1,6 +1,6 @@
 /**
- * `aggregate`: a list of stages, compiled to selects within one another. Each gives documents `d` and their place `n, m`. Until a stage
- * makes documents of its own they are the entries', of which the caller sees what it may. Knows no table.
+ * `aggregate`: a list of stages, compiled to nested selects. Each returns documents `d` and their position `n, m`.
+ * Until a stage builds its own documents they are the entries', with the columns that the caller can see.
  */
 import { isObject } from "../described.js";
 import { refuse } from "../fields.js";
@@ -10,21 +10,21 @@ import { keyAt, orNull, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
-/** What one stage leaves. */
+/** The result of one stage. */
 export interface Documents {
   /** A select of d, n, m. */
   sql: string;
-  /** Whether `d` is still an entry's document, with columns that the caller may not see. */
+  /** True if `d` is still an entry's document, which may have hidden columns. */
   areEntries: boolean;
-  /** The names that a stage gave, in its order; null for an entry's own. */
+  /** Names that a stage defined, in its order; null for an entry's own. */
   keys: readonly string[] | null;
 }
 
-/** What a $push gathers together, and what one document may hold, in bytes; one more ends the query. */
+/** Maximum bytes that a $push collects and that one document holds; more ends the query. */
 const GATHERED_MAX_BYTES = 8 * 1024 * 1024;
-/** What the database needs for one gathered value beside its text. */
+/** Overhead of the database for one collected value. */
 const VALUE_BYTES = 100;
-/** Gathering and building know no bound of PostgreSQL's: a division by zero ends the query that would hold more. */
+/** PostgreSQL does not limit collected data: a division by zero ends a query that would exceed the limit. */
 const orEnd = (bytes: string): string => `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (spec: unknown, place: string, input: Documents, sees: Source["sees"], statement: Statement) => Documents;
@@ -36,8 +36,8 @@ const source = ({ areEntries }: Documents, sees: Source["sees"]): Source => ({
 });
 
 /*
- * PostgreSQL would write a stage's expressions into every place of the next that names them: ten stages of fifty names are then more
- * than any machine holds, while it plans and hears no timeout. OFFSET 0 keeps the stages apart.
+ * OFFSET 0 keeps the stages apart. Otherwise PostgreSQL would inline a stage's expressions into each use in the next
+ * stage: ten stages of fifty names exhaust any machine while it plans, and planning ignores the timeout.
  */
 const APART = "OFFSET 0";
 
@@ -77,7 +77,7 @@ const count: Stage = (spec, place, input, _sees, statement) => {
   return { sql, areEntries: false, keys: [name] };
 };
 
-/** An object of those members whose value is there. Stage after stage it could hold fifty times as much: weighed before it is built. */
+/** An object of the members that have a value. Each stage could grow it fifty times, so its size is checked before it is built. */
 function built(members: readonly [name: string, value: string][], statement: Statement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.name(), statement.name()];
@@ -102,7 +102,7 @@ const project: Stage = (spec, place, input, sees, statement) => {
   }
   const made = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
   const off = made.find(([, value]) => isOff(value));
-  if (off) refuse(`${place}.${off[0]}`, "1 or an expression, where others are; only _id may be 0 beside them", off[1]);
+  if (off) refuse(`${place}.${off[0]}`, "1 or an expression; only _id can be 0 beside included fields", off[1]);
   const at = source(input, sees);
   const members = made.map(([name, value]): [string, string] => [
     name,
@@ -113,7 +113,7 @@ const project: Stage = (spec, place, input, sees, statement) => {
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
-/** SQL of what a group is known by: a value, or an object of several. */
+/** SQL of a group's key: a value, or an object of several. */
 function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator) return orNull(expression(id ?? null, place, at, statement));
@@ -166,7 +166,7 @@ const STAGES: Readonly<Record<string, Stage>> = {
   $count: count,
 };
 
-/** @param entries a select of d, n, m @throws REQUEST_INVALID naming the stage */
+/** @param entries a select of d, n, m @throws REQUEST_INVALID that names the stage */
 export function compileAggregate(
   aggregate: unknown,
   entries: string,

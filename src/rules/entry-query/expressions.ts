@@ -1,4 +1,4 @@
-/** Expressions and accumulators of `aggregate`, as SQL over the documents of one stage. Knows no stage. */
+/** Expressions and accumulators of `aggregate`, as SQL over the documents of one stage. */
 import { isObject } from "../described.js";
 import { refuse } from "../fields.js";
 import { numberOf } from "./filters.js";
@@ -9,11 +9,11 @@ import type { Statement } from "./statement.js";
 
 export const NAME_MAX = 255;
 
-/** Where among the types a value is sorted: as MongoDB does, nothing and null first. */
+/** Rank of a value's type for sorting, as in MongoDB: missing values and null first. */
 export const rankOf = (value: string): string =>
   `CASE ${typeOf(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
-/** A name of a field that a stage makes: no path, no operator. */
+/** Validates the name of a new field: no path, no operator. */
 export function fieldName(name: string, place: string): string {
   const checked = text(name, place, NAME_MAX);
   if (checked === "" || checked.startsWith("$") || checked.includes("."))
@@ -21,7 +21,7 @@ export function fieldName(name: string, place: string): string {
   return checked;
 }
 
-/** SQL of a jsonb, SQL's null for nothing. */
+/** SQL of a jsonb; SQL's null for a missing value. */
 export function expression(value: unknown, place: string, source: Source, statement: Statement): string {
   if (typeof value === "string" && value.startsWith("$")) {
     return valueAt(parsePath(value.slice(1), place, source), source, statement);
@@ -31,14 +31,14 @@ export function expression(value: unknown, place: string, source: Source, statem
   if (more.length > 0) refuse(place, 'a value, "$column" or an object of one operator', value);
   if (operator === "$literal") return statement.bind(jsonValue(value[operator], `${place}.$literal`), "jsonb");
   if (operator === "$convertToNumber") {
-    // Written three times into its SQL: one within another within another would have no end.
+    // Its SQL contains the operand three times, so nesting it would grow without end.
     if (isObject(value[operator])) refuse(`${place}.$convertToNumber`, '"$column" or a value', value[operator]);
     return `COALESCE(to_jsonb(${numberOf(expression(value[operator], `${place}.$convertToNumber`, source, statement))}), 'null')`;
   }
   return refuseName(place, ["$literal", "$convertToNumber"], operator);
 }
 
-/** What is gathered of a group: SQL of an aggregate over rows whose value is `v`. */
+/** SQL aggregates of a group over rows whose value is `v`. */
 export const ACCUMULATORS: Readonly<Record<string, (v: string, first: string) => string>> = {
   $sum: (v) => `to_jsonb(COALESCE(sum(${numeric(v)}), 0))`,
   $avg: (v) => `COALESCE(to_jsonb(avg(${numeric(v)})::float8), 'null')`,
@@ -50,7 +50,7 @@ export const ACCUMULATORS: Readonly<Record<string, (v: string, first: string) =>
 
 const numeric = (v: string): string => `CASE WHEN ${typeOf(v)} = 'number' THEN ${textOf(v)}::numeric END`;
 
-/** Numbers are below texts and texts below booleans, as they are sorted; lists and objects are not compared. */
+/** Order of types: numbers, texts, booleans. Lists and objects are not compared. */
 function extreme(aggregate: "min" | "max", v: string): string {
   const number = `to_jsonb(${aggregate}(${numeric(v)}))`;
   const words = `to_jsonb(${aggregate}(CASE WHEN ${typeOf(v)} = 'string' THEN ${textOf(v)} COLLATE "C" END))`;
@@ -65,7 +65,7 @@ export interface Gathered {
   value: string;
 }
 
-/** The accumulators of a $group beside its _id. @throws REQUEST_INVALID */
+/** Accumulators of a $group besides its _id. @throws REQUEST_INVALID */
 export function gathered(
   spec: Record<string, unknown>,
   place: string,

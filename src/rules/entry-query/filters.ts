@@ -1,4 +1,4 @@
-/** `$filters`: conditions as people choose them in a list, `{column, condition, value}`, lenient about case and types. Knows no operator. */
+/** `$filters`: conditions that people choose in a list, `{column, condition, value}`, lenient about case and types. */
 import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuse } from "../fields.js";
@@ -10,12 +10,12 @@ import type { Statement } from "./statement.js";
 const TEXT_MAX = 10_000;
 const LIST_MAX = 1_000;
 const NUMBER = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
-/** The same for PostgreSQL, whose braces count to 255. */
+/** The same for PostgreSQL, whose repetition counts end at 255. */
 const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
 
-/** A number, or a text that is one, as SQL's numeric; else null. */
+/** A number, or a numeric text, as SQL's numeric; else null. */
 export const numberOf = (value: string): string =>
   `CASE WHEN ${typeOf(value)} IN ('number', 'string') AND ${textOf(value)} ~ ${NUMBER_SQL} THEN ${textOf(value)}::numeric END`;
 
@@ -48,7 +48,7 @@ function ends(value: unknown, place: string): [unknown, unknown] {
 
 type Condition = (value: unknown, place: string, statement: Statement) => Test;
 
-/** One of these texts, case aside. */
+/** True if it is one of these texts in any case. */
 const isText = (texts: readonly string[], statement: Statement): Test => {
   const expected = texts.flatMap(equalTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
@@ -57,7 +57,7 @@ const isText = (texts: readonly string[], statement: Statement): Test => {
 
 const equal: Condition = (value, place, statement) => isText([scalarText(value, place)], statement);
 
-/** By number where the operand is one, else by text. */
+/** Compares as numbers if the operand is one, else as texts. */
 const compared =
   (sign: string): Condition =>
   (value, place, statement) => {
@@ -103,7 +103,7 @@ const contains: Condition = (value, place, statement) => {
 const EMPTY = `'[null, "", [], {}]'::jsonb`;
 const empty: Condition = () => (sql) => `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY})))`;
 
-/** `elements`: what is in an array counts; `ofNothing`: may hold where nothing is. */
+/** `elements`: array elements count; `ofNothing`: can be true for a missing value. */
 const CONDITIONS: Record<string, { condition: Condition; negated?: boolean; elements?: boolean; ofNothing?: boolean }> =
   {
     "==": { condition: equal, ofNothing: true },
@@ -123,7 +123,7 @@ const CONDITIONS: Record<string, { condition: Condition; negated?: boolean; elem
     datebetween: { condition: both(dayCompared(">="), dayCompared("<=")) },
   };
 
-/** SQL of one of them, never null. @throws REQUEST_INVALID */
+/** SQL of one filter, never null. @throws REQUEST_INVALID */
 export function filterCondition(filter: unknown, place: string, source: Source, statement: Statement): string {
   const { column, condition: name, value } = fields(filter, place, ["column", "condition", "value"]);
   const path = parsePath(column, `${place}.column`, source);

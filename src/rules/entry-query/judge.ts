@@ -1,4 +1,4 @@
-/** How a query's JSON is refused, and the bounds of what it may hold. Knows no operator and no SQL. */
+/** Errors for faulty queries, and limits on their content. */
 
 import { ActionError } from "../../errors.js";
 import { described, holdsInfinity, isObject, unstorableAt } from "../described.js";
@@ -17,14 +17,17 @@ export const JOINS_MAX = 5;
 export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
 
-/** @throws REQUEST_INVALID: more than there is room for */
+/** @throws REQUEST_INVALID for a query that is too large */
 export function refuseMore(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 /** @throws REQUEST_INVALID: the names that `place` allows, and the received name */
 export function refuseName(place: string, allowed: readonly string[], received: string): never {
-  throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")} (got ${described(received)})`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `${place} can contain only ${allowed.join(", ")} (got ${described(received)})`,
+  );
 }
 
 /** @throws REQUEST_INVALID unless it is an object */
@@ -32,14 +35,14 @@ export function object(value: unknown, place: string): Record<string, unknown> {
   return isObject(value) ? value : refuse(place, "an object", value);
 }
 
-/** An object of known fields, absent ones undefined. @throws REQUEST_INVALID for another field, or no object */
+/** Returns an object of known fields, absent ones undefined. @throws REQUEST_INVALID for other fields or types */
 export function fields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
   const given = object(value, place);
   refuseUnknownFields(given, flat(allowed), place);
   return given;
 }
 
-/** An object of known operators. @throws REQUEST_INVALID for another one, or no object */
+/** Returns an object of known operators. @throws REQUEST_INVALID for other operators or types */
 export function operators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
   const given = object(value, place);
   const unknown = Object.keys(given).find((key) => !allowed.includes(key));
@@ -68,7 +71,7 @@ export function flag(value: unknown, place: string): boolean {
   return typeof value === "boolean" ? value : refuse(place, "true or false", value);
 }
 
-/** The first text in it, keys too, that PostgreSQL cannot store. */
+/** Returns the first text or key that PostgreSQL cannot store. */
 function unstorable(value: unknown, levels: number): boolean {
   if (typeof value === "string") return unstorableAt(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
@@ -77,7 +80,7 @@ function unstorable(value: unknown, levels: number): boolean {
   return Object.entries(value).some(([key, one]) => unstorableAt(key) >= 0 || unstorable(one, levels - 1));
 }
 
-/** A JSON value as the text of a parameter. @throws REQUEST_INVALID where no entry could hold it */
+/** A JSON value as the text of a parameter. @throws REQUEST_INVALID if no entry could store it */
 export function jsonValue(value: unknown, place: string): string {
   if (value === undefined || unstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
     refuse(place, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);

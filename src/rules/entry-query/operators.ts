@@ -1,4 +1,4 @@
-/** The operators of `where` that test one value, each as SQL. Knows neither paths nor how tests are joined. */
+/** Operators of `where` that test one value, as SQL. */
 import { holdsTextSql, UNICODE } from "../comparable-text.js";
 import { refuse } from "../fields.js";
 import { jsonValue, LIST_MAX, list, text, wholeNumber } from "./judge.js";
@@ -6,7 +6,7 @@ import { orNull, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";
 
-/** A test with what it says of: see `anyAt`. */
+/** A test and the values that it applies to: see `anyAt`. */
 export interface ValueTest {
   test: Test;
   /** Elements of an array count as values. */
@@ -17,7 +17,7 @@ export interface ValueTest {
 type Operator = (operand: unknown, place: string, statement: Statement, siblings: Record<string, unknown>) => ValueTest;
 
 export const typeOf = (value: string): string => `jsonb_typeof(${orNull(value)})`;
-/** A scalar's own text; SQL's null for JSON's. */
+/** Text of a scalar; SQL's null for JSON's null. */
 export const textOf = (value: string): string => `(${value} #>> '{}')`;
 
 const ofValues = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
@@ -107,7 +107,7 @@ const caseBlindPart: Operator = (operand, place, statement) => {
   return ofValues((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), part)})`);
 };
 
-/** Operators that hold where the test holds for any value, and those that hold where it holds for none. */
+/** Operators that match if any value passes the test, and those that match if no value passes it. */
 export const TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equal },
   $ne: { operator: equal, negated: true },

@@ -1,4 +1,4 @@
-/** What a caller asks of `find`, judged: every field but where, order and aggregate, which their compilers judge. Knows no SQL. */
+/** Validates the options of `find`, except where, order and aggregate, which have compilers. */
 import { isObject } from "../described.js";
 import { refuse } from "../fields.js";
 import { page } from "../page.js";
@@ -14,19 +14,19 @@ const ATTRIBUTES_MAX = 500;
 const ON_MAX = 3;
 const NAME_MAX = 100;
 
-/** What one caller may see of one data source. */
+/** What one caller can see of one data source. */
 export interface EntryScope {
-  /** Whether the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. */
+  /** True if the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. */
   sees(column: string): boolean;
-  /** A further `where`; it may name columns that `sees` refuses. null: none. */
+  /** An additional `where`, which may name hidden columns. null: none. */
   filter: Record<string, unknown> | null;
 }
 
-/** For the app itself. */
+/** The scope of the app itself. */
 export const EVERYTHING: EntryScope = { sees: () => true, filter: null };
 
 export interface FindOptions {
-  /** The query as it was received. */
+  /** The received query. */
   given: unknown;
   where: unknown;
   order: unknown;
@@ -36,7 +36,7 @@ export interface FindOptions {
   limit: number;
   offset: number;
   includePagination: boolean;
-  /** Whether a total that costs nothing may be said: unless pagination was refused in words. */
+  /** True if a free total may be returned: unless pagination is false. */
   mayPaginate: boolean;
   /** true for the first page, the text of a cursor for another; null for pages by offset. */
   cursor: string | true | null;
@@ -45,12 +45,12 @@ export interface FindOptions {
 
 export interface Join {
   name: string;
-  /** Of the joined data source: its id or its name. */
+  /** The joined data source, by its id or its name. */
   dataSource: { id: number } | { name: string };
   /** Pairs of paths: the entry's, the joined entry's. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
-  /** What is shown: the joined entries, whether there are any, how many, or a column's sum. */
+  /** Result of the join: the entries, whether there are any, their number, or a column's sum. */
   shows: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
   order: unknown;
@@ -63,7 +63,7 @@ const JOIN_SHAPE = flat([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/** Fields of a query; unknown ones are refused once the query is compiled. */
+/** Fields of a query; unknown ones are rejected after the query is compiled. */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...flat(["type", "where", "attributes", "order", "limit", "offset", "includePagination", "aggregate", "cursor"])
@@ -86,7 +86,7 @@ function attributes(value: unknown, place: string): ReadonlySet<string> | null {
 function joinedSource(join: Record<string, unknown>, place: string): Join["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
-    // As everywhere else an id may come as the text of a path or a form.
+    // An id can be the text of a path or a form.
     const id =
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
     return { id: wholeNumber(id, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
@@ -144,7 +144,7 @@ function parseCursor(value: unknown): FindOptions["cursor"] {
   return value === true ? true : text(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
-/** @throws REQUEST_INVALID naming the field, what was expected and what came */
+/** @throws REQUEST_INVALID that names the field, the expected and the received value */
 export function parseFind(value: unknown): FindOptions {
   const options = object(value ?? {}, "the query");
   const parsed = {
@@ -159,11 +159,11 @@ export function parseFind(value: unknown): FindOptions {
     cursor: parseCursor(options["cursor"]),
     joins: parseJoins(options["join"]),
   };
-  if (parsed.cursor !== null && parsed.limit === 0) refuse("limit", "1 or more where there is a cursor", 0);
-  if (parsed.cursor !== null && parsed.offset > 0) refuse("offset", "left out where there is a cursor", parsed.offset);
+  if (parsed.cursor !== null && parsed.limit === 0) refuse("limit", "1 or more when cursor is set", 0);
+  if (parsed.cursor !== null && parsed.offset > 0) refuse("offset", "absent when cursor is set", parsed.offset);
   const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
   if (parsed.aggregate !== null && besideAggregate) {
-    refuse(besideAggregate, "left out where there is an aggregate, which has stages for it", options[besideAggregate]);
+    refuse(besideAggregate, "absent when aggregate is set; use a stage instead", options[besideAggregate]);
   }
   return parsed;
 }

@@ -1,4 +1,4 @@
-/** `order`, and pages that begin behind an entry: which keys a list is sorted by, and what comes after a given place in it. */
+/** `order`, and pages by cursor: sort keys of a list, and the condition for entries after a position. */
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
@@ -14,7 +14,7 @@ export interface OrderKey {
 
 const ID: Path = { own: "id" };
 
-/** The keys that entries are sorted by, the id last, so that no two stand in one place. @throws REQUEST_INVALID */
+/** The sort keys, the id last, so that the order is total. @throws REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
   const given = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
   const keys = given.map((one, at): OrderKey => {
@@ -25,16 +25,16 @@ export function parseOrder(order: unknown, source: Source, place = "order"): Ord
     return { path: parsePath(column, `${inside}[0]`, source, true), descending: upper === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
-  // In the direction of the key before it: an index then serves both.
+  // Same direction as the key before it, so that one index serves both.
   if (!keys.some(({ path }) => path.own === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
   return keys;
 }
 
-/** SQL of what is compared for each key: the entry's own columns as they are, all others as jsonb. */
+/** SQL of each key's compared value: the entry's own columns unchanged, all others as jsonb. */
 export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
   path.own === null ? keyAt(path, source, statement) : ownSql(path.own, source);
 
-/** @param reversed for the page before */
+/** @param reversed for the previous page */
 export function orderBy(keys: readonly OrderKey[], sql: readonly string[], reversed = false): string {
   return keys.map(({ descending }, at) => `${sql[at]} ${descending === reversed ? "ASC" : "DESC"}`).join(", ");
 }
@@ -52,10 +52,10 @@ const VALUES: Record<OwnField, RegExp> = {
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
-/** SQL of the text by which a key's value travels in a cursor. */
+/** SQL of a key's text in a cursor. */
 export const keyText = (sql: string): string => `(${sql})::text`;
 
-/** SQL of whether an entry stands behind those values in the order; before them, reversed. */
+/** SQL condition: the entry follows those values in the order; precedes them if reversed. */
 export function behind(
   keys: readonly OrderKey[],
   sql: readonly string[],
@@ -80,7 +80,7 @@ export function behind(
 
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
-/** Where a page begins. Opaque to callers; it says no more than values that they were shown, and is judged like any input. */
+/** Start of a page. Opaque to callers; it contains only values that they can see, and is validated like any input. */
 export interface Cursor {
   values: readonly string[];
   reversed: boolean;
@@ -95,8 +95,7 @@ const fingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
 export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
   const content = { f: fingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
-  if (cursor.length > CURSOR_MAX_CHARACTERS)
-    refuseMore("order's columns hold values that are too long for pages by cursor");
+  if (cursor.length > CURSOR_MAX_CHARACTERS) refuseMore("the values of order's columns are too long for a cursor");
   return cursor;
 }
 
@@ -120,7 +119,7 @@ function isKeyValue(value: unknown, { path }: OrderKey): value is string {
   }
 }
 
-/** @throws REQUEST_INVALID for what is no cursor of this data source in this order */
+/** @throws REQUEST_INVALID if it is not a cursor of this data source with this order */
 export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
   const content = typeof cursor === "string" ? decoded(cursor) : null;
   const values = content?.["k"];
@@ -131,5 +130,8 @@ export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourc
     values.length === keys.length &&
     keys.every((key, at) => isKeyValue(values[at], key));
   if (isOurs) return { values: values as string[], reversed: content["r"] === 1 };
-  throw new ActionError("REQUEST_INVALID", "cursor must be one that a page of this data source in this order gave");
+  throw new ActionError(
+    "REQUEST_INVALID",
+    "cursor must come from an earlier page of this data source with the same order",
+  );
 }

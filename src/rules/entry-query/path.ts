@@ -1,24 +1,24 @@
 /**
- * Paths of columns (`Address.street`, `items.0.price`) and what they mean in SQL. The one place through which a query reaches a
- * document: a column that its caller may not see is, here, absent. Knows no operator.
+ * Paths of columns (`Address.street`, `items.0.price`) and their SQL. Every query accesses documents only by this file,
+ * so that hidden columns are absent everywhere.
  */
 import { refuse } from "../fields.js";
 import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, text } from "./judge.js";
 import type { Statement } from "./statement.js";
 
-/** Fields of an entry itself, beside its `data`. */
+/** Fields of an entry itself, besides its `data`. */
 export const OWN_FIELDS = ["id", "createdAt", "updatedAt", "order"] as const;
 export type OwnField = (typeof OWN_FIELDS)[number];
 
 export type Path = { own: OwnField } | { own: null; segments: readonly string[] };
 
-/** What a query is asked of. */
+/** The SQL source of a query. */
 export interface Source {
   /** SQL of the document, a jsonb that is not null. */
   doc: string;
-  /** SQL of the alias whose columns are the entry's own; null where there is no entry around the document. */
+  /** Alias of the entry's row; null if the document belongs to no entry. */
   entry: string | null;
-  /** Whether the caller may see this top-level column. */
+  /** True if the caller can see this top-level column. */
   sees: (column: string) => boolean;
 }
 
@@ -29,14 +29,14 @@ const SQL_OF_OWN: Record<OwnField, string> = {
   order: '"order"',
 };
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
-/** A dot that no backslash takes away: `Dr\.Name` is one column. */
+/** A dot without a preceding backslash: `Dr\.Name` is one column. */
 const DOT = /(?<!\\)\./;
 
 const isOwn = (name: string): name is OwnField => (OWN_FIELDS as readonly string[]).includes(name);
 
 /**
- * The path that a text names. `data.` before it says that it is a column, `entry.` that it is a field of the entry itself; without
- * either, in the places where `bareOwn` is set, id, createdAt, updatedAt and order are the entry's.
+ * Parses a path. `data.` marks a column, `entry.` a field of the entry itself; without a prefix, if `bareOwn` is set,
+ * id, createdAt, updatedAt and order are the entry's.
  */
 export function parsePath(value: unknown, place: string, source: Pick<Source, "entry">, bareOwn = false): Path {
   const name = text(value, place, PATH_MAX_CHARACTERS);
@@ -54,7 +54,7 @@ export function parsePath(value: unknown, place: string, source: Pick<Source, "e
 
 const NULL = "'null'::jsonb";
 
-/** A field of the entry itself as SQL of its own type. */
+/** SQL of a field of the entry itself, in its own type. */
 export const ownSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
 
 function ownJson(own: OwnField, source: Source): string {
@@ -68,38 +68,38 @@ const step = (sql: string, segment: string, statement: Statement): string =>
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/** A path of no names is the document itself: the element that $elemMatch looks at. */
+/** An empty path is the document itself: the element of $elemMatch. */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
   segments.length > 0 && !source.sees(segments[0]!);
 
-/** The value at a path where no array is on the way: jsonb, SQL's null where nothing is there. */
+/** The value at a path without arrays on the way: jsonb, or SQL's null if missing. */
 export function valueAt(path: Path, source: Source, statement: Statement): string {
   if (path.own !== null) return ownJson(path.own, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => step(sql, segment, statement), source.doc);
 }
 
-/** The same, null where nothing is there: what indexes are made of, and what entries are ordered by. */
+/** The same with null for a missing value: for indexes and the order of entries. */
 export const keyAt = (path: Path, source: Source, statement: Statement): string =>
   `COALESCE(${valueAt(path, source, statement)}, ${NULL})`;
 
 export const orNull = (value: string): string => `COALESCE(${value}, ${NULL})`;
 
-/** A condition on one value: SQL of a boolean that is never null, of SQL of a jsonb that may be. */
+/** A condition on one value: from SQL of a nullable jsonb to SQL of a boolean that is never null. */
 export type Test = (value: string) => string;
 
-/** What a test says of: every value at the path, or the arrays that stand there but not what is in them. */
+/** Values that a test applies to: every value at the path, or arrays as a whole. */
 interface Reach {
-  /** Elements of an array at the end of the path count as values there. */
+  /** Elements of an array at the end of the path count as values. */
   elements: boolean;
-  /** The test may hold where nothing is: an array on the way then needs to be looked through. */
+  /** The test can be true for a missing value, so arrays on the way must be searched. */
   ofNothing: boolean;
 }
 
-/** SQL of jsonb's own order: lists that hold anything are above booleans and below objects. A range, so that an index serves it. */
+/** SQL for jsonb's order: non-empty lists are above booleans and below objects. A range, so that an index serves it. */
 const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** SQL of the type of what stands at each place where the path would go on by a name. */
+/** SQL of the type at each position where the path continues with a name. */
 export function typesOnTheWay(segments: readonly string[], source: Source, statement: Statement): string[] {
   return segments.slice(1).flatMap((next, at) => {
     if (INDEX.test(next)) return [];
@@ -107,7 +107,7 @@ export function typesOnTheWay(segments: readonly string[], source: Source, state
   });
 }
 
-/** SQL of whether an array stands at the path or on the way, as `anyAt` asks for it; null where none could. */
+/** SQL condition: an array is at the path or on the way, as `anyAt` needs it; null if there can be none. */
 export function arrayAt(
   segments: readonly string[],
   source: Source,
@@ -120,7 +120,7 @@ export function arrayAt(
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
-/** Rows of every value at the path, elements of arrays on the way looked through one by one, as `name.v`. */
+/** Rows of every value at the path as `name.v`, with elements of arrays on the way. */
 function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
   const first = statement.name();
   let last = first;
@@ -145,8 +145,8 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
 }
 
 /**
- * SQL of whether each test passes for any value at the path. The value that stands there directly is asked first, by all tests in one,
- * in a form that an index on it serves; arrays on the way are looked through where there are any.
+ * SQL condition: each test passes for some value at the path. First, all tests together on the direct value, in a form
+ * that an index serves; then on elements of arrays on the way, if there are any.
  */
 export function anyAt(path: Path, source: Source, statement: Statement, tests: readonly Test[], reach: Reach): string {
   const value = valueAt(path, source, statement);

@@ -1,20 +1,17 @@
-/**
- * What kind of query one is: which columns it names, by which operators, in which order, and never a value. And which index serves such
- * queries, as the compiled SQL has it. Runs nothing.
- */
+/** Shape of a query: its columns, operators and order, without values; and the index that serves it. Executes nothing. */
 import { isObject } from "../described.js";
 import { type OwnField, parsePath } from "./path.js";
 
-/** A column's path, or a field of the entry itself, and what is said of it. */
+/** A column's path, or a field of the entry itself, and its operators. */
 interface Named {
-  /** As a wish for an index names it; null for a field of the entry itself. */
+  /** Name in an index definition; null for a field of the entry itself. */
   column: string | null;
   top: string | null;
   text: string;
 }
 
 interface Condition extends Named {
-  /** Holds for every entry that is found: it stands in no $or, $nor or $not, and an index finds it. */
+  /** True if every found entry meets it: it is outside of $or, $nor and $not, so an index can use it. */
   isFound: boolean;
   isEquality: boolean;
 }
@@ -24,7 +21,7 @@ interface Sorting extends Named {
 }
 
 export interface QueryShape {
-  /** Each column with its operators, sorted; what stands within $or, $nor or $not behind that. */
+  /** Each column with its operators, sorted; conditions within $or, $nor or $not follow. */
   where: string[];
   order: string[];
   aggregate: boolean;
@@ -35,7 +32,7 @@ export interface JudgedShape extends QueryShape {
   sorting: readonly Sorting[];
 }
 
-/** A shape has no more parts than that; longer queries are no kind that comes again. */
+/** Maximum parts of a shape; longer queries rarely repeat. */
 const PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
@@ -105,7 +102,7 @@ export function shapeOf(query: unknown, knows: (column: string) => boolean): Jud
 const isOneWay = (sorting: readonly Sorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
-/** Whether an index of those columns serves it: it finds the entries by the first of them, or has them in the very order. */
+/** True if an index on those columns serves it: by its first column, or by its order. */
 export function serves(columns: readonly string[], { conditions, sorting }: JudgedShape): boolean {
   const plain = columns.map((column) => named(column, false, (name) => name).column);
   if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plain[0])) return true;
@@ -113,7 +110,7 @@ export function serves(columns: readonly string[], { conditions, sorting }: Judg
   return sorted.length > 0 && isOneWay(sorting) && sorted.join("\n") === plain.join("\n");
 }
 
-/** The columns of an index that would serve it; null where none would. @param mayIndex whether the top-level column may stand in one */
+/** Columns of an index that would serve it; null if none would. @param mayIndex true if the top-level column can be indexed */
 export function suggestionFor(
   { conditions, sorting }: JudgedShape,
   mayIndex: (column: string) => boolean,

@@ -1,13 +1,13 @@
 /**
- * Regular expressions of JavaScript in the words of PostgreSQL. What both read alike is translated, what they read differently is
- * refused; groups catch nothing, so that PostgreSQL decides by an automaton and never by trying. Knows no query.
+ * Translates JavaScript's regular expressions to PostgreSQL's. Constructs with different meanings are rejected. Groups
+ * do not capture, so that PostgreSQL uses an automaton without backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
 import { described } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
-/** PostgreSQL's own bound on a count, and ours on counts within counts: each copy is work for its automaton. */
+/** PostgreSQL's limit on a count, and this service's limit on nested counts: each copy costs its automaton. */
 const REPEAT_MAX = 255;
 const COPIES_MAX = 1_000;
 
@@ -16,16 +16,14 @@ const SPACES = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205
 const SETS = { digit: "0-9", space: SPACES, word: "A-Za-z0-9_" } as const;
 const PLAIN = /[A-Za-z0-9 ]/;
 
-/**
- * Letters with more than one lower or upper case: JavaScript's `i` takes those of one group for the same, PostgreSQL only pairs of them.
- */
+/** Letters with several lower or upper case forms: JavaScript's `i` treats all of a group as equal, PostgreSQL only pairs of them. */
 const CASE_GROUPS = [
   ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
   ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
 ];
 const groupMembers = CASE_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
 
-/** All letters of the groups that have one in the range. */
+/** Returns all letters of the groups that have one in the range. */
 const likeRange = (min: number, max: number): string =>
   groupMembers
     .filter((members) => members.some((code) => code >= min && code <= max))
@@ -33,12 +31,12 @@ const likeRange = (min: number, max: number): string =>
     .map(character)
     .join("");
 
-/** Letters that PostgreSQL takes for another letter with `i`, and JavaScript does not: ſ for s, the Kelvin sign for k and so on. */
+/** Letters that PostgreSQL treats as another letter with `i`, unlike JavaScript: ſ as s, the Kelvin sign as k and so on. */
 const LONE_LETTERS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
   ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
 );
 
-/** True if one of the elements has the letter. */
+/** True if one of the elements contains the letter. */
 const covers = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
   elements.some((element) => {
     if (element.type === "Character") return element.value === code;
@@ -46,7 +44,7 @@ const covers = (elements: readonly AST.CharacterClassElement[], code: number): b
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/** Letters that PostgreSQL would add to the class because of a lone letter in it. */
+/** Letters that PostgreSQL would add to the class because of a single letter in it. */
 function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const added = LONE_LETTERS.filter(([letter, other]) => {
     const cases = [other, other.toUpperCase()].filter((one) => one.length === 1).map((one) => one.codePointAt(0)!);
@@ -56,7 +54,7 @@ function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] 
   return [...new Set(added.map(([, other]) => character(other.codePointAt(0)!)))];
 }
 
-/** In PostgreSQL's words; `ignoreCase` wants a collation that knows all letters. */
+/** The translated pattern; `ignoreCase` needs a collation that knows all letters. */
 export interface TranslatedPattern {
   pattern: string;
   ignoreCase: boolean;
@@ -65,12 +63,12 @@ export interface TranslatedPattern {
 class Untranslatable extends Error {}
 
 const unlike = (what: string): never => {
-  throw new Untranslatable(`${what}, which PostgreSQL reads in another way`);
+  throw new Untranslatable(`${what}, which PostgreSQL interprets differently`);
 };
 
 function character(code: number): string {
   if (code === 0) return unlike("U+0000");
-  if (code >= 0xd800 && code <= 0xdfff) return unlike("half of a character");
+  if (code >= 0xd800 && code <= 0xdfff) return unlike("a lone surrogate");
   const text = String.fromCodePoint(code);
   if (PLAIN.test(text)) return text;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
@@ -83,7 +81,7 @@ function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): 
     const [min, max] = [element.min.value, element.max.value];
     return `${character(min)}-${character(max)}${alike(min, max)}`;
   }
-  if (element.type !== "CharacterSet" || element.kind === "property") return unlike("a class of properties");
+  if (element.type !== "CharacterSet" || element.kind === "property") return unlike("a property class");
   return element.negate ? unlike(`${element.raw} within brackets`) : SETS[element.kind];
 }
 
@@ -102,7 +100,7 @@ function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
   return `[${node.negate ? "^" : ""}${SETS[node.kind]}]`;
 }
 
-/** Writes one pattern; counts what its repetitions multiply to. */
+/** Writes one pattern; counts the product of nested repetitions. */
 class Translation {
   private copies = 0;
 
@@ -120,7 +118,7 @@ class Translation {
     for (let at = 0; at < elements.length; at += 1) {
       const [one, next] = [elements[at]!, elements[at + 1]];
       const pair = one.type === "Character" && next?.type === "Character" && isPair(one.value, next.value);
-      // JavaScript sees the two halves, PostgreSQL the character.
+      // JavaScript sees two surrogates, PostgreSQL one character.
       if (pair) at += 1;
       written += pair ? character(whole(one.value, next.value)) : this.element(one, factor);
     }
@@ -129,7 +127,7 @@ class Translation {
 
   private element(node: AST.Element, factor: number): string {
     this.copies += factor;
-    if (this.copies > COPIES_MAX) throw new Untranslatable("repetitions of repetitions beyond what is searched for");
+    if (this.copies > COPIES_MAX) throw new Untranslatable("too many nested repetitions");
     if (node.type === "Character") {
       const lone = this.ignoreCase && LONE_LETTERS.find(([letter]) => letter === node.value);
       if (lone) return `(?:(?!${character(lone[1].codePointAt(0)!)})${character(node.value)})`;
@@ -144,7 +142,7 @@ class Translation {
     }
     if (node.type === "Quantifier") return this.quantifier(node, factor);
     if (node.type === "Assertion") return this.assertion(node, factor);
-    return unlike(node.type === "Backreference" ? "a reference back" : node.type);
+    return unlike(node.type === "Backreference" ? "a backreference" : node.type);
   }
 
   private quantifier({ element, min, max }: AST.Quantifier, factor: number): string {
@@ -160,7 +158,7 @@ class Translation {
     if (node.kind === "end") return "$";
     if (node.kind === "lookahead")
       return `(?${node.negate ? "!" : "="}${this.alternatives(node.alternatives, factor)})`;
-    if (node.kind === "lookbehind") return unlike("a look back");
+    if (node.kind === "lookbehind") return unlike("a lookbehind");
     if (node.kind !== "word") return unlike("an assertion");
     const [before, after] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
     const [word, behind] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
@@ -173,23 +171,23 @@ const whole = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0x
 
 const parser = new RegExpParser({ ecmaVersion: 2025 });
 
-/** @throws REQUEST_INVALID naming the place and what cannot be searched for */
+/** @throws REQUEST_INVALID that names the path and the unsupported construct */
 export function translatePattern(pattern: unknown, flags: unknown, place: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
     throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected} (got ${described(pattern)})`);
   }
   if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
-    throw new ActionError("REQUEST_INVALID", `${place}.$options must be of i and s (got ${described(flags)})`);
+    throw new ActionError("REQUEST_INVALID", `${place}.$options must consist of i and s (got ${described(flags)})`);
   }
   try {
     const tree = parser.parsePattern(pattern, undefined, undefined, { unicode: false });
     const ignoreCase = flags?.includes("i") ?? false;
     const written = new Translation(flags?.includes("s") ?? false, ignoreCase).alternatives(tree.alternatives, 1);
-    // `***:` and a first `(?` would be directives of PostgreSQL's; a group of its own takes that meaning away.
+    // The outer group prevents that a leading `***:` or `(?` acts as a PostgreSQL directive.
     return { pattern: `(?:${written})`, ignoreCase };
   } catch (error) {
-    const reason = error instanceof Untranslatable ? `holds ${error.message}` : "is no regular expression";
+    const reason = error instanceof Untranslatable ? `contains ${error.message}` : "is not a regular expression";
     throw new ActionError("REQUEST_INVALID", `${place}.$regex ${reason}: ${described(pattern)}`);
   }
 }

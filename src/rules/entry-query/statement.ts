@@ -1,21 +1,21 @@
-/** One statement while it is composed: its parameters, and names that no other part of it has. Knows no table. */
+/** Builds one statement: its parameters, and unique names. */
 
 export class Statement {
   readonly values: unknown[] = [];
   private readonly places = new Map<string, string>();
   private names = 0;
 
-  /** @param values those that the statement begins with, `$1` the first */
+  /** @param values initial parameters, `$1` first */
   constructor(...values: unknown[]) {
     this.values.push(...values);
   }
 
-  /** The place of a value, of a PostgreSQL type: the only way in which anything of a caller enters a statement. */
+  /** Adds a parameter of a PostgreSQL type: callers' values enter statements only by it. */
   bind(
     value: unknown,
     type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer" | "float8",
   ): string {
-    // Names of columns come again and again.
+    // Reuses the parameter of repeated texts, such as names of columns.
     const key = typeof value === "string" ? `${type} ${value}` : null;
     const known = key === null ? undefined : this.places.get(key);
     if (known) return known;

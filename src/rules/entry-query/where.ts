@@ -1,4 +1,4 @@
-/** `where`: judges its JSON and compiles it to one SQL condition with parameters. Knows no table; paths are path.ts, tests operators.ts. */
+/** `where`: validates its JSON and compiles it to one SQL condition with parameters. Paths are in path.ts, tests in operators.ts. */
 import { isObject } from "../described.js";
 import { refuse } from "../fields.js";
 import { filterCondition } from "./filters.js";
@@ -10,23 +10,23 @@ import type { Statement } from "./statement.js";
 const OF_FIELDS = [...Object.keys(TESTS), "$all", "$not", "$elemMatch"];
 const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
 const LISTED_MAX = 100;
-/** PostgreSQL's planner hears no timeout and takes up to 2.5 KB of memory for a character. */
+/** PostgreSQL's planner ignores the timeout and uses up to 2.5 KB of memory per character. */
 const CONDITION_MAX_CHARACTERS = 80_000;
 
 const allOf = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
-/** Together they are one range, which an index finds at once. */
+/** Together they form one range, which an index serves. */
 const RANGES = ["$gt", "$gte", "$lt", "$lte"];
 
-/** What operators are said of. */
+/** The path that operators apply to. */
 interface Field {
   path: Path;
   source: Source;
   depth: number;
 }
 
-/** One compilation: counts what it has met. */
+/** One compilation: counts operators. */
 class Compilation {
   private operators = 0;
 
@@ -34,7 +34,7 @@ class Compilation {
 
   private count(place: string, depth: number): void {
     this.operators += 1;
-    if (this.operators > WHERE_MAX_OPERATORS) refuseMore(`where may hold at most ${WHERE_MAX_OPERATORS} operators`);
+    if (this.operators > WHERE_MAX_OPERATORS) refuseMore(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
     if (depth > WHERE_MAX_DEPTH) refuseMore(`${place} is nested more than ${WHERE_MAX_DEPTH} deep`);
   }
 
@@ -99,7 +99,7 @@ class Compilation {
     return TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
-  /** Tests of one path that reach alike. */
+  /** Combines tests of one path with the same reach. */
   private any({ path, source }: Field, tests: readonly ValueTest[]): string {
     const each = tests.map(({ test }) => test);
     return anyAt(path, source, this.statement, each, tests[0]!);
@@ -127,7 +127,7 @@ class Compilation {
     );
   }
 
-  /** Whether one element passes all of it: operators on the element itself, or a where on what is in it. */
+  /** True if one element passes all of it: operators on the element itself, or a where on its members. */
   private elemMatch(operand: unknown, place: string, at: Field): string {
     this.count(place, at.depth);
     if (!isObject(operand)) refuse(place, "an object of columns or operators", operand);
@@ -146,7 +146,7 @@ class Compilation {
   }
 }
 
-/** An SQL condition that is never null. @throws REQUEST_INVALID naming the path, what was expected and what came */
+/** Returns an SQL condition that is never null. @throws REQUEST_INVALID that names the path, the expected and the received value */
 export function compileWhere(where: unknown, source: Source, statement: Statement, place = "where"): string {
   if (where === undefined || where === null) return "true";
   const condition = new Compilation(statement).where(where, place, source, 0);

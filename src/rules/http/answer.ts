@@ -1,14 +1,14 @@
-/** Answer of an HTTP trigger: what an action may say of it, and what the service sends (contract, section 8). Sends nothing. */
+/** Response of an HTTP trigger: what an action may set, and what the service sends (contract, section 8). Sends nothing. */
 import { responseFault } from "./response.js";
 
-/** An answer before it is sent. */
+/** A response before it is sent. */
 export interface HttpAnswer {
   status: number;
   headers: Record<string, string>;
   body: string | Uint8Array | null;
 }
 
-/** Headers that only the service sets, that change the origin beyond this answer, or that belong to the connection. */
+/** Headers that only the service sets, that affect the origin beyond this response, or that belong to the connection. */
 const DROPPED = [
   ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
   ...["content-security-policy-report-only", "x-content-type-options"],
@@ -45,7 +45,7 @@ function bodyIn({ body, base64 }: Record<string, unknown>): { body: HttpAnswer["
   return { body: JSON.stringify(body), type: "application/json; charset=utf-8" };
 }
 
-/** The answer that `Svc.App.V3.Actions.response(options)` stands for; null if its options are not acceptable. */
+/** Builds the response from options of `Svc.App.V3.Actions.response(options)`; null if they are invalid. */
 export function givenAnswer(options: unknown): HttpAnswer | null {
   if (responseFault(options) !== null) return null;
   const given = options as Record<string, unknown>;
@@ -59,13 +59,13 @@ export function givenAnswer(options: unknown): HttpAnswer | null {
   return { status, headers, body };
 }
 
-/** The answer for what `execute` has returned, as JSON text; undefined if it returned nothing. */
+/** Builds the response from the result of `execute` as JSON text; undefined if it returned nothing. */
 export function jsonAnswer(json: string | undefined): HttpAnswer {
   if (json === undefined) return { status: 204, headers: {}, body: null };
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
-/** Headers of every answer at the address of an HTTP trigger: what a browser may do with it. */
+/** Headers of every response of HTTP triggers: restrictions for browsers. */
 export const GUARD_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",

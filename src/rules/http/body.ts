@@ -1,4 +1,4 @@
-/** What a request to an HTTP trigger has brought, as the action gets it: query, headers and body. Decides nothing about access. */
+/** Builds the payload of an HTTP trigger: query, headers and body of the request. Makes no access decisions. */
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../described.js";
 
@@ -14,13 +14,13 @@ export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   return Object.fromEntries(values);
 }
 
-/** Credentials of the service, which no action may see. */
+/** Credentials of the service, which actions must not see. */
 const HIDDEN_HEADERS = ["cookie", "auth-token"];
 
 /**
  * Headers for the action; names in lower case.
  * @param hidesAuthorization true if the service has checked that header
- * @param secret segment of the address, which a proxy may have repeated in a header
+ * @param secret segment of the path, which a proxy may repeat in a header
  */
 export function headersFor(
   headers: NodeJS.Dict<string | string[]>,
@@ -82,7 +82,7 @@ async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): 
   }
 }
 
-/** Parsed JSON, form fields or text; null for other types, for no body, and for a body that its type does not fit. */
+/** Parsed JSON, form fields or text; null for other types, a missing body, and a body that does not fit its type. */
 export async function parsedBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
   const type = mediaTypeOf(contentType);
   if (body.length === 0) return null;

@@ -1,17 +1,17 @@
 /**
- * Patterns of HTTP triggers (`orders/:id`) and the request paths that they match. Read it when an address does not find its action. Pure:
- * both sides run it.
+ * Patterns of HTTP triggers (`orders/:id`) and the request paths that they match. Read it when a URL does not find its
+ * action. Server and browser run it.
  */
 
 export const PATH_SEGMENTS_MAX = 8;
 export const SEGMENT_MAX_CHARACTERS = 200;
-/** A segment of a request may be longer than one of a pattern: it may be a value. */
+/** A segment of a request may be longer than one of a pattern, because it may be a value. */
 export const VALUE_MAX_CHARACTERS = 1_024;
-/** The first segment of every draft's address. */
+/** First segment of the URL of every draft. */
 export const DRAFT_SEGMENT = "draft";
 
 const PARAMETER = /^:([A-Za-z_]\w{0,63})$/;
-/** Letters and digits of all scripts, and the punctuation that a segment of a URL may hold unescaped. */
+/** Letters and digits of all scripts, and punctuation that a URL segment may contain unescaped. */
 const LITERAL = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
 
 const isDots = (segment: string): boolean => segment === "." || segment === "..";
@@ -22,7 +22,7 @@ const isLiteral = (segment: string): boolean =>
   !isDots(segment) &&
   segment.normalize("NFC") === segment;
 
-/** Returns what is wrong with a pattern, null if nothing is. */
+/** Returns the fault of a pattern; null if it is valid. */
 export function patternFault(path: unknown): string | null {
   if (typeof path !== "string") return "must be a string of one to eight segments such as orders/:id";
   const segments = path.split("/");
@@ -37,17 +37,17 @@ export function patternFault(path: unknown): string | null {
   return new Set(names).size === names.length ? null : "must name each parameter once";
 }
 
-/** The pattern without the names of its parameters: two patterns with the same shape match the same paths. */
+/** The pattern without parameter names: patterns with the same shape match the same paths. */
 export const shapeOf = (path: string): string =>
   path
     .split("/")
     .map((segment) => (PARAMETER.test(segment) ? ":" : segment))
     .join("/");
 
-/** The segments of a request's path, as sent and decoded; null if no pattern can match it. One slash at the end is ignored. */
+/** Segments of a request's path, as sent and decoded; null if no pattern can match. One trailing slash is ignored. */
 export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
-  // One more than a pattern has: a secret.
+  // One segment more than a pattern: a secret.
   if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
   try {
     const decoded = raw.map(decodeURIComponent);
@@ -61,7 +61,7 @@ export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] 
   }
 }
 
-/** Shapes that match the decoded segments, the best first: from left to right, a literal goes before a parameter. */
+/** Shapes that match the decoded segments, best first: from left to right, literals precede parameters. */
 export function shapesFor(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
   return decoded.reduce<string[]>(

@@ -1,6 +1,6 @@
 /**
- * Options of `Svc.App.V3.Actions.response()`. The run checks them, so that their author sees the fault, and the service checks them again.
- * Imports nothing: both sides run it.
+ * Options of `Svc.App.V3.Actions.response()`. The sandbox checks them, so that the author sees the fault, and the
+ * service checks them again. Imports nothing, because both run it.
  */
 
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
@@ -28,7 +28,7 @@ function headersFault(headers: unknown): string | null {
   return null;
 }
 
-/** Returns what is wrong with the options, null if nothing is. */
+/** Returns the fault of the options; null if they are valid. */
 export function responseFault(options: unknown): string | null {
   if (!isObject(options)) return "options must be an object";
   const { status, headers, redirect } = options;

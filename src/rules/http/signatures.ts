@@ -1,6 +1,6 @@
 /**
- * Signatures of webhooks: each scheme as its sender documents it, over the raw bytes of the body. Read it when a sender's requests are
- * refused. Pure: keys, headers and the time are given.
+ * Signatures of webhooks: each scheme as its sender documents it, over the raw bytes of the body. Read it when a
+ * sender's requests are rejected. Keys, headers and the time are passed in.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -9,19 +9,19 @@ import { TOLERANCE_SECONDS } from "./where.js";
 
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
-/** A request as its sender has signed it. */
+/** A signed request. */
 export interface SignedRequest {
-  /** One value of a header by its lower-case name; undefined if it is absent or repeated in a way that leaves several. */
+  /** The value of a header by its lower-case name; undefined if it is absent or has several values. */
   header(name: string): string | undefined;
   body: Uint8Array;
   /** Public URLs that the sender may have used, with the query. */
   urls: readonly string[];
 }
 
-/** True if the request bears a signature made with the key. `now` in seconds. */
+/** True if the request has a valid signature of the key. `now` in seconds. */
 type Verifier = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
-/** Compares in constant time; texts of other lengths differ. */
+/** Compares in constant time; different lengths are unequal. */
 function equals(given: Uint8Array, wanted: Uint8Array): boolean {
   return given.length === wanted.length && timingSafeEqual(given, wanted);
 }
@@ -37,7 +37,7 @@ const timeIn = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? 
 const isFresh = (time: number, { toleranceSeconds = TOLERANCE_SECONDS }: SignatureAuth, now: number): boolean =>
   Math.abs(now - time) <= toleranceSeconds;
 
-/** Signatures of one header that are tried: a sender lists a few while it rotates its key. */
+/** Maximum signatures of one header that are checked: a sender lists a few while it rotates its key. */
 const SIGNATURES_MAX = 20;
 
 const standardWebhooks: Verifier = ({ header, body }, key, auth, now) => {
@@ -72,8 +72,8 @@ const shopify: Verifier = ({ header, body }, key) =>
   equalTexts(header("x-shopify-hmac-sha256") ?? "", hmac("sha256", key, body).toString("base64"));
 
 /**
- * A form's fields in the order of their names, each value behind its name; a repeated value counts once. null for a form that Twilio does
- * not send: names and values run together in what it signs, so that a name that swallows its value must not pass.
+ * A form's fields sorted by name, each followed by its value; a repeated value counts once. null for a form that Twilio
+ * does not send: it signs names and values without separators, so that a name could contain its value.
  */
 function twilioParams(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
@@ -85,7 +85,7 @@ function twilioParams(body: Uint8Array): string | null {
   return names.flatMap(joined).join("");
 }
 
-/** The URL without a port and with its port: Twilio signs one of the two, and every other character as it was configured. */
+/** The URL without and with its port: Twilio signs one of the two, and all other characters as configured. */
 function twilioUrls(url: string): string[] {
   const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) return [];
@@ -98,7 +98,7 @@ const twilio: Verifier = ({ header, body, urls }, key) => {
   const given = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(twilioUrls).filter((url) => {
-    // A body that is no form is signed by its digest, which stands in the URL.
+    // A body that is not a form is signed by its digest, which is in the URL.
     const digest = new URL(url).searchParams.get("bodySHA256");
     if (digest === null) return isForm || body.length === 0;
     return equalTexts(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
@@ -120,7 +120,7 @@ const sendgrid: Verifier = ({ header, body }, key, auth, now) => {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
     const signed = Buffer.concat([Buffer.from(time!), body]);
     const bytes = Buffer.from(signature, "base64");
-    // Base64 is read leniently: another text for the same bytes is not what was sent.
+    // Base64 decoding is lenient: another text for the same bytes must not pass.
     if (bytes.toString("base64") !== signature) return false;
     return verifyWith("sha256", signed, createPublicKey(text), bytes);
   } catch {
@@ -158,7 +158,7 @@ export function keysOf(setting: unknown): string[] {
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
 }
 
-/** True if the request bears a valid signature made with one of the keys. Without a key it never does. */
+/** True if the request has a valid signature of one of the keys. Always false without a key. */
 export const isSigned = (request: SignedRequest, keys: readonly string[], auth: SignatureAuth, now: number): boolean =>
   keys.some((key) => VERIFIERS[auth.scheme](request, key, auth, now));
 
@@ -167,7 +167,7 @@ function idIn(body: unknown, field: string): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Where each scheme's sender names the event. */
+/** Where each scheme has the id of the event. */
 const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
   stripe: (_request, body) => idIn(body, "id"),
@@ -177,7 +177,7 @@ const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: 
   twilio: ({ header }) => header("i-twilio-idempotency-token") ?? null,
 };
 
-/** ID of the event that the request brings; null if it names none. `body` is the parsed one. */
+/** ID of the request's event; null if there is none. `body` is the parsed one. */
 export function eventIdOf(
   request: SignedRequest,
   { auth, idempotencyHeader }: { auth: HttpAuth; idempotencyHeader?: string },

@@ -1,4 +1,4 @@
-/** What a caller may give as `where` of an HTTP trigger (contract, section 8), and its stored form. Knows no request. */
+/** Validates the `where` of an HTTP trigger (contract, section 8), and builds its stored form. */
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
 import { described, isObject } from "../described.js";
 import { flat, type Shape } from "../unknown-fields.js";
@@ -19,7 +19,7 @@ const CORS_ORIGINS_MAX = 50;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SETTING_MAX_CHARACTERS = 512;
 
-/** Schemes that sign a time, so that `toleranceSeconds` means something. */
+/** Schemes that sign a time, for which `toleranceSeconds` has an effect. */
 const TIMED: readonly string[] = ["standard-webhooks", "stripe", "slack", "sendgrid", "hmac"];
 const HMAC_FIELDS = ["header", "algorithm", "encoding", "prefix", "timestampHeader"];
 
@@ -120,7 +120,7 @@ function corsFault(cors: unknown): string | null {
   return `where.cors.origins[${at}] must be an origin such as https://shop.example (got ${described(origins[at])})`;
 }
 
-/** TRIGGERS_INVALID: what is wrong with the `where` of an HTTP trigger, by its path from there; null if nothing is. */
+/** TRIGGERS_INVALID: the fault of an HTTP trigger's `where`, by its relative path; null if there is none. */
 export function httpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${described(where)})`;
   const path = own(where, "path");
@@ -147,7 +147,7 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
   return null;
 }
 
-/** The same for two triggers of which an app may have one. */
+/** Key of a trigger: an app can have one with each key. */
 export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${shapeOf(path)}`;
 
@@ -156,7 +156,7 @@ function given<T extends object>(object: object, fields: readonly string[]): T {
   return Object.fromEntries(found.filter(([, value]) => value !== null)) as T;
 }
 
-/** The stored form of a `where` that has passed `httpWhereFault`: only known fields, and of those only what is set. */
+/** The stored form of a valid `where`: only known fields that are set. */
 export function keptHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = own(where, "cors") as { origins: string[] } | null;

@@ -1,4 +1,4 @@
-/** Carries GraphiQL's operations over HTTP and graphql-ws with one credential. Knows nothing of the page. */
+/** Carries GraphiQL's operations over HTTP and graphql-ws with one credential. */
 import { createGraphiQLFetcher, type Fetcher } from "@graphiql/toolkit";
 import { createClient } from "graphql-ws";
 

@@ -1,4 +1,4 @@
-/** GraphiQL's memory between visits, less every header: a token must not outlive its tab. Knows no token by its form. */
+/** GraphiQL's memory between visits, less every header: a token must not outlive its tab. */
 
 /** GraphiQL leaves headers out of its tabs when told to, but not out of its history. */
 function withoutHeaders(value: string): string {

@@ -9,5 +9,5 @@ export function connection(): PackageConnection {
   const { Svc } = globalThis as unknown as { Svc?: Record<symbol, PackageConnection | undefined> };
   const found = Svc?.[CONNECTION];
   if (found) return found;
-  throw new Error("this package talks to the service through svc.js, which the page has not loaded");
+  throw new Error("this package needs svc.js, which the page has not loaded");
 }

@@ -41,7 +41,7 @@ async function decode(source: Source) {
 async function resume(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    const silent = new Error("the browser lets this page make no sound before its user has touched it");
+    const silent = new Error("the browser blocks sound until the user interacts with the page");
     timer = setTimeout(() => reject(silent), SOUND_WAIT_MS);
   });
   await Promise.race([output.resume(), late]).finally(() => clearTimeout(timer));

@@ -25,7 +25,7 @@ async function sendAll(rest: string, body: unknown): Promise<MessageReceipt[]> {
 /** @throws Error where no person stands before the code */
 function mustBePage(name: string): void {
   if (location.protocol === "about:" || !("share" in navigator || "clipboard" in navigator)) {
-    throw new Error(`Svc.Communicate.${name} works in a page that a person looks at`);
+    throw new Error(`Svc.Communicate.${name} works only in a page with a user`);
   }
 }
 

@@ -31,7 +31,7 @@ async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
 async function subscribe({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
   const registration = await workerOf(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
-    throw new Error("the person does not want notifications");
+    throw new Error("the user denied notifications");
   const { publicKey } = (await connection().request("GET", pushPath())) as { publicKey: string };
   const options = { userVisibleOnly: true, applicationServerKey: bytesOf(publicKey) };
   const subscription = await registration.pushManager.subscribe(options);

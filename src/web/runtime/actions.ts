@@ -1,4 +1,4 @@
-/** The ten operations of the specification, and `response`, of `Svc.App.V3.Actions` over the service's REST routes. Knows no transport detail. */
+/** The ten operations of the specification, and `response`, of `Svc.App.V3.Actions` over the service's REST routes. */
 import type { Connection } from "./connection.js";
 import { failure } from "./failure.js";
 import type { Action, Actions, LogEntry } from "./public-types.js";

@@ -1,4 +1,4 @@
-/** Where the service is and who calls it: the only holder of the token. Knows no operation. */
+/** Where the service is and who calls it: the only holder of the token. */
 import { failure, failureFrom } from "./failure.js";
 import { linesOf } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
@@ -61,7 +61,7 @@ function jsonOf(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (error) {
-    throw failure("REQUEST_INVALID", `what was given is not JSON: ${(error as Error).message}`);
+    throw failure("REQUEST_INVALID", `the argument cannot be written as JSON: ${(error as Error).message}`);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * `/client/push-worker.js`, for a service worker of the page's own origin, which imports it: shows what comes by Web Push, and opens the
- * page that a notification leads to. Knows no token.
+ * `/client/push-worker.js`, for a service worker of the page's own origin, which imports it: shows what comes by Web
+ * Push, and opens the page that a notification leads to.
  */
 
 interface PushEvent {

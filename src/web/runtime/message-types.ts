@@ -80,7 +80,7 @@ export interface Notification {
   publishedAt: string | null;
   /** Its place among the app's published ones. */
   cursor: number | null;
-  /** Whether the caller has read it. */
+  /** True if the caller has read it. */
   readStatus: boolean;
   createdAt: string;
   updatedAt: string;

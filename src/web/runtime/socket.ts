@@ -1,4 +1,4 @@
-/** The page's one websocket, opened by the first subscription, which comes back by itself. Knows no subscription. */
+/** The page's one websocket, opened by the first subscription, which comes back by itself. */
 import { createClient, type Client as SocketClient } from "graphql-ws";
 import type { Connection } from "./connection.js";
 

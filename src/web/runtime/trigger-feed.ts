@@ -1,4 +1,4 @@
-/** The `clientTriggers` subscription as the library hears it. Knows no event and runs nothing. */
+/** The `clientTriggers` subscription as the library hears it. */
 import type { Connection } from "./connection.js";
 import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
 import type { Socket } from "./socket.js";

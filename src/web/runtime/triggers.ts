@@ -1,4 +1,4 @@
-/** Knows the app's client actions as they are now and starts those that an event matches. Knows no socket. */
+/** Knows the app's client actions as they are now and starts those that an event matches. */
 import { matchesAnalytics } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";

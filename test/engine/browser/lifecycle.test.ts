@@ -207,7 +207,7 @@ describe("a run that would not end", () => {
     });
   }
 
-  // The answer of a document waits for what its code goes on with, up to the time limit.
+  // The result of a document is awaited even if its code continues afterwards, up to the time limit.
   for (const mode of MODES.filter((one) => one !== "document")) {
     it(`ends what a run in mode ${mode} goes on with after its answer`, async () => {
       const group = browsers.pid()!;
@@ -290,7 +290,7 @@ describe("a browser that cannot start", () => {
   });
 });
 
-/** Processor time that each of the group's processes has used so far, in ticks of 10 ms. */
+/** Processor time of each process of the group, in ticks of 10 ms. */
 function ticksOf(group: number): Map<number, number> {
   const ticks = groupMembers(group).map((pid): [number, number] => {
     try {
@@ -305,7 +305,7 @@ function ticksOf(group: number): Map<number, number> {
   return new Map(ticks);
 }
 
-/** Whether the group uses next to nothing of the processor. */
+/** True if the group uses almost no processor time. */
 async function isQuiet(group: number): Promise<boolean> {
   const before = ticksOf(group);
   await new Promise((resolve) => setTimeout(resolve, QUIET_WINDOW_MS));

@@ -1,4 +1,4 @@
-/** A browser that can start no renderer stays connected; it is replaced. */
+/** A browser that cannot start renderers stays connected; the service replaces it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
@@ -69,7 +69,7 @@ describe("a browser whose zygote process is killed", function () {
   /** Kills the zygotes of the current browser. Returns the pid of that browser. */
   function killZygotes(of = browsers): number {
     const browser = of.pid()!;
-    // Each of the two ends soon after the other: the second may have ended.
+    // Each ends soon after the other: the second may have ended already.
     for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
     return browser;
   }
@@ -133,7 +133,7 @@ describe("a browser that is lost", function () {
   it("is replaced after its main process was killed under the process that was started", async () => {
     const started = browsers.pid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
-    // The last one: where nothing wraps the browser, it is the process that was started.
+    // The last one: without a wrapper around the browser, it is the started process.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
     await until(() => browsers.ready() && browsers.pid() !== started);

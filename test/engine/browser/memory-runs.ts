@@ -4,7 +4,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Mode } from "../../../src/engine/browser/run.js";
 import { failureOf, runOf } from "./support.js";
 
-/** Expects that the run is ended for its memory, in words, and that the neighbour is not. */
+/** Expects that the run fails with a memory error, and that the neighbour does not. */
 export async function expectEndedByMemory(browsers: Browsers, code: string, mode: Mode = "document"): Promise<void> {
   const neighbour = browsers.run(
     runOf(

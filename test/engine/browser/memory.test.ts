@@ -1,4 +1,4 @@
-/** No run takes more memory than it may, whatever it fills it with, and none fills this process. */
+/** No run exceeds its memory limit, whatever it allocates, and none fills this process. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
@@ -16,7 +16,7 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  // Nothing in them for a collector to follow, which would take most of the time; test/long/browser-memory has all ways and modes.
+  // Without references, which would keep the garbage collector busy; test/long/browser-memory has all ways and modes.
   for (const [title, code] of [
     ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],

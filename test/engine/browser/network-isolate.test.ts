@@ -1,4 +1,4 @@
-/** The same code has the same results in a worker, which has the platform itself, and in a network isolate. */
+/** The same code has the same results in a worker, which has the real platform, and in a network isolate. */
 import { BODY_STATES, STREAMS } from "./alike/bodies.js";
 import { networkIsolateComparison } from "./alike/comparison.js";
 import { CRYPTO, CRYPTO_BEFORE, CRYPTO_TAKERS } from "./alike/crypto.js";
@@ -6,7 +6,7 @@ import { REQUESTS, TIMES } from "./alike/requests.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { MATRIX, matrixOf } from "./alike/values.js";
 
-/** The large tables in full are in test/long/network-isolate.test.ts; here one sample in each group of this many. */
+/** The full tables are in test/long/network-isolate.test.ts; this file runs one sample of each group of this size. */
 const STEP = 10;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % STEP === 0);
 

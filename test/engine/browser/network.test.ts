@@ -1,4 +1,4 @@
-/** What a run with a network is told: scripts from other hosts, and why a request failed. */
+/** Runs with a network: scripts from other hosts, and reasons of failed requests. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -97,9 +97,9 @@ describe("a run with a network", () => {
     });
 
     for (const [address, reason] of [
-      ["http://127.0.0.1", "127.0.0.1 is no public address, and a run reaches no other"],
-      ["https://[::1]", "::1 is no public address, and a run reaches no other"],
-      ["https://localhost:8443", "port 8443 is not one that a run may reach: 80 and 443 are"],
+      ["http://127.0.0.1", "127.0.0.1 is not a public address: runs can connect to public addresses only"],
+      ["https://[::1]", "::1 is not a public address: runs can connect to public addresses only"],
+      ["https://localhost:8443", "port 8443 is not allowed: runs can connect to 80 and 443"],
     ]) {
       it(`say that ${address} may not be reached, and why`, async () => {
         const { error } = await failureOf(shut, `const execute = () => fetch("${address}/a?b=c")`);

@@ -1,4 +1,4 @@
-/** Contexts and documents that are made for some, beside pages that are there for others. */
+/** Contexts and documents that are being created, beside pages that are ready for others. */
 import { expect } from "chai";
 import { leastWanted } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, testBrowsers } from "./support.js";

@@ -1,4 +1,4 @@
-/** The way of a run's library to other services, in each sandbox that has it: what goes in, what comes out, and when it ends. */
+/** Requests of a run's library to other services, in each sandbox that has it: input, output and end. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Mode, SendOutgoing } from "../../../src/engine/browser/run.js";

@@ -1,4 +1,4 @@
-/** What a document sees of its window, which is hidden until a run has gone on for longer than a frame. */
+/** A document's window is hidden until a run has lasted longer than a frame. */
 import { expect } from "chai";
 import type { Connection } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
@@ -9,7 +9,7 @@ import { runOf } from "./support.js";
 
 const { origin: ORIGIN } = runOf("");
 
-/** What the browser itself knows of it, by the page's own timeline. */
+/** The browser's own record of it, in the page's timeline. */
 const HIDDEN = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
 const SEEN = `[
   document.visibilityState, document.hidden, document.webkitVisibilityState, document.webkitHidden, document.hasFocus(),
@@ -19,7 +19,7 @@ const SEEN = `[
 ]`;
 const PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
 
-/** Each settles when a frame has come; by their names in the titles. */
+/** Promises that resolve when a frame has been drawn, by name. */
 const AWAIT_FRAMES: Record<string, string> = {
   requestAnimationFrame: "new Promise(requestAnimationFrame)",
   "requestAnimationFrame of a frame":
@@ -59,7 +59,7 @@ describe("the window of a document", () => {
   after(() => chromium.stop());
   afterEach(() => page.discard());
 
-  /** A busy machine may be late for either. */
+  /** On a busy machine either may be late. */
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();
@@ -73,7 +73,7 @@ describe("the window of a document", () => {
     return JSON.parse(outcome.data ?? "null");
   }
 
-  /** Of a page that nobody hides. */
+  /** The result in a page that is never hidden. */
   async function seenInPlainPage(): Promise<unknown> {
     const { connection } = chromium;
     const context = await connection.send("Target.createBrowserContext");
@@ -152,7 +152,7 @@ describe("the window of a document", () => {
     await open();
     const body =
       "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
-    // 60 in a second, or fewer on a busy machine. A hidden page has none.
+    // 60 frames per second, or fewer on a busy machine. A hidden page has none.
     expect(await result(body)).to.be.at.least(1_000);
   });
 

@@ -1,4 +1,4 @@
-/** When a page that has served a run is made fresh: out of the way of the run's end, and never later than somebody wants it. */
+/** When a used page is renewed: not during the end of a run, and before the next run needs it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
@@ -69,7 +69,7 @@ describe("a page that comes back from a run", () => {
   });
 
   it("is renewed at once where somebody wants it", async () => {
-    // The last run is long over.
+    // The last run ended long ago.
     await delay(50);
     expect(await pool.acquire(SLOT)).to.equal(page);
     await runIt();
@@ -82,7 +82,7 @@ describe("a page that comes back from a run", () => {
 
   it("is renewed at once where runs come one upon the other", async () => {
     await runIt();
-    // A busy machine may be late with it.
+    // A busy machine may be late.
     for (let tries = 0; tries < 20 && !page.hurried; tries += 1) {
       expect(await pool.acquire(SLOT)).to.equal(page);
       await runIt();

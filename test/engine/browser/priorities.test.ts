@@ -1,4 +1,4 @@
-/** Who goes first where processors are short: the service, then runs that compute little, then those that compute much. */
+/** Priorities when processors are short: the service, then runs that compute little, then runs that compute much. */
 import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";

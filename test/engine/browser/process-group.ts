@@ -1,11 +1,11 @@
-/** The browser's processes as the machine sees them, and runs while these die. */
+/** The browser's processes as the operating system reports them, and runs while these processes end. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageRun } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
-/** Live processes of the browser's process group; zombies are the init process's to reap. */
+/** Live processes of the browser's process group; the init process reaps zombies. */
 export function groupMembers(group: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/stat`))
@@ -31,7 +31,7 @@ export function procFile(pid: number, what: "cmdline" | "statm"): string {
   }
 }
 
-/** The zygote whose children are the renderers, and its parent in the namespace of the browser. */
+/** The zygote that starts the renderers, and its parent in the browser's namespace. */
 export function zygotesOf(group: number): number[] {
   return groupMembers(group).filter((pid) => {
     const command = procFile(pid, "cmdline");
@@ -42,13 +42,13 @@ export function zygotesOf(group: number): number[] {
 export const renderersOf = (group: number) =>
   groupMembers(group).filter((pid) => procFile(pid, "cmdline").includes("--type=renderer"));
 
-/** The process of the group that holds most memory. */
+/** The process of the group with the most memory. */
 export function largestRenderer(group: number): number {
   const resident = (pid: number) => Number(procFile(pid, "statm").split(" ")[1] ?? 0);
   return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
 }
 
-/** A run that never ends by itself, and the moment at which it is under way. */
+/** A run that never ends by itself, and a promise that resolves once it runs. */
 export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
@@ -58,7 +58,7 @@ export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, c
   return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun };
 }
 
-/** Has four callers run code without a pause while so many renderers are killed, each once the callers went on after the last. */
+/** Four callers run code continuously while renderers are killed, each after the callers have recovered from the last. */
 export async function amidDyingRenderers(
   browsers: Browsers,
   kills: number,
@@ -67,7 +67,7 @@ export async function amidDyingRenderers(
   const outcomes: string[] = [];
   let over = false;
   let longestMs = 0;
-  // Each throws its context away, so that pages are made all the time.
+  // Each replaces its context, so that pages are created all the time.
   const code = "const execute = async () => { localStorage.n = 1; return 1 }";
   const caller = async (key: number) => {
     while (!over) {

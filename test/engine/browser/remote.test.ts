@@ -1,4 +1,4 @@
-/** Browsers that somebody else started: they serve as our own does, come and go one by one, and are left as they were found. */
+/** Browsers that another process started: they work like the service's own, come and go one by one, and are left as they were found. */
 
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -21,7 +21,7 @@ const outerAddress =
     .flatMap((list) => list ?? [])
     .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
 
-/** A service that wants a token, gives a browser for each connection, and keeps to itself how it was started. */
+/** A service that requires a token, provides a browser per connection, and does not reveal the command line. */
 async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
   const server = new WebSocketServer({
     port: 0,
@@ -82,7 +82,7 @@ describe("browsers that others started", () => {
     }
   }
 
-  /** A run that says whose browser it is in, and goes on. */
+  /** A run that reports its browser and continues. */
   function hanging(browsers: Browsers, key: string, signal?: AbortSignal) {
     const source = "async function execute() { console.log(navigator.userAgent); await new Promise(() => {}) }";
     let onConsole = (_line: { text: string }) => {};
@@ -203,7 +203,7 @@ describe("browsers that others started", () => {
     await until(() => !browsers.ready());
     const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
     const told = lines.join();
-    expect(told).to.include("does not say how it was started").and.to.include("the browser is gone");
+    expect(told).to.include("does not report its command line").and.to.include("the browser is gone");
     expect(told + refused).to.not.include(SECRET);
   });
 

@@ -1,4 +1,4 @@
-/** What a run's requests leave with the browser, by kind: the next run of the same app, in the same page, sees nothing of it. */
+/** State that a run's requests leave in the browser, by kind: the next run of the same app, in the same page, sees none of it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,7 +16,7 @@ import { runOf } from "./support.js";
 
 const ORIGIN = runOf("").origin;
 
-/** Each: code over `url`, and what the host is asked by each of two runs of it. */
+/** Each: code that uses `url`, and the requests that the host receives from each of two runs. */
 const LEFT: [string, string, string[], Mode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
@@ -43,8 +43,8 @@ const LEFT: [string, string, string[], Mode?][] = [
 ];
 
 /**
- * Code that asks by an address with a name and password, `named`, or by one that leads to such, `/in`; and the rooms in which that is tried.
- * Of the first no host hears them.
+ * Code that requests a URL with a name and password, `named`, or one that redirects to such a URL, `/in`; with the modes to test. No host
+ * receives the first kind.
  */
 const UNHEARD: [string, string, Mode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
@@ -55,7 +55,7 @@ const UNHEARD: [string, string, Mode[]][] = [
   ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
-/** Of these one does, and the document stays. */
+/** A host receives one of these, and the document stays. */
 const HEARD: [string, string, Mode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
@@ -107,7 +107,7 @@ describe("what the requests of a run leave", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // Where nobody is named in time the run that waits for this fails.
+      // If no name arrives in time, the waiting run fails.
       if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
@@ -130,7 +130,7 @@ describe("what the requests of a run leave", () => {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
-      /** A busy machine may be late for either, which costs a page and nothing else. */
+      /** On a busy machine either may be late, which only costs a page. */
       async function open(): Promise<void> {
         do {
           await page?.discard();
@@ -154,7 +154,7 @@ describe("what the requests of a run leave", () => {
 
       for (const [title, code, expected] of LEFT.filter(([, , , only = mode]) => only === mode)) {
         it(`is nothing of ${title}, and the page serves on`, async () => {
-          // A page that a busy machine was late for tells nothing of what renewal leaves.
+          // A page that a busy machine replaced proves nothing about renewal.
           for (let renewed = 0; renewed < 2; ) {
             expect(await askedBy(code)).to.deep.equal(expected);
             if (await page.renew()) renewed += 1;
@@ -222,7 +222,7 @@ describe("what the requests of a run leave", () => {
         expect(next).to.not.equal(first);
         expect(first.usable).to.equal(false);
         pool.release(next, slot, false);
-        // Nobody asks: it is settled all the same, and the one that comes then gets it at once.
+        // It is renewed without a request, and the next request gets it at once.
         await until(() => pool.idle("key") === 1);
         expect((await pool.acquire(slot)).ready).to.equal(true);
         expect(pool.idle("key")).to.equal(0);
@@ -269,7 +269,7 @@ describe("what the requests of a run leave", () => {
       if (mode === "network-isolate")
         it("is nothing that an isolate asks for after the run's end: its thread asks for nothing more", async () => {
           let kept = false;
-          // What was on its way as the run ended may come late, which costs a page and nothing else.
+          // Requests in flight at the end of the run may arrive late, which only costs a page.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             await askedBy(endless);
             kept = await page.renew();

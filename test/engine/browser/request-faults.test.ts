@@ -1,4 +1,4 @@
-/** Why a request failed is told by its own name: no failure of the way to a host is taken for the host's refusal of an origin. */
+/** Reasons of failed requests: no network failure is reported as the host's refusal of an origin. */
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 const CONNECT_TIMEOUT_MS = 400;
 
-/** A host whose queue of connections is full: further ones wait for ever. */
+/** A host whose queue of connections is full: further ones wait forever. */
 async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   const code = `const server = require("node:net").createServer();
     server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
@@ -34,7 +34,7 @@ async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   };
 }
 
-/** A port on which nobody listens, nor will: below those that the system gives to whoever asks for any, as other tests do at the same time. */
+/** A port without a listener, below the range from which the system assigns ports to other tests. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(12_000, 32_000);
@@ -63,7 +63,7 @@ for (const mode of MODES.filter(hasNetwork))
     before(async () => {
       server = createServer((_request, response) => response.end("not for everybody"));
       server.listen(0, "127.0.0.1");
-      // Takes what it is sent, and hangs up.
+      // Reads the request and disconnects.
       rude = createTcpServer((socket) => socket.on("error", () => {}).once("data", () => socket.destroy()));
       rude.listen(0, "127.0.0.1");
       await Promise.all([once(server, "listening"), once(rude, "listening")]);
@@ -124,7 +124,7 @@ for (const mode of MODES.filter(hasNetwork))
         it("says that the address is not one that a run may reach", async () => {
           const address = `${scheme}://127.0.0.1`;
           expect(await said(strict, address)).to.equal(
-            `Failed to fetch ${address}: 127.0.0.1 is no public address, and a run reaches no other`,
+            `Failed to fetch ${address}: 127.0.0.1 is not a public address: runs can connect to public addresses only`,
           );
         });
       });

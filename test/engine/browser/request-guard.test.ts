@@ -1,4 +1,4 @@
-/** An address that may not be sent leaves by no exit of a page, in no encoding: a listener reads what arrives. */
+/** A URL that must not be sent leaves a page by no exit and in no encoding: a listener records what arrives. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,10 +11,10 @@ import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { ALL_TEXTS, ENCODINGS, LINES, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Rooms with a way out. */
+/** Modes with a network. */
 const ROOMS = MODES.filter(hasNetwork);
 
-/** Code that sends U, or TEXT to BASE; each another way to ask that all of them have. */
+/** Code that sends U, or TEXT to BASE; each by another API that all modes have. */
 const REQUESTS: [string, string][] = [
   ["fetch", "await fetch(U)"],
   ["fetch without cors", "await fetch(U, { mode: 'no-cors' })"],
@@ -30,7 +30,7 @@ const REQUESTS: [string, string][] = [
   ["a Request of another", "await fetch(new Request(new Request(U), { method: 'POST' }))"],
   ["a clone of a Request", "await fetch(new Request(U).clone())"],
 ];
-/** Where there is no document the library asks the service past the browser's network. */
+/** Without a document, the library sends requests to the service outside the browser's network. */
 const BY_LIBRARY = [
   "the library's way to the service",
   "await globalThis.__svcService.call('GET', U, {}, null)",
@@ -79,7 +79,7 @@ const EXITS: [string, string][] = [
   ["a frame's WebSocket", "frame('new WebSocket(' + JSON.stringify(W) + ')')"],
   [
     "a data frame's WebSocket",
-    // Read by another charset the text would be another, which nobody knows for the secret.
+    // Another charset would decode to another text, which is not the secret.
     "element('iframe', 'src', {}, 'data:text/html;charset=utf-8,' + encodeURIComponent(script('new WebSocket(' + JSON.stringify(W) + ')')))",
   ],
   ["a worker's fetch", "worker('fetch(' + JSON.stringify(U) + ')')"],
@@ -106,12 +106,12 @@ describe("addresses that a run may not send", () => {
   let port: number;
   let arrived: string[] = [];
   const scan = createSecretScan([SECRET, LINES].map((value) => ({ name: "_secret", value, whole: false })));
-  /** What arrived that is more than a host's name. */
+  /** Received data beyond a host's name. */
   const told = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
-  /** Sends each text that `texts` (an expression) gives by one exit, waits, and then sends a harmless request. */
+  /** Sends each text of `texts` (an expression) by one exit, waits, and then sends a harmless request. */
   const codeFor = (way: string, texts: string) => `const execute = async ({ payload: { s } }) => {
     ${FORMS}
     for (const TEXT of ${texts}) {
@@ -151,7 +151,7 @@ describe("addresses that a run may not send", () => {
     server.close();
   });
 
-  /** Asks with each writing of each secret, and answers what became of it by the writing's name. */
+  /** Sends each encoding of each secret, and returns the outcomes by the name of the encoding. */
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {
@@ -169,7 +169,7 @@ describe("addresses that a run may not send", () => {
   const payload = JSON.stringify({ s: SECRET });
   const mayRequest = (url: string) => scan.findInUrl(url) === null;
 
-  /** As the service would be asked, had it been let. */
+  /** The request to the service, if it had been allowed. */
   const service: PageRun["service"] = {
     base: "http://127.0.0.1",
     async send({ url }) {
@@ -178,7 +178,10 @@ describe("addresses that a run may not send", () => {
     },
   };
 
-  /** What arrives of a run that may ask by one exit: of the first that was not over before its request came, which a busy machine may hold up. */
+  /**
+   * Requests that arrive from a run that may use one exit: the first run that was not over before its request arrived, which a busy machine
+   * may delay.
+   */
   async function arriving(way: string, wanted: RegExp, changes: Partial<PageRun> = {}): Promise<string> {
     for (let runs = 0; runs < 5 && !wanted.test(arrived.join()); runs += 1) {
       arrived = [];
@@ -232,7 +235,7 @@ describe("addresses that a run may not send", () => {
       });
 
       it("leave by no address of the page's own, which lead nowhere", async () => {
-        // An isolate has no addresses of blobs.
+        // An isolate has no blob URLs.
         const blobs = mode === "document" ? "[blob(), blob() + '#' + text]" : "[]";
         const code = `const execute = async ({ payload: { s } }) => {
           const text = encodeURIComponent(s), blob = () => URL.createObjectURL(new Blob([s]));
@@ -312,7 +315,7 @@ describe("addresses that a run may not send", () => {
         expect(told(), title).to.deep.equal([]);
       }
       for (const mode of ROOMS) {
-        // What is there before the guard may still ask past it.
+        // Code that runs before the guard is set may still send requests.
         const unjudged = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unjudged));
         for (const [title, way] of REQUESTS) {

@@ -1,10 +1,10 @@
-/** Secrets, and every way in which one may be written in an address (the specification of what leaves: settings.md). */
+/** Secrets, and every encoding of one in a URL (specified in settings.md). */
 
 export const SECRET = "Canary/äß +value&of=a?setting";
-/** With all that an address drops or turns around, and that JSON escapes. */
+/** With all characters that a URL drops or converts, and that JSON escapes. */
 export const LINES = 'Its first line,\r\n"the\tsecond" \\ and a third';
 
-/** Expressions over `s`, a secret: each a text that ends up in an address. */
+/** Expressions over `s`, a secret: each is a text that becomes part of a URL. */
 export const ENCODINGS: [string, string][] = [
   ["plain", "s"],
   ["reversed", "[...s].reverse().join('')"],
@@ -45,5 +45,5 @@ export const ENCODINGS: [string, string][] = [
   ["lines joined by a space", "s.replaceAll('\\r\\n', ' ')"],
 ];
 
-/** The list of what they come to, over `s`. */
+/** The list of their values. */
 export const ALL_TEXTS = `[${ENCODINGS.map(([, expression]) => expression).join(", ")}]`;

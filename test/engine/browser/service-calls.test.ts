@@ -1,4 +1,4 @@
-/** The way of a run's library to its service past the browser's network: what `fetch` answers there, this answers too. */
+/** Requests of a run's library to the service outside the browser's network: equal results to `fetch`. */
 
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
 
-/** Two ways to one address, each with what it comes to. */
+/** The same request in two ways, each with its result. */
 const BOTH = `
   const way = globalThis.__svcService;
   const heard = async (sent) => {
@@ -95,7 +95,7 @@ describe("calls of the service from a network isolate", () => {
   let server: Server;
   let base: string;
   let service: NonNullable<PageRun["service"]>;
-  /** What came to the service, but for what a browser asks first. */
+  /** Requests that reached the service, without preflights. */
   let asked: string[] = [];
   let held: { closed: Promise<unknown> }[] = [];
   let onHeld: () => void = () => {};
@@ -294,7 +294,7 @@ describe("calls of the service from a network isolate", () => {
     };
     for (let n = 0; n < 3; n += 1) {
       await run(source, { service: counted });
-      // What was sent before may still be on its way: what counts is what is sent.
+      // Earlier requests may still arrive; only sent ones count.
       sent = [];
       const next = `${BOTH} const execute = async () => (await direct("fine"))[0]`;
       expect(await run(next, { service: counted })).to.equal(200);

@@ -1,4 +1,4 @@
-/** The socket to a browser that somebody else started: it ends when nobody is at the other end any more, and not before. */
+/** The socket to a remote browser: it ends when the other side has disconnected, and not before. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

@@ -1,17 +1,17 @@
-/** A page is told of each text that it has, and never of one that it has not: the oldest go, whatever a run lists. */
+/** A page is only asked for texts that it has: the oldest are dropped first, whatever a run lists. */
 import { expect } from "chai";
 import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
 import type { Sent } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
 
-/** As the page evaluates a text. */
+/** Evaluates a text as the page does. */
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const ROOM = textOf("a").length;
 const OWN = functionOf({ name: "action.js", source: "own" });
 
-/** What the page has, by the same words. */
+/** The texts of the page, by the same rules. */
 function createTwin(maxCharacters: number) {
   const kept = new StoredTexts(maxCharacters);
   const page = new Map<string, string>();

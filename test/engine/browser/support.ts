@@ -1,4 +1,4 @@
-/** What the tests of the browser share: one browser started for a file, and runs described by what differs. */
+/** Helpers for tests of the browser: one browser per file, and runs described by their differences. */
 import pino from "pino";
 import { type Browsers, type BrowsersOptions, createBrowsers } from "../../../src/engine/browser/browsers.js";
 import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
@@ -18,7 +18,7 @@ export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions>
   return createBrowsers({ sources: [local], openLane: null, log, ...others });
 }
 
-/** A browser that somebody else started. */
+/** A browser that another process started. */
 export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
   return remoteBrowser({
     endpoint,
@@ -29,7 +29,7 @@ export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> =
   });
 }
 
-/** A run of the given source in a document, with everything else at rest. */
+/** A run of the given source in a document, with defaults for everything else. */
 export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
   return {
     isolationKey: "1:master",
@@ -38,21 +38,21 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
     packages: [],
     payload: "{}",
     settings: "{}",
-    // Ends what hangs, within the time of a test.
+    // Ends runs that hang, within the time limit of a test.
     timeoutMs: 50_000,
     mode: "document",
     ...changes,
   };
 }
 
-/** The value that `execute` returned. Throws with the run's error when there is none. */
+/** The value that `execute` returned. Throws the run's error if there is none. */
 export async function resultOf(browsers: Browsers, source: string, changes: Partial<PageRun> = {}): Promise<unknown> {
   const outcome = await browsers.run(runOf(source, changes));
   if (!outcome.ok) throw new Error(`${outcome.cause}: ${outcome.error.stack}`);
   return outcome.data === undefined ? undefined : JSON.parse(outcome.data);
 }
 
-/** The failure of a run. Throws when it succeeded. */
+/** The failure of a run. Throws if it succeeded. */
 export async function failureOf(
   browsers: Browsers,
   source: string,
@@ -63,7 +63,7 @@ export async function failureOf(
   return outcome;
 }
 
-/** What `execute` with that body returned, and in turn where it was and what it printed. */
+/** Returns the result of `execute` with that body, its mode and its console. */
 export async function seenOf(browsers: Browsers, body: string, changes: Partial<PageRun>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {

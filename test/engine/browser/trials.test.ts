@@ -45,7 +45,7 @@ describe("A stand-in", () => {
   it("is told of all that can be done with an object, and of no look at its type", () => {
     for (const kind of KINDS) {
       for (const operation of runInNewContext("Object.getOwnPropertyNames(Reflect)") as string[]) {
-        // An object that is no function is refused by the language itself.
+        // The language itself rejects an object that is not a function.
         if (kind === "object" && (operation === "apply" || operation === "construct")) continue;
         const call = `Reflect.${operation}(${ARGUMENTS[operation] ?? "it, 'name', {}"})`;
         expect(touches(kind, call), `${kind} ${operation}`).to.equal(1);
@@ -233,7 +233,7 @@ describe("A trial", function () {
   });
 });
 
-/** A browser in whose pages that is evaluated first; `taken` counts these. */
+/** A browser whose pages evaluate that source first; `taken` counts them. */
 function browserWith(source: string) {
   const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;

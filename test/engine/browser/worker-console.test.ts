@@ -1,4 +1,4 @@
-/** What the workers of a run print is the run's: all of it, in its order, within the run's limits, and nobody else's. */
+/** Console lines of a run's workers belong to the run: all of them, in order, within the run's limits, and no others. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";

@@ -1,4 +1,4 @@
-/** That an index which an editor asks for is used by where and order, changes no answer, and goes with its data source. */
+/** Indexes that editors define: where and order use them, results do not change, and they are removed with their data source. */
 import { expect } from "chai";
 import { rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
@@ -136,6 +136,8 @@ describe("indexes on entries", () => {
     }
     const fault: unknown = await fixture.indexes.apply(key, ["Email"]).catch((error: unknown) => error);
     expect(fault).to.be.instanceOf(ActionError);
-    expect((fault as ActionError).message).to.equal(`an app may have ${INDEXES_PER_APP} indexes on its data sources`);
+    expect((fault as ActionError).message).to.equal(
+      `an app has at most ${INDEXES_PER_APP} indexes on its data sources`,
+    );
   });
 });

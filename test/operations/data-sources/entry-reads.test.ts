@@ -1,4 +1,4 @@
-/** What readers of entries get: lists, pages, joins, counts, distinct values, aggregates; and what is refused. */
+/** Results of entry readers: lists, pages, joins, counts, distinct values, aggregates; and their errors. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
@@ -120,7 +120,7 @@ describe("reading entries", () => {
       [{ cursor: "💥" }, people],
     ] as const) {
       expect(await refusal(find(query, key))).to.equal(
-        "REQUEST_INVALID: cursor must be one that a page of this data source in this order gave",
+        "REQUEST_INVALID: cursor must come from an earlier page of this data source with the same order",
       );
     }
   });
@@ -260,23 +260,26 @@ describe("reading entries", () => {
     const cases: [query: unknown, words: string][] = [
       [{ wher: {} }, 'wher is not a known field; the nearest known field is "where"'],
       [{ where: [] }, "where must be an object of columns and operators (got an array of 0)"],
-      [{ where: { a: { $foo: 1 } } }, "where.a may hold $eq"],
-      [{ where: { $where: "1" } }, "where may hold columns, $and"],
+      [{ where: { a: { $foo: 1 } } }, "where.a can contain only $eq"],
+      [{ where: { $where: "1" } }, "where can contain only columns, $and"],
       [{ where: { a: { $gt: null } } }, "where.a.$gt must be a number, a text or a boolean (got null)"],
       [{ where: { a: { $in: 1 } } }, "where.a.$in must be an array of 0 to 10,000 (got 1)"],
       [{ where: { a: { $mod: [0, 1] } } }, "where.a.$mod[0] must be a divisor other than 0 (got 0)"],
-      [{ where: { a: { $regex: "(" } } }, "where.a.$regex is no regular expression"],
-      [{ where: { a: { $regex: "(a)\\1" } } }, "holds a reference back, which PostgreSQL reads in another way"],
-      [{ where: { a: { $regex: "a", $options: "g" } } }, "where.a.$options must be of i and s"],
+      [{ where: { a: { $regex: "(" } } }, "where.a.$regex is not a regular expression"],
+      [{ where: { a: { $regex: "(a)\\1" } } }, "contains a backreference, which PostgreSQL interprets differently"],
+      [{ where: { a: { $regex: "a", $options: "g" } } }, "where.a.$options must consist of i and s"],
       [{ where: { "a\u0000b": 1 } }, "must be a text of at most 512 storable characters"],
       [{ where: { a: { $eq: "\ud800" } } }, "where.a.$eq must be a JSON value that an entry can hold"],
       [{ where: { $or: [] } }, "where.$or must be an array of 1 to 100 (got an array of 0)"],
-      [{ where: { $filters: [{ column: "a", condition: "like" }] } }, "where.$filters[0].condition may hold =="],
+      [
+        { where: { $filters: [{ column: "a", condition: "like" }] } },
+        "where.$filters[0].condition can contain only ==",
+      ],
       [{ order: [["a", "UP"]] }, 'order[0][1] must be ASC or DESC (got "UP")'],
       [{ limit: -1 }, "limit must be a whole number from 0"],
       [{ join: { A: { dataSourceId: 1 } } }, "join.A.on must be an object of 1 to 3 pairs of columns (got nothing)"],
-      [{ aggregate: [{ $lookup: {} }] }, "aggregate[0] may hold $match"],
-      [{ aggregate: [{ $group: { _id: null, x: { $median: "$a" } } }] }, "aggregate[0].$group.x may hold $sum"],
+      [{ aggregate: [{ $lookup: {} }] }, "aggregate[0] can contain only $match"],
+      [{ aggregate: [{ $group: { _id: null, x: { $median: "$a" } } }] }, "aggregate[0].$group.x can contain only $sum"],
     ];
     for (const [query, words] of cases) expect(await refusal(find(query)), JSON.stringify(query)).to.include(words);
   });
@@ -285,10 +288,10 @@ describe("reading entries", () => {
     const nested = (levels: number): object => (levels === 0 ? { a: 1 } : { $and: [nested(levels - 1)] });
     expect(await refusal(find({ where: nested(13) }))).to.include("is nested more than 12 deep");
     const wide = { $or: Array.from({ length: 100 }, (_, n) => ({ a: { $gt: n, $lt: n, $ne: n } })) };
-    expect(await refusal(find({ where: wide }))).to.include("where may hold at most 250 operators");
+    expect(await refusal(find({ where: wide }))).to.include("where must have at most 250 operators");
     const elements = (levels: number): object =>
       levels === 0 ? { a: 1 } : { "a.b.c.d": { $elemMatch: elements(levels - 1) } };
-    expect(await refusal(find({ where: elements(11) }))).to.include("where may hold at most 250 operators");
+    expect(await refusal(find({ where: elements(11) }))).to.include("where must have at most 250 operators");
     expect(dataOf(await find({ where: { Age: { $in: Array.from({ length: 10_000 }, (_, n) => n) } } }))).to.have.length(
       3,
     );

@@ -1,4 +1,4 @@
-/** A database with two apps and what the tests put into their data sources, and the readers of entries on it. */
+/** A database with two apps and data sources for tests, and the readers of entries on it. */
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import { openDatabase, rows } from "../../../src/data/database.js";
@@ -17,9 +17,9 @@ export interface Fixture {
   pool: ReturnType<typeof createReadPool>;
   reads: ReturnType<typeof createEntryReads>;
   indexes: ReturnType<typeof createEntryIndexes>;
-  /** A data source with these data; texts are taken as they are. */
+  /** A data source with these data; strings are used as JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
-  /** Who reads; joined data sources have the same scope. */
+  /** A reader; joined data sources have the same scope. */
   reader(scope?: EntryScope): Reader<DataSourceKey>;
   stop(): Promise<void>;
 }
@@ -68,10 +68,10 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   return { database, db, pool, reads, indexes, fill, reader, stop };
 }
 
-/** What was found, as a caller would get it. */
+/** The result as a caller gets it. */
 // biome-ignore lint/suspicious/noExplicitAny: an answer of any shape, to be looked into
 export const answered = (found: unknown): any => JSON.parse(writeJson(found));
 
-/** The data alone. */
+/** Only the data. */
 export const dataOf = (found: Found): unknown[] =>
   answered(found).entries.map((entry: { data: unknown }) => entry.data);

@@ -1,4 +1,4 @@
-/** Turns of password hashes: who waits behind whom, and who is refused. */
+/** The queue of password hashes: its order, and its limits. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
 import { hash, hashTurn, matches } from "../../../src/operations/records/hashes.js";

@@ -1,4 +1,4 @@
-/** That a costly query ends in time, with a status, and keeps connections from nobody. */
+/** A costly query ends in time with a status, and does not block connections of others. */
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";

@@ -1,4 +1,4 @@
-/** What is said of a data source's queries: their kinds without a value, bounded, and the indexes that PostgreSQL does use for them. */
+/** Statistics of a data source's queries: kinds without values, a limited number, and the indexes that PostgreSQL really uses. */
 import { expect } from "chai";
 import type { StoredDataSource } from "../../../src/operations/data-sources/data-source-rows.js";
 import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";

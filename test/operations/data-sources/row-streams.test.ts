@@ -1,4 +1,4 @@
-/** Rows out of files: that a file waits for whoever takes its rows, however fast its sender is. */
+/** Rows of a file: a fast sender waits for the reader of the rows. */
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
@@ -29,7 +29,7 @@ describe("a file that comes faster than its rows are taken", () => {
       }
       const rows = readRows(Readable.from(file()), format as RowFormat);
       expect((await rows.next()).value).to.deep.equal(ROW);
-      // Whoever could run ahead has had a thousand turns for it.
+      // A sender that could run ahead has had a thousand turns.
       for (let at = 0; at < 1_000; at += 1) await turn();
       expect(sent).to.be.below(40 * PART_BYTES);
       let count = 1;

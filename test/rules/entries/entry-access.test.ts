@@ -1,4 +1,4 @@
-/** Access rules as pure functions: what generated rules, users and wheres may never do. */
+/** Access rules as pure functions: invariants for generated rules, users and wheres. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { allows, filledTests, meets } from "../../../src/rules/caller-rules.js";

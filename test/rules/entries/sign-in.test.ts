@@ -1,4 +1,4 @@
-/** What a page sends to sign in a user, judged without a database: which columns name the entry and which prove it. */
+/** Sign-in data of a page, checked without a database: which columns identify the entry and which prove it. */
 import { expect } from "chai";
 import { parseSignIn } from "../../../src/rules/entries/sign-in.js";
 import { refusal } from "../refusal.js";

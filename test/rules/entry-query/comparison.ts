@@ -1,4 +1,4 @@
-/** A number of generated questions, asked of all: used with few in the gate and with many in test/long. */
+/** Generated queries, run by all implementations: few in the gate and many in test/long. */
 import fc from "fast-check";
 import type { Client } from "pg";
 import { aggregate, document, flatDocument, type Json, where } from "./generated.js";
@@ -7,7 +7,7 @@ import { aggregatedByMingo, aggregatedBySql, type Disagreement, disagreements } 
 const DOCUMENTS = 20;
 const QUERIES = 25;
 
-/** As they come out of a request: plain objects, no -0. */
+/** As a request is parsed: plain objects, no -0. */
 function sample<T>(arbitrary: fc.Arbitrary<T>, seed: number, numRuns: number): T[] {
   return JSON.parse(JSON.stringify(fc.sample(arbitrary, { seed, numRuns })));
 }
@@ -19,7 +19,7 @@ export interface Comparison {
   wrong: Disagreement[];
 }
 
-/** @param count of queries, each asked of twenty documents */
+/** @param count of queries, each run on twenty documents */
 export async function compareWheres(client: Client, count: number, seed: number): Promise<Comparison> {
   const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS);
   const queries = sample(where, seed + 1, count);
@@ -36,7 +36,7 @@ export async function compareWheres(client: Client, count: number, seed: number)
   return total;
 }
 
-/** Numbers to twelve digits: sums are exact here and rounded there. */
+/** Numbers rounded to twelve digits: sums are exact here and rounded there. */
 function rounded(value: unknown): unknown {
   if (typeof value === "number") return Number(value.toPrecision(12));
   if (Array.isArray(value)) return value.map(rounded);
@@ -49,7 +49,7 @@ function rounded(value: unknown): unknown {
 
 const text = (documents: readonly Json[]): string => JSON.stringify(documents.map(rounded));
 
-/** Pipelines on which our SQL and mingo answer differently, with both answers. */
+/** Pipelines for which our SQL and mingo differ, with both results. */
 export async function compareAggregates(client: Client, count: number, seed: number) {
   const documents = sample(flatDocument, seed, count * 10);
   const pipelines = sample(aggregate, seed + 1, count);

@@ -1,4 +1,4 @@
-/** Documents and queries that nobody wrote, of few names and values, so that they meet. Knows no oracle. */
+/** Generated documents and queries with few names and values, so that they match. */
 import fc from "fast-check";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -140,7 +140,7 @@ const expression = fc.oneof(
 const accumulator = fc
   .tuple(fc.constantFrom("$sum", "$avg", "$min", "$max", "$first", "$push"), expression)
   .map(([operator, operand]) => ({ [operator]: operand }));
-/** mingo makes numbers of null and false for $mod, and has no $all of what is no list: see the table of differences. */
+/** mingo converts null and false to numbers for $mod, and has no $all for a non-list: see the table of differences. */
 const simpleMatch = fc
   .tuple(
     column,
@@ -162,7 +162,7 @@ const project = fc
   .map(([one, two, made]) => ({ $project: { [one]: 1, [two]: 1, made } }));
 const sort = fc.tuple(column, fc.constantFrom(1, -1)).map(([name, sign]) => ({ $sort: { [name]: sign } }));
 
-/** Scalars alone: MongoDB has rules of its own for lists in sums and sorts. */
+/** Only scalars: MongoDB has special rules for lists in sums and sorts. */
 export const flatDocument = fc.dictionary(fc.constantFrom("a", "b", "c", "tags"), scalar, {
   maxKeys: 4,
   noNullPrototype: true,

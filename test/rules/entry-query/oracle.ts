@@ -1,4 +1,4 @@
-/** Asks our SQL, sift and mingo the same of the same documents, many questions in one statement. Knows no generator. */
+/** Runs the same queries on the same documents in our SQL, sift and mingo, many in one statement. */
 import { isDeepStrictEqual } from "node:util";
 import { Query as MingoQuery, aggregate as mingoAggregate } from "mingo";
 import type { Client } from "pg";
@@ -13,15 +13,15 @@ type Sift = {
   createEqualsOperation(test: (value: unknown) => boolean, owner: unknown, options: unknown): unknown;
 };
 const plainSift = siftModule as unknown as Sift;
-/** Of MongoDB a remainder is a number's; sift and mingo let JavaScript make numbers of null, false and lists. */
+/** In MongoDB only numbers have a remainder; sift and mingo convert null, false and lists to numbers. */
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
-/** sift's own takes {"a": null} for {"c": 1}: a name that is not there is null to it. Only of two values is nothing null. */
+/** sift's own finds {"c": 1} by {"a": null}: it treats a missing name as null. Here null only equals null. */
 const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
 
-/** Which documents each query finds, by our SQL. */
+/** The documents that each query finds, by our SQL. */
 export async function foundBySql(
   client: Client,
   documents: readonly Json[],
@@ -35,7 +35,9 @@ export async function foundBySql(
   return queries.map((_, at) => rows.map(({ found }) => found[at]!));
 }
 
-/** What sift and MongoDB's rules, as mingo has them, read differently; MongoDB's are ours. docs/reference/data-sources.md has the reasons. */
+/**
+ * Where sift differs from MongoDB's rules, as mingo implements them; ours are MongoDB's. The reasons are in docs/reference/data-sources.md.
+ */
 const UNLIKE_SIFT = /\.\d/;
 
 export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
@@ -51,7 +53,7 @@ export interface Disagreement {
   sift: boolean;
 }
 
-/** Values at a path, lists looked through. */
+/** Values at a path, including those in lists. */
 function valuesAt(value: Json | undefined, path: readonly string[]): (Json | undefined)[] {
   const [name, ...rest] = path;
   if (name === undefined) return [value];
@@ -59,7 +61,7 @@ function valuesAt(value: Json | undefined, path: readonly string[]): (Json | und
   return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
 }
 
-/** sift takes the third letter of a text for its `a.2`. Such a question is not asked of it. */
+/** sift reads the third letter of a text for its `a.2`. Such queries are not sent to it. */
 function asksForALetter(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),
@@ -67,7 +69,7 @@ function asksForALetter(document: Json, query: Query): boolean {
   return paths.some((path) => valuesAt(document, path).some((one) => typeof one === "string"));
 }
 
-/** Where ours is neither sift's answer nor, for what sift reads differently, mingo's. */
+/** Queries whose result equals neither sift's nor, where sift differs, mingo's. */
 export async function disagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
   const wrong: Disagreement[] = [];
@@ -101,7 +103,7 @@ export async function aggregatedBySql(
   return rows.map(({ d }) => d);
 }
 
-/** mingo has no $convertToNumber: its $convert takes no boolean and no empty text then. */
+/** mingo has no $convertToNumber: it uses $convert, which then accepts no boolean and no empty text. */
 function convertToNumber(expression: unknown): unknown {
   if (Array.isArray(expression)) return expression.map(convertToNumber);
   if (typeof expression !== "object" || expression === null) return expression;

@@ -78,12 +78,12 @@ function tagToPush(
   const since = differences(base?.manifest ?? EMPTY, server.manifest, true);
   if (base) {
     if (since.every(hasItem(server.manifest, local))) return server.tag;
-    throw conflict(session, since, "the server was changed since the last pull");
+    throw conflict(session, since, "the server has changed since the last pull");
   }
   // A first push: only what both sides have, and differs, would be overwritten unseen.
   const overwritten = differences(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwritten.length === 0) return server.tag;
-  throw conflict(session, overwritten, "the server has other versions, which this folder never pulled");
+  throw conflict(session, overwritten, "the server has changes that this folder has not pulled");
 }
 
 async function putManifest({ client }: Session, local: Manifest, tag: string, query: Record<string, boolean>) {
@@ -211,7 +211,7 @@ async function status(session: Session): Promise<void> {
   session.output.line(`app ${app} at ${url}`);
   session.output.line(`folder ${root}`);
   session.output.line(
-    base ? (isBehind ? "the server was changed since the last pull" : "up to date with the server") : "never pulled",
+    base ? (isBehind ? "the server has changed since the last pull" : "up to date with the server") : "never pulled",
   );
   for (const { kind, name, change } of local) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
   if (local.length === 0) session.output.line("no local changes");

@@ -49,7 +49,7 @@ async function check(connection: Connection, peer: string, options: RemoteOption
   if (commandLine === null) {
     log.warn(
       { browser: name },
-      "the browser does not say how it was started: whether it contains actions is not known",
+      "the browser does not report its command line: it is unknown whether it contains actions",
     );
     return;
   }
@@ -57,7 +57,7 @@ async function check(connection: Connection, peer: string, options: RemoteOption
   if (faults.length > 0) {
     throw new Error(`it would not contain actions (npm run browser-flags): its command line ${faults.join(", ")}`);
   }
-  if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: whether the browser has a sandbox is not asked");
+  if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: the browser's sandbox is not checked");
 }
 
 function chromiumOver(connection: Connection, transport: SocketTransport): Chromium {
