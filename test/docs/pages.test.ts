@@ -2,6 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
+import { CREDENTIAL_KINDS } from "../../src/data/credential.js";
+import { TICK_FATES } from "../../src/operations/watch/measures.js";
 import { nextRuns } from "../../src/rules/schedule.js";
 import { localTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
@@ -65,6 +67,14 @@ describe("The documents", () => {
     const page = readPage("docs/guides/schedules.md");
     expect(page).to.contain("| `30 2 * * *`, one time of day | runs once, at 3:00 summer time");
     expect(page).to.contain("| `30 * * * *`, every hour | runs at 1:30 and 3:30");
+  });
+
+  it("list every kind of token that an operator makes, and every reason for a skipped tick", () => {
+    const api = readPage("docs/reference/api.md");
+    expect(CREDENTIAL_KINDS.filter((kind) => !api.includes(`| \`${kind}\` | \`--`))).to.deep.equal([]);
+    const triggers = readPage("docs/reference/triggers.md");
+    const skipped = TICK_FATES.filter((fate) => fate !== "queued");
+    expect(skipped.filter((fate) => !triggers.includes(` | \`${fate}\` | `))).to.deep.equal([]);
   });
 
   it("have names that no other page has, because addresses without a section lead to them", () => {

@@ -24,7 +24,10 @@ export class VersionResolver {
     },
   ) {}
 
-  @Query(() => VersionListType, { description: "Lists the versions of an action, newest first." })
+  @Query(() => VersionListType, {
+    description:
+      "Lists the versions of an action, newest first; with `published` those that were live, last published first.",
+  })
   async actionVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
