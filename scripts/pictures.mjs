@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { launch } from "puppeteer";
 import sharp from "sharp";
-import { findChromium, usualPlaces } from "../dist/src/engine/chromium-path.js";
+import { findChromium, usualPaths } from "../dist/src/engine/chromium-path.js";
 import { startProcess } from "../dist/test/harness/process.js";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
@@ -102,7 +102,7 @@ async function takeAll(browser, service) {
 
 const executablePath = findChromium(
   process.env.CHROME_PATH || null,
-  usualPlaces(process.env.PUPPETEER_CACHE_DIR || null),
+  usualPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
 // Chromium refuses its sandbox as root; these pages are ours.
 const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

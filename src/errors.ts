@@ -140,7 +140,7 @@ export class ActionError extends Error {
 }
 
 /** The caller has disconnected, so the response is not read. */
-export const nobodyWaits = (): ActionError =>
+export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the response");
 
 /** HTTP code of a failure (contract, section 4). A dependency that may be resolved later is not a fault of the request. */

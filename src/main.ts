@@ -28,7 +28,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal
 const { bearYoung } = await import("./young-garbage.js");
 bearYoung();
 const { readConfig } = await import("./config.js");
-const { hearConsole, createLog } = await import("./engine/log.js");
+const { captureConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
 const { greeting } = await import("./service/greeting.js");
@@ -37,7 +37,7 @@ const complain = (error: unknown) => process.stderr.write(`${faultLine(error)}\n
 
 try {
   const config = readConfig();
-  hearConsole(createLog(config.logLevel));
+  captureConsole(createLog(config.logLevel));
   service = await startService(config, { unwanted: unwanted.signal, ownsProcess: true });
   // For people. Standard output has only JSON lines, for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));

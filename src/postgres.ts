@@ -79,15 +79,15 @@ class BoundedClient extends HeardClient {
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: one implementation for all overloads of the base class
-  override query(...asked: any[]): any {
+  override query(...requested: any[]): any {
     this.isAsked = true;
-    return super.query(...(asked as Parameters<pg.Client["query"]>));
+    return super.query(...(requested as Parameters<pg.Client["query"]>));
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
-  override end(...asked: any[]): any {
+  override end(...requested: any[]): any {
     this.isAsked = true;
-    return super.end(...(asked as []));
+    return super.end(...(requested as []));
   }
 }
 

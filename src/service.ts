@@ -86,18 +86,18 @@ async function announceFirst(
 
 /** Starts the parts in order. @throws what a part throws, or the reason of `unwanted` */
 async function startParts(
-  given: Plan,
+  input: Plan,
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
-  const { config, log, onDatabaseReached, measures, unwanted } = given;
+  const { config, log, onDatabaseReached, measures, unwanted } = input;
   await checkPreconditions(config);
-  const starting = new Starting(given);
+  const starting = new Starting(input);
   const tracing = await starting.tracing();
   const opened = await starting.database();
   const { url: databaseUrl, db, notifications } = opened;
   const { clock, skewMs } = await starting.clock(db);
-  const plan = { ...given, clock };
+  const plan = { ...input, clock };
   const room = await starting.room(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
   const browsers = await starting.browsers(apiUrl);

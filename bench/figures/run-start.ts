@@ -17,9 +17,9 @@ async function measureFloor(databaseUrl: string): Promise<number[]> {
   await Promise.all([sender.connect(), listener.connect()]);
   await listener.query("LISTEN bench");
   const samples = await timeEach(EVENTS, async () => {
-    const heard = new Promise((resolve) => listener.once("notification", resolve));
+    const received = new Promise((resolve) => listener.once("notification", resolve));
     await sender.query("NOTIFY bench");
-    await heard;
+    await received;
   });
   await Promise.all([sender.end(), listener.end()]);
   return samples;

@@ -7,7 +7,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 import { median, timeEach } from "./figure.js";
 
 const ORIGIN = "https://floor.actions.internal";
@@ -66,7 +66,7 @@ async function openPage({ connection }: Chromium): Promise<{ session: CDPSession
 
 export async function startFloor(): Promise<Floor> {
   const { chromePath: named, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
-  const chromePath = findChromium(named, usualPlaces(puppeteerCacheDir));
+  const chromePath = findChromium(named, usualPaths(puppeteerCacheDir));
   if (!chromePath) throw new Error("no Chromium was found");
   const chromium = await startChromium({ chromePath, sandbox });
   const dispose = (browserContextId: string) =>

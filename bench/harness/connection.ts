@@ -22,31 +22,31 @@ export function requestOf({ host, pathname, search }: URL, headers: Record<strin
 }
 
 /** How many characters the answer has that begins so; null: that has not come yet. */
-function lengthOf(came: string): number | null {
-  const end = came.indexOf(HEAD_END);
+function lengthOf(received: string): number | null {
+  const end = received.indexOf(HEAD_END);
   if (end < 0) return null;
-  const length = LENGTH.exec(came.slice(0, end + 2))?.[1];
-  if (length === undefined) throw new Error(`an answer without its length: ${came.slice(0, 500)}`);
+  const length = LENGTH.exec(received.slice(0, end + 2))?.[1];
+  if (length === undefined) throw new Error(`an answer without its length: ${received.slice(0, 500)}`);
   return end + HEAD_END.length + Number(length);
 }
 
 export async function openConnection({ hostname, port }: URL): Promise<Connection> {
   const socket = connect(Number(port), hostname).setNoDelay().setEncoding("latin1");
   await once(socket, "connect");
-  let came = "";
+  let received = "";
   let length: number | null = null;
   let answer: PromiseWithResolvers<string> | null = null;
 
   socket.on("data", (part: string) => {
-    came += part;
+    received += part;
     try {
-      length ??= lengthOf(came);
+      length ??= lengthOf(received);
     } catch (error) {
       socket.destroy(error as Error);
     }
-    if (length === null || came.length < length) return;
-    answer?.resolve(came);
-    came = "";
+    if (length === null || received.length < length) return;
+    answer?.resolve(received);
+    received = "";
     length = null;
   });
   socket.once("error", (error) => answer?.reject(error));

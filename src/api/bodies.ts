@@ -11,7 +11,7 @@ import { readLargeReport } from "../operations/client/large-reports.js";
 import { isVisitor } from "../rules/access.js";
 import { holdsInfinity } from "../rules/described.js";
 import { whenOver } from "./answer-end.js";
-import type { BodyRooms } from "./body-room.js";
+import type { BodyCapacities } from "./body-room.js";
 import { parseInParts } from "./json-in-parts.js";
 import { toId } from "./rest/request.js";
 import { addressSender, senderOf } from "./sender.js";
@@ -171,7 +171,7 @@ async function refuseOther(request: FastifyRequest, payload: Readable): Promise<
 /** Registers the body parser. `context` must be set before. */
 export function registerBodies(
   app: FastifyInstance,
-  options: { rooms: BodyRooms; turns: Turns; appExists: AppExists; paceMs?: number },
+  options: { rooms: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },
 ): void {
   const { rooms, turns, appExists, paceMs = PACE_MS } = options;
   const arrivals = new WeakMap<FastifyRequest, () => void>();
@@ -180,7 +180,7 @@ export function registerBodies(
   async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const app = await appOf(request, appExists);
-    const leave = await rooms.roomFor(bytes).enter(addressSender(context.address), bytes, app);
+    const leave = await rooms.capacityFor(bytes).enter(addressSender(context.address), bytes, app);
     const unwatch = endLate(raw, paceMs);
     raw.once("end", unwatch);
     whenOver(raw, reply.raw, () => {

@@ -18,13 +18,13 @@ const WAIT_MS = 5_000;
 const WAITING_OF_ADDRESS_MAX = 256;
 const RETRY_SECONDS = 5;
 
-export interface BodyRoomOptions {
+export interface BodyCapacityOptions {
   totalBytes: number;
   ofAddressBytes: number;
   waitMs: number;
 }
 
-export interface BodyRoom {
+export interface BodyCapacity {
   /**
    * Waits until there is capacity for the bytes.
    * @param app ID of the app that the request is for; null if it names none
@@ -47,7 +47,7 @@ const refusal = (): ActionError =>
     retryAfter: RETRY_SECONDS,
   });
 
-export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomOptions): BodyRoom {
+export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyCapacityOptions): BodyCapacity {
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
   /** Addresses in the order of their turns: after its turn an address moves to the end. */
@@ -87,7 +87,7 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
     };
   }
 
-  function leaveLine(address: string, one: Waiting): void {
+  function leaveQueue(address: string, one: Waiting): void {
     const line = lines.get(address)!;
     line.delete(one);
     lines.delete(address);
@@ -98,7 +98,7 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
     for (const [address, line] of [...lines]) {
       const [first] = line;
       if (!first || !fits(address, first.bytes, first.app)) continue;
-      leaveLine(address, first);
+      leaveQueue(address, first);
       first.enter();
     }
   }
@@ -118,7 +118,7 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
           },
         };
         const timer = setTimeout(() => {
-          leaveLine(address, one);
+          leaveQueue(address, one);
           reject(refusal());
         }, waitMs);
         lines.set(address, (lines.get(address) ?? new Set()).add(one));
@@ -129,30 +129,30 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
 }
 
 /** Small, usual and large bodies have separate limits, so that none waits behind larger ones. */
-export interface BodyRooms {
-  roomFor(bytes: number): BodyRoom;
+export interface BodyCapacities {
+  capacityFor(bytes: number): BodyCapacity;
 }
 
 const SMALL_SHARE = 1 / 4;
 
-const DEFAULTS: BodyRoomOptions = {
+const DEFAULTS: BodyCapacityOptions = {
   totalBytes: BODIES_MAX_BYTES,
   ofAddressBytes: BODIES_OF_ADDRESS_MAX_BYTES,
   waitMs: WAIT_MS,
 };
 
-export function createBodyRooms({ totalBytes, ofAddressBytes, waitMs } = DEFAULTS): BodyRooms {
+export function createBodyCapacities({ totalBytes, ofAddressBytes, waitMs } = DEFAULTS): BodyCapacities {
   const room = (share: number) =>
-    createBodyRoom({ totalBytes: totalBytes * share, ofAddressBytes: ofAddressBytes * share, waitMs });
+    createBodyCapacity({ totalBytes: totalBytes * share, ofAddressBytes: ofAddressBytes * share, waitMs });
   const small = room(SMALL_SHARE);
   const usual = room(1);
-  const large = createBodyRoom({
+  const large = createBodyCapacity({
     totalBytes: LARGE_BODIES_MAX_BYTES,
     ofAddressBytes: LARGE_BODY_MAX_BYTES,
     waitMs,
   });
   return {
-    roomFor(bytes) {
+    capacityFor(bytes) {
       if (bytes <= SMALL_BODY_BYTES) return small;
       return bytes <= BODY_MAX_BYTES ? usual : large;
     },

@@ -37,7 +37,7 @@ function ofFastify(error: FastifyError): ActionError | null {
 }
 
 /** Turns any thrown value into an error that may be shown. Other errors are logged and become INTERNAL_ERROR. */
-function tellable(error: unknown, log: Logger): ActionError {
+function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);
   if (refusal) return refusal;
@@ -59,7 +59,7 @@ export function errorReply(
   error: unknown,
   log: Logger,
 ): { http: number; headers: Record<string, string>; body: ErrorBody } {
-  const failure = tellable(error, log);
+  const failure = toVisibleError(error, log);
   const { retryAfter } = failure.details;
   return {
     http: httpOf(failure),
@@ -110,7 +110,7 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
   const failure =
     located && !(cause instanceof ActionError) && isFaultOfDocument(located)
       ? new ActionError("REQUEST_INVALID", withoutValues(located.message))
-      : tellable(cause, log);
+      : toVisibleError(cause, log);
   const { status, error: message, ...details } = bodyOf(failure);
   return {
     message,

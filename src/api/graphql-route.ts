@@ -60,8 +60,8 @@ function jsonIn(text: unknown): unknown {
 /** Returns the parameters of a request, from its URL or body. Apollo rejects a request without a query. */
 function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
-  const asked = query as Record<string, unknown>;
-  return { ...asked, variables: jsonIn(asked["variables"]) };
+  const requested = query as Record<string, unknown>;
+  return { ...requested, variables: jsonIn(requested["variables"]) };
 }
 
 const PARAMETERS = ["query", "variables", "operationName", "extensions"];
@@ -177,8 +177,8 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   }
 
   async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const asked = askedIn(request);
-    const answer = known(asked);
+    const requested = askedIn(request);
+    const answer = known(requested);
     if (answer !== null) return sendText(request, reply, answer);
     if (isOfNobody(request)) {
       request.context.refused = true;
@@ -186,12 +186,12 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     }
     refuseRepeated(request);
     // For a GET Apollo reads the URL, where the text cannot be replaced.
-    const query = textOf(request.method === "GET" ? { query: asked["query"] } : asked);
+    const query = textOf(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {
       // Apollo reads the document from here.
-      asked["query"] = query;
-      const faults = await judge(request, query, asked);
+      requested["query"] = query;
+      const faults = await judge(request, query, requested);
       if (faults.length > 0) return refuse(request, reply, faults);
       (request.context as Context)[CHECKED] = query;
     }

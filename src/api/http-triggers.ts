@@ -171,14 +171,14 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const route = routeFor(routes, method)!;
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
-    const given = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
+    const input = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
     const from = { address: context.address, token: headerToken(headers), appId: address.appId };
     const signed = { header: oneHeader(headers), urls: urlsOf(request, publicUrl) };
     const gone = context.gone ?? (() => overSignal(raw, reply.raw));
     try {
       const answered = await triggers.run(
         { route, address, author },
-        { ...given, ...from, ...signed, method, gone },
+        { ...input, ...from, ...signed, method, gone },
         context,
       );
       return send(request, reply, answered);

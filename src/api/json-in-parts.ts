@@ -56,9 +56,9 @@ class Reader {
 
   /** Moves past one value, to the comma or bracket that follows it. It reads strings and brackets only; the parser checks the rest. */
   private skipValue(): void {
-    const begun = this.at;
+    const started = this.at;
     for (let depth = 0; this.at < this.body.length; ) {
-      if (this.at - begun > VALUE_MAX_BYTES) {
+      if (this.at - started > VALUE_MAX_BYTES) {
         throw new ActionError(
           "PAYLOAD_TOO_LARGE",
           `one value of the body is larger than ${VALUE_MAX_BYTES / 2 ** 20} MB`,
@@ -80,13 +80,13 @@ class Reader {
 
   /** Returns elements with up to the bytes of a batch. */
   private batch(): unknown[] {
-    const begun = this.at;
-    let end = begun;
+    const started = this.at;
+    let end = started;
     do {
       this.skipValue();
       end = this.at;
-    } while (end - begun < BATCH_BYTES && this.takes(COMMA));
-    return parsed("[", this.body.subarray(begun, end), "]", begun) as unknown[];
+    } while (end - started < BATCH_BYTES && this.takes(COMMA));
+    return parsed("[", this.body.subarray(started, end), "]", started) as unknown[];
   }
 
   /** Yields after each batch. */
@@ -107,10 +107,10 @@ class Reader {
 
   private key(): string {
     this.skipBlank();
-    const begun = this.at;
-    if (this.body[begun] !== QUOTE) throw invalid(begun);
+    const started = this.at;
+    if (this.body[started] !== QUOTE) throw invalid(started);
     this.skipString();
-    const key = parsed("", this.body.subarray(begun, this.at), "", begun) as string;
+    const key = parsed("", this.body.subarray(started, this.at), "", started) as string;
     if (!this.takes(COLON)) throw invalid(this.at);
     return key;
   }
@@ -122,11 +122,11 @@ class Reader {
     while (more) {
       const key = this.key();
       this.skipBlank();
-      const begun = this.at;
-      if (this.body[begun] === OPEN_ARRAY) members.push([key, yield* this.elements()]);
+      const started = this.at;
+      if (this.body[started] === OPEN_ARRAY) members.push([key, yield* this.elements()]);
       else {
         this.skipValue();
-        members.push([key, parsed("", this.body.subarray(begun, this.at), "", begun)]);
+        members.push([key, parsed("", this.body.subarray(started, this.at), "", started)]);
         yield;
       }
       more = this.takes(COMMA);

@@ -1,7 +1,7 @@
 /** Serves the stored scripts of dependencies, each at an address that contains its hash. Independent of actions and callers. */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
-import type { KeptScripts } from "../operations/packages/kept-scripts.js";
+import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 
 /** Prefix of all files that a page may load, on any origin. */
 export const KEPT_ROUTE = "/client/kept/:file";
@@ -21,7 +21,7 @@ const HEADERS = {
   "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 } as const;
 
-export function registerKeptScripts(app: FastifyInstance, scripts: KeptScripts): void {
+export function registerKeptScripts(app: FastifyInstance, scripts: StoredScripts): void {
   app.get<{ Params: { file: string } }>(KEPT_ROUTE, async ({ params, headers }, reply) => {
     // Third-party code must not become a service worker, which could intercept later pages.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");

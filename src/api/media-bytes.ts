@@ -111,8 +111,8 @@ async function contentsOf(
   const q = restRequest(request, context);
   const [expires, signature, download] = [q.text("expires"), q.text("signature"), q.text("download")];
   const link = expires !== undefined && signature !== undefined ? { expires, signature } : null;
-  const given = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
-  const form = q.check(() => contentsForm(given)) ?? { kind: "whole" };
+  const input = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
+  const form = q.check(() => contentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
   // A signed link needs no right.
   reportDeferred(context);

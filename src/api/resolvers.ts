@@ -34,7 +34,7 @@ import { SessionResolver } from "./graphql/session-resolver.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
 import { StageResolver } from "./graphql/stage-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
-import { TrailResolver } from "./graphql/trail-resolver.js";
+import { AuditLogResolver } from "./graphql/trail-resolver.js";
 import { TransferResolver } from "./graphql/transfer-resolver.js";
 import { TriggerResolver } from "./graphql/trigger-resolver.js";
 import { VersionResolver } from "./graphql/version-resolver.js";
@@ -91,7 +91,7 @@ export function createResolvers(operations: Operations): Resolvers {
     sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
     settings: new SettingResolver(gate, settings),
     stages: new StageResolver(gate, operations.stages, operations.promotions),
-    trail: new TrailResolver(gate, trail),
+    trail: new AuditLogResolver(gate, trail),
     tokens: new TokenResolver(gate, operations.tokens),
     transfer: new TransferResolver(gate, transfer),
     visitors: new VisitorResolver(gate, operations.clients.visitors),

@@ -14,7 +14,7 @@ import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
 import type { Oauth } from "../operations/oauth/oauth.js";
-import type { KeptScripts } from "../operations/packages/kept-scripts.js";
+import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
 import type { AddressOf } from "./address.js";
@@ -23,7 +23,7 @@ import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerAppTypes } from "./app-types-route.js";
 import { registerBodies } from "./bodies.js";
-import type { BodyRooms } from "./body-room.js";
+import type { BodyCapacities } from "./body-room.js";
 import type { CallerReader } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
@@ -68,7 +68,7 @@ export interface ApiOptions {
   reports: DeliveryReports;
   toolCalls: ToolCalls;
   oauth: Oauth;
-  scripts: KeptScripts;
+  scripts: StoredScripts;
   /** The service's address for people and browsers, without a trailing slash. */
   baseUrl: string;
   /** PUBLIC_URL; null: readers of the docs see the address by which they reach the service. */
@@ -82,7 +82,7 @@ export interface ApiOptions {
   refusalDelay: RefusalDelay;
   turns: Turns;
   limiter: RequestLimiter;
-  rooms: BodyRooms;
+  rooms: BodyCapacities;
   appExists: (appId: number) => Promise<boolean>;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;

@@ -251,7 +251,7 @@ export function createSockets({
       onClose({ extra }) {
         recheck.remove(extra);
       },
-      async onSubscribe(context, id, { query: given, variables, operationName, extensions }) {
+      async onSubscribe(context, id, { query: input, variables, operationName, extensions }) {
         const { extra } = context;
         // Counted before the first await, so that messages that arrive meanwhile do not count.
         const operation = extra.operations.begin();
@@ -264,7 +264,7 @@ export function createSockets({
         operation.whenEnded(done);
         if (isCompleted(context, id)) return completed();
         if (!(await recheck.holds(extra))) return [new GraphQLError("a valid credential is required")];
-        const query = textOf({ query: given, documentId: extensions?.["documentId"] }) ?? "";
+        const query = textOf({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
         const refusal = refusalOf(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];

@@ -74,11 +74,11 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
   }
 
   function measured<T>(sender: Sender, work: () => T, most: number): T {
-    const begun = clock.now();
+    const started = clock.now();
     try {
       return work();
     } finally {
-      rest(sender, Math.min(clock.now() - begun, most));
+      rest(sender, Math.min(clock.now() - started, most));
     }
   }
 

@@ -31,7 +31,7 @@ function keysHere({ settingsKeys, dataDir }: Config): readonly Buffer[] {
 }
 
 /** Where each process of this installation finds them; what is there stays, behind them. */
-async function takeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
+async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
   const here = keysHere(config);
   const missing = keys.filter((key) => !here.some((other) => other.equals(key)));
   if (missing.length === 0) return;
@@ -44,7 +44,7 @@ async function takeKeys(config: Config, keys: readonly Buffer[]): Promise<void> 
   writeKeyFile(settingsKeyFile(config.dataDir), [...keys, ...others]);
 }
 
-function sayOfKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
+function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
   if (keysHere(config).some((key) => fingerprint(key) === manifest.settingsKey)) return;
   warn(
@@ -66,7 +66,7 @@ await runCommand(async () => {
       path: resolve(file),
       secret: readSecret(values),
       replace: values.replace,
-      takeKeys: (keys) => takeKeys(config, keys),
+      storeKeys: (keys) => storeKeys(config, keys),
       openStore: (space) => openBlobStore({ folder, bucket: config.mediaBucket, space }),
       removeSpace: async (space) => {
         if (config.mediaBucket === null && SPACE.test(space))
@@ -77,7 +77,7 @@ await runCommand(async () => {
       warn,
     }),
   );
-  sayOfKeys(config, report);
+  describeKeys(config, report);
   const rows = Object.values(report.summary.rows).reduce((sum, count) => sum + count, 0);
   process.stdout.write(`${JSON.stringify({ madeAt: report.manifest.madeAt, rows, files: report.summary.blobs })}\n`);
 });

@@ -21,14 +21,14 @@ const ESTIMATES = 1_000;
 const estimatesOf = new WeakMap<DataSource, LRUCache<string, number>>();
 
 async function estimate(db: DataSource, from: string, parameters: unknown[]): Promise<number> {
-  const kept = estimatesOf.get(db) ?? new LRUCache<string, number>({ max: ESTIMATES, ttl: ESTIMATE_KEPT_MS });
-  estimatesOf.set(db, kept);
+  const stored = estimatesOf.get(db) ?? new LRUCache<string, number>({ max: ESTIMATES, ttl: ESTIMATE_KEPT_MS });
+  estimatesOf.set(db, stored);
   const key = JSON.stringify([from, parameters]);
-  const known = kept.get(key);
+  const known = stored.get(key);
   if (known !== undefined) return known;
   const [plan] = await rows<Explained>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${from}`, parameters);
   const found = Math.round(plan!["QUERY PLAN"][0].Plan["Plan Rows"]);
-  kept.set(key, found);
+  stored.set(key, found);
   return found;
 }
 

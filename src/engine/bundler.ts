@@ -13,7 +13,7 @@ import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
 import type { Placed, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
-import { APART, lacks, type Room, roomsOf, startIn } from "./bundler/room.js";
+import { APART, lacks, type Room, sandboxesOf, startIn } from "./bundler/room.js";
 import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
@@ -167,7 +167,7 @@ export function createBundler(options: {
 
   /** Finds the strictest sandbox that works on this machine. */
   async function find(): Promise<Room> {
-    for (const room of roomsOf(apart, !sandbox)) {
+    for (const room of sandboxesOf(apart, !sandbox)) {
       if (!(await answers(room))) continue;
       for (const what of lacks(room)) log.warn(what);
       return room;

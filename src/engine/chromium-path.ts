@@ -3,7 +3,7 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-export interface ChromiumPlaces {
+export interface ChromiumPaths {
   /** Folders with programs, in order of preference. */
   programs: string[];
   /** Puppeteer's caches: `<cache>/<browser>/<platform>-<version>/<folder>/<browser>`. */
@@ -20,7 +20,7 @@ const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applic
 const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
 /** `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
-export function usualPlaces(cacheDir: string | null = null): ChromiumPlaces {
+export function usualPaths(cacheDir: string | null = null): ChromiumPaths {
   return {
     programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],
     caches: [cacheDir ?? join(homedir(), ".cache/puppeteer"), PUBLIC_BROWSER_CACHE],
@@ -64,7 +64,7 @@ function inCache(cache: string): string[] {
 /**
  * Returns the path of Chromium, or null. If `explicit` (CHROME_PATH) is set, no other place is searched.
  */
-export function findChromium(explicit: string | null, places: ChromiumPlaces = usualPlaces()): string | null {
+export function findChromium(explicit: string | null, places: ChromiumPaths = usualPaths()): string | null {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
   const installed = [...PROGRAMS, ...MAC_NAMES].flatMap((name) => places.programs.map((folder) => join(folder, name)));
   return [...installed, ...places.caches.flatMap(inCache)].find(isProgram) ?? null;

@@ -4,20 +4,20 @@ import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 
 /** `low`: only necessary writes are allowed; `spent`: the rest is reserved for the outcomes of running actions. */
-export type RoomLevel = "enough" | "low" | "spent";
+export type DiskSpaceLevel = "enough" | "low" | "spent";
 
-export interface DiskRoom {
+export interface DiskSpace {
   /** Level at the last measurement. */
-  level(): RoomLevel;
+  level(): DiskSpaceLevel;
   /** Measures once, and periodically from then on. */
   start(): Promise<void>;
   stop(): void;
 }
 
 /** For a database without a configured limit. */
-export const ENDLESS_ROOM: DiskRoom = { level: () => "enough", start: async () => undefined, stop: () => undefined };
+export const ENDLESS_ROOM: DiskSpace = { level: () => "enough", start: async () => undefined, stop: () => undefined };
 
-export function createDiskRoom(options: {
+export function createDiskSpace(options: {
   /** Name of the disk in the log. */
   what: string;
   /** Returns the free bytes. */
@@ -26,13 +26,13 @@ export function createDiskRoom(options: {
   minimumBytes: number;
   everyMs: number;
   log: Logger;
-}): DiskRoom {
+}): DiskSpace {
   const { what, free, minimumBytes, everyMs, log } = options;
-  let level: RoomLevel = "enough";
+  let level: DiskSpaceLevel = "enough";
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  const levelOf = (bytes: number): RoomLevel => {
+  const levelOf = (bytes: number): DiskSpaceLevel => {
     if (bytes >= minimumBytes) return "enough";
     return bytes < minimumBytes / 2 ? "spent" : "low";
   };

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { createClient } from "../postgres.js";
-import { accountFor, giveTo } from "./embedded-postgres/account.js";
+import { accountFor, grantTo } from "./embedded-postgres/account.js";
 import { findBinaries } from "./embedded-postgres/binaries.js";
 import {
   type ClusterContext,
@@ -69,7 +69,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
 async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = savedUrl(dataDir)?.password;
   const exists = clusterExists(context.clusterDir);
-  if (exists) giveTo(context.account, context.clusterDir);
+  if (exists) grantTo(context.account, context.clusterDir);
   if (exists && saved) return saved;
   const password = randomBytes(24).toString("hex");
   await (exists ? resetPassword(context, password) : createCluster(context, password, sync));

@@ -46,7 +46,7 @@ export function createLog(
 const VOICES = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
 /** Logs the console output of libraries as warnings instead of writing it to standard error, which is for people. */
-export function hearConsole(log: Logger, target: Pick<Console, (typeof VOICES)[number]> = console): void {
+export function captureConsole(log: Logger, target: Pick<Console, (typeof VOICES)[number]> = console): void {
   for (const voice of VOICES) {
     target[voice] = (...parts: unknown[]) => {
       const err = parts.find((part) => part instanceof Error);

@@ -92,18 +92,18 @@ export function createNotifications(options: {
 
   /** Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next one does it. */
   async function hear(channel: string, one: Followed): Promise<void> {
-    const asked = client;
-    if (!asked || one.askedOf === asked) return;
-    one.askedOf = asked;
-    await ask(asked, `LISTEN ${pg.escapeIdentifier(channel)}`);
-    if (asked === client) for (const { onGap } of one.followers) onGap();
+    const requested = client;
+    if (!requested || one.askedOf === requested) return;
+    one.askedOf = requested;
+    await ask(requested, `LISTEN ${pg.escapeIdentifier(channel)}`);
+    if (requested === client) for (const { onGap } of one.followers) onGap();
   }
 
   function leave(channel: string, one: Followed): void {
-    const asked = one.askedOf;
+    const requested = one.askedOf;
     one.askedOf = null;
-    if (asked === null || asked !== client) return;
-    runInBackground(ask(asked, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
+    if (requested === null || requested !== client) return;
+    runInBackground(ask(requested, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
 
   function lose(lost: pg.Client, error: Error): void {
@@ -130,12 +130,12 @@ export function createNotifications(options: {
 
   // A dead peer is only noticed by a query without a response.
   async function check(): Promise<void> {
-    const asked = client;
-    if (!asked) return;
-    const silence = setTimeout(() => lose(asked, new Error("no answer in time")), CHECK_MS);
+    const requested = client;
+    if (!requested) return;
+    const silence = setTimeout(() => lose(requested, new Error("no answer in time")), CHECK_MS);
     try {
-      await ask(asked, "SELECT 1");
-      if (client === asked) timer = setTimeout(() => runInBackground(check()), CHECK_MS);
+      await ask(requested, "SELECT 1");
+      if (client === requested) timer = setTimeout(() => runInBackground(check()), CHECK_MS);
     } finally {
       clearTimeout(silence);
     }
@@ -158,10 +158,10 @@ export function createNotifications(options: {
       set.add(listener);
       return () => set.delete(listener);
     },
-    follow(channel, hearNotice, onGap) {
+    follow(channel, onNotice, onGap) {
       const one = follows.get(channel);
       if (!one) throw new Error(`the channel ${channel} does not support subscriptions`);
-      const follower = { hear: hearNotice, onGap };
+      const follower = { hear: onNotice, onGap };
       one.followers.add(follower);
       clearTimeout(one.leaving);
       runInBackground(hear(channel, one));

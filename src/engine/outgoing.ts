@@ -65,7 +65,7 @@ export interface OutgoingScope {
   /** The normal form of a URL's origin; null if its host is no valid name. */
   originOf(url: URL): string | null;
   /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
-  judgeRedirect?(url: URL): Promise<void>;
+  checkRedirect?(url: URL): Promise<void>;
   /** Adds the credential to a hop. It is called again for each hop of the first origin. */
   authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
   /** True if the request carries a credential: it is not redirected to another origin then. */
@@ -97,17 +97,17 @@ const RETRY_MAX_MS = 5_000;
 const policy = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
 
 function headersOf(received: Record<string, string | string[] | undefined>): Record<string, string> {
-  const kept = Object.entries(received).filter(
+  const stored = Object.entries(received).filter(
     ([name, value]) => value !== undefined && !DROPPED_HEADERS.includes(name),
   );
-  return Object.fromEntries(kept.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
+  return Object.fromEntries(stored.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
 /** Milliseconds before the next attempt: what the server asks for, else twice the last delay. */
 function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
-  const asked = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_FIRST_MS * 2 ** (attempt - 1);
-  return Math.min(asked, RETRY_MAX_MS);
+  const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_FIRST_MS * 2 ** (attempt - 1);
+  return Math.min(requested, RETRY_MAX_MS);
 }
 
 /** Maps errors of undici and sockets. Messages are not repeated, because they may quote the request. */
@@ -216,7 +216,7 @@ export class OutgoingSender {
     if (origin !== first && scope.hasCredential) throw refuse("a request with a credential stays on its origin");
     if (!scope.mayUse(origin)) throw refuse(`${origin} is not in the action's integrationOrigins`);
     next.hash = "";
-    await scope.judgeRedirect?.(next);
+    await scope.checkRedirect?.(next);
     return next;
   }
 
@@ -230,7 +230,7 @@ export class OutgoingSender {
     const { budget, signal, pool } = scope;
     budget.countRequest(origin);
     signal.throwIfAborted();
-    const begunAt = performance.now();
+    const startedAtMs = performance.now();
     const sentBytes = hop.body?.byteLength ?? 0;
     const facts: ExchangeFacts = {
       origin,
@@ -269,7 +269,7 @@ export class OutgoingSender {
       facts.code = failure?.code ?? "TIMEOUT";
       throw failure ?? error;
     } finally {
-      facts.durationMs = performance.now() - begunAt;
+      facts.durationMs = performance.now() - startedAtMs;
       onEnd?.(facts);
     }
   }

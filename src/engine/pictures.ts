@@ -185,10 +185,10 @@ export function createPictures({ log }: { log: Logger }) {
       return ask(source, job, async (frames) => {
         const clean = await frames.header();
         if (clean.fault !== undefined) throw new PictureFault(clean.fault);
-        const kept = await keep(frames.stream(clean.bytes));
+        const stored = await keep(frames.stream(clean.bytes));
         const small = await frames.header().catch(undecoded);
         const bytes = small?.size ? await frames.whole(small.bytes, thumbnail.maxBytes).catch(undecoded) : null;
-        return { size: bytes && small!.size!, thumbnail: bytes, kept };
+        return { size: bytes && small!.size!, thumbnail: bytes, kept: stored };
       });
     },
 

@@ -35,12 +35,15 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
 
   return async (hostname) => {
     if (LOCALHOST.test(hostname)) return [LOOPBACK];
-    const asked = current();
+    const requested = current();
     const limit = Promise.withResolvers<never>();
     const timer = setTimeout(() => limit.reject(late()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
     // Connecting shows which address families this machine can use.
-    const found = await Promise.allSettled([within(asked.resolve4(hostname)), within(asked.resolve6(hostname))]);
+    const found = await Promise.allSettled([
+      within(requested.resolve4(hostname)),
+      within(requested.resolve6(hostname)),
+    ]);
     clearTimeout(timer);
     const addresses = found.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
     if (addresses.length === 0) for (const one of found) if (one.status === "rejected") throw one.reason;

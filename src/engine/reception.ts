@@ -101,10 +101,10 @@ export function createReception(folder: string, turns: Turns) {
     try {
       for (;;) {
         if (left <= 0) await again();
-        const asked = performance.now();
+        const requested = performance.now();
         const coming = chunks.next();
         if (!(await settlesWithin(coming, patience))) await again(coming);
-        else patience -= performance.now() - asked;
+        else patience -= performance.now() - requested;
         const { value, done } = await coming;
         if (done) return;
         left -= value.length;

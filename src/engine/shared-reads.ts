@@ -5,17 +5,17 @@
 
 /** Returns a shared version of `read`. Callers must not change the result. */
 export function sharedReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
-  const asked = new Map<Key, Promise<Result>>();
+  const requested = new Map<Key, Promise<Result>>();
 
   async function ask(key: Key): Promise<Result> {
     await new Promise((resolve) => setImmediate(resolve));
-    asked.delete(key);
+    requested.delete(key);
     return read(key);
   }
 
   return (key) => {
-    const answer = asked.get(key) ?? ask(key);
-    asked.set(key, answer);
+    const answer = requested.get(key) ?? ask(key);
+    requested.set(key, answer);
     return answer;
   };
 }

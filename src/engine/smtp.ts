@@ -50,9 +50,9 @@ export interface Smtp {
 }
 
 /** Yields the content when nodemailer requests it, which is when the server waits for it. */
-async function* guarded({ content, mayBegin }: Handover, begun: { value: boolean }): AsyncGenerator<Buffer> {
+async function* guarded({ content, mayBegin }: Handover, started: { value: boolean }): AsyncGenerator<Buffer> {
   if (!(await mayBegin())) throw new FencedError();
-  begun.value = true;
+  started.value = true;
   yield content;
 }
 
@@ -80,8 +80,8 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
   // Each wait below handles the end of the connection.
   connection.on("error", () => undefined);
   try {
-    await heard(connection, (done) => connection.connect(done));
-    if (user !== null) await heard(connection, (done) => connection.login({ user, pass: password ?? "" }, done));
+    await received(connection, (done) => connection.connect(done));
+    if (user !== null) await received(connection, (done) => connection.login({ user, pass: password ?? "" }, done));
     return connection;
   } catch (error) {
     connection.close();
@@ -90,7 +90,7 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
 }
 
 /** Resolves with the callback of `ask`, or rejects when the connection ends. */
-function heard<T>(
+function received<T>(
   connection: SMTPConnection,
   ask: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {
@@ -109,11 +109,11 @@ function heard<T>(
 export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp {
   const pool = createSmtpPool<SmtpServer>((server) => open(server, times));
 
-  async function attempt(session: PooledSession, handover: Handover, begun: { value: boolean }): Promise<Delivery> {
+  async function attempt(session: PooledSession, handover: Handover, started: { value: boolean }): Promise<Delivery> {
     const { connection } = session;
     const { from, to, content } = handover;
-    const stream = Readable.from(guarded(handover, begun), { objectMode: false });
-    const info = await heard<SMTPConnection.SentMessageInfo>(connection, (done) =>
+    const stream = Readable.from(guarded(handover, started), { objectMode: false });
+    const info = await received<SMTPConnection.SentMessageInfo>(connection, (done) =>
       connection.send({ from, to: [...to], size: content.length }, stream, done),
     );
     return outcomeOfSuccess(info);
@@ -135,18 +135,18 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
   }
 
   async function once(server: SmtpServer, handover: Handover, signal: AbortSignal): Promise<Delivery | "stale"> {
-    const begun = { value: false };
+    const started = { value: false };
     let session: PooledSession | null = null;
     try {
       session = await pool.take(server, signal);
-      return await within(signal, attempt(session, handover, begun));
+      return await within(signal, attempt(session, handover, started));
     } catch (error) {
       // An envelope may be open on the connection: the next message must not use it.
       if (session) session.broken = true;
       if (error instanceof FencedError) return { kind: "fenced" };
-      const delivery = outcomeOfError(error as Error, begun.value);
+      const delivery = outcomeOfError(error as Error, started.value);
       // A connection that the server had closed meanwhile says nothing about the message.
-      const isStale = session?.reused && !begun.value && delivery.kind === "refused" && delivery.code === null;
+      const isStale = session?.reused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {
       if (session) pool.giveBack(session);

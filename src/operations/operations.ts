@@ -211,10 +211,10 @@ export async function createOperations(surroundings: Surroundings) {
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
-  const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
+  const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
   const outlet = outletOf(gate, () => messaging.communicate.acceptance);
-  const ofStore = { ring, logEvents, intake, person: people.session, asksSecondFactor, userChanged, outlet };
+  const ofStore = { ring, logEvents, intake, person: people.session, needsSecondFactor, userChanged, outlet };
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;

@@ -93,7 +93,7 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     repository,
     runPage: async (request) => browsers!.run(request),
     secrets,
-    scripts: new PageScripts({ sessionOf, credentials, catalogue, keptScripts: packages.scripts, apiUrl }),
+    scripts: new PageScripts({ sessionOf, credentials, catalogue, storedScripts: packages.scripts, apiUrl }),
     console,
     timeoutMs: config.serverTimeoutMs,
     measures,

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import type { Browsers } from "../engine/browser/browsers.js";
-import type { DiskRoom } from "../engine/disk-room.js";
+import type { DiskSpace } from "../engine/disk-room.js";
 import type { Notifications } from "../engine/notifications.js";
 import type { Measures } from "./watch/measures.js";
 import type { Tracing } from "./watch/tracing.js";
@@ -16,7 +16,7 @@ export interface Surroundings {
   notifications: Notifications;
   /** null in a process that is not a runner. */
   browsers: Browsers | null;
-  room: DiskRoom;
+  room: DiskSpace;
   measures: Measures;
   tracing: Tracing;
   /** The service's address for people and browsers. */

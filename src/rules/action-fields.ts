@@ -5,7 +5,7 @@ import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
 /** Returns why a source is rejected with those dependencies, or null; dependencies null: unknown (rules/code.ts, `codeFault`). */
-export type CodeJudge = (code: string, dependencies: readonly string[] | null) => string | null;
+export type CodeCheck = (code: string, dependencies: readonly string[] | null) => string | null;
 
 export const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
@@ -55,7 +55,7 @@ export function codeEmpty(code: unknown): string | null {
 }
 
 /** Also rejects code that is not a string: the table has no other status for it. Faulty dependencies list no package. */
-export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeJudge): string | null {
+export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeCheck): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${described(code)})`;
   const listed = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];

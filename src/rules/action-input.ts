@@ -21,12 +21,12 @@ import {
   DEBOUNCE_SHAPE,
   debounceFault,
   jitterFault,
-  keptConcurrency,
-  keptDebounce,
+  storedConcurrency,
+  storedDebounce,
   timeoutFault,
 } from "./run-limits.js";
 import {
-  keptTriggers,
+  storedTriggers,
   triggerNotAllowedFault,
   triggerShape,
   triggersFault,
@@ -59,7 +59,7 @@ export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, j
 type Limits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
 /** The limits that are set: an action without limits has none of these fields, as the specification requires. */
-export function givenLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
+export function presentLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
     ...(concurrency && { concurrency }),
@@ -70,7 +70,7 @@ export function givenLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
 }
 
 /** The source if there is one. */
-export const givenSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
+export const presentSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
 /** Returns the fault of a field (its name, the expected and the received value); null if there is none. */
 type Fault = (value: unknown, body: ActionBody) => string | null;
@@ -97,14 +97,14 @@ function Rule(status: Status, fault: Fault): PropertyDecorator {
 
 /** Facts that the rules depend on: the result of checking the code, the operator's time limit, and whether private networks are allowed. */
 export interface Measure {
-  judge?: fields.CodeJudge;
+  judge?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
 /** The whole action, as passed or after an update; the initial values are create's defaults. */
 class ActionBody {
-  readonly #judge: fields.CodeJudge;
+  readonly #judge: fields.CodeCheck;
   readonly #serverTimeoutMs: number;
   readonly #allowPrivateNetwork: boolean;
 
@@ -114,7 +114,7 @@ class ActionBody {
     this.#allowPrivateNetwork = allowPrivateNetwork;
   }
 
-  get judge(): fields.CodeJudge {
+  get judge(): fields.CodeCheck {
     return this.#judge;
   }
 
@@ -247,16 +247,16 @@ function checked(body: ActionBody): ActionInput {
     description: (body.description as string | null) || null,
     active: body.active as boolean,
     environment: body.environment as Environment,
-    triggers: keptTriggers(body.triggers),
+    triggers: storedTriggers(body.triggers),
     dependencies: [...(body.dependencies as string[])],
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
     integrationOrigins: storedIntegrationOrigins(body.integrationOrigins),
     access: storedAccess(body.access),
-    ...givenSource(storedSource(body.source)),
-    ...givenLimits({
-      concurrency: keptConcurrency(body.concurrency),
-      debounce: keptDebounce(body.debounce),
+    ...presentSource(storedSource(body.source)),
+    ...presentLimits({
+      concurrency: storedConcurrency(body.concurrency),
+      debounce: storedDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,
       jitterSeconds: body.jitterSeconds as number | null,
     }),

@@ -18,7 +18,7 @@ export interface Verdict {
 }
 
 /** @param runs in the order of their ids */
-export function judgeRuns(limit: number, runs: readonly ContendingRun[]): Verdict {
+export function decideRuns(limit: number, runs: readonly ContendingRun[]): Verdict {
   const verdict: Verdict = { admit: [], skip: [], cancel: [] };
   const displacing = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newest = displacing.at(-1);

@@ -78,6 +78,6 @@ export function integrationOriginsFault(value: unknown, environment: unknown, ru
 
 /** Origins that {@link integrationOriginsFault} accepted, in normal form, each once. */
 export function storedIntegrationOrigins(value: unknown): string[] {
-  const given = Array.isArray(value) ? (value as string[]) : [];
-  return [...new Set(given.map((origin) => normalOrigin(new URL(origin))!))];
+  const input = Array.isArray(value) ? (value as string[]) : [];
+  return [...new Set(input.map((origin) => normalOrigin(new URL(origin))!))];
 }

@@ -35,8 +35,8 @@ function shortened(name: string): string {
 }
 
 /** Turns a browser's file name into a valid name: the last part of a path, without invalid characters. */
-export function uploadName(given: string | undefined): string {
-  const last = (given ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
+export function uploadName(input: string | undefined): string {
+  const last = (input ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
   const fit = Array.from(last, (character) => (UNFIT.test(character) ? "" : character))
     .join("")
     .trim()
@@ -94,15 +94,15 @@ export type ContentsForm =
 const QUALITY_DEFAULT = 80;
 
 /** @throws REQUEST_INVALID */
-export function contentsForm(given: {
+export function contentsForm(input: {
   size?: unknown;
   width?: unknown;
   format?: unknown;
   quality?: unknown;
 }): ContentsForm {
-  const { size, format, quality } = given;
+  const { size, format, quality } = input;
   if (size === "thumbnail") return { kind: "thumbnail" };
-  const width = given.width ?? size;
+  const width = input.width ?? size;
   if (width === undefined && format === undefined && quality === undefined) return { kind: "whole" };
   const known: readonly unknown[] = FORMATS;
   const wanted = format === "jpg" ? "jpeg" : format;

@@ -79,10 +79,10 @@ export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDe
   if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${kindOf(value)})`);
   const fields = new Fields("__smtp", value);
   if (fields.optional("host") === null) return null;
-  const { port: given, secure: wish } = value;
+  const { port: input, secure: wish } = value;
   if (wish !== undefined && wish !== null && typeof wish !== "boolean") throw fields.fault("secure", "true or false");
   const port =
-    given === undefined || given === null ? (wish === true ? SUBMISSION_OVER_TLS : SUBMISSION) : Number(given);
+    input === undefined || input === null ? (wish === true ? SUBMISSION_OVER_TLS : SUBMISSION) : Number(input);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw fields.fault("port", "a port from 1 to 65535");
   const host = fields.text("host", "a host");
   if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.fault("host", "a host");

@@ -100,10 +100,10 @@ function headerEntries(value: unknown): [string, unknown][] {
 /** Headers besides the message's own, `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
 export function emailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
-  const given = headerEntries(value);
-  if (given.length > HEADERS_MAX) refuse("headers", `at most ${HEADERS_MAX}`, given.length);
+  const input = headerEntries(value);
+  if (input.length > HEADERS_MAX) refuse("headers", `at most ${HEADERS_MAX}`, input.length);
   return Object.fromEntries(
-    given.map(([name, text]) => {
+    input.map(([name, text]) => {
       if (!HEADER_NAME.test(name)) refuse("headers", "named by letters, digits and dashes", name);
       if (OWN_HEADER.test(name)) refuse("headers", "none that the service writes itself", name);
       return [name, oneLine(text, `headers.${name}`)];

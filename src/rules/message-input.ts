@@ -74,9 +74,9 @@ function placed<T>(where: string, judge: () => T): T {
 
 /** Parses `{options, data}`, or options that contain `data`. @param path of the message in a larger body @throws REQUEST_INVALID */
 export function parseEmail(body: unknown, path = ""): Email {
-  const given = record(body, "the message");
-  const options = isObject(given["options"]) ? given["options"] : given;
-  const data = dataOf(given["data"]);
+  const input = record(body, "the message");
+  const options = isObject(input["options"]) ? input["options"] : input;
+  const data = dataOf(input["data"]);
   const to = emailRecipients(options["to"]);
   const subject = oneLine(
     fill(oneLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
@@ -95,7 +95,7 @@ export function parseEmail(body: unknown, path = ""): Email {
     headers: emailHeaders(options["headers"]),
     attachments: attachments(options["attachments"]),
   };
-  refuseUnknownFields(given, options === given ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
+  refuseUnknownFields(input, options === input ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
   return email;
 }
 
@@ -104,8 +104,8 @@ export function parseEmail(body: unknown, path = ""): Email {
  * @param path of the message in a larger body
  * @throws REQUEST_INVALID
  */
-export function parseSms(given: unknown, path = ""): Sms {
-  const outer = record(given, "the message");
+export function parseSms(input: unknown, path = ""): Sms {
+  const outer = record(input, "the message");
   const data = isObject(outer["data"]) ? outer["data"] : outer;
   const provider = outer["provider"] ?? null;
   if (provider !== null && !SMS_PROVIDERS.some((one) => one === provider)) {

@@ -81,11 +81,11 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
     refuse("status", NOTIFICATION_STATUSES.join(", "), status);
   }
-  const given = (value: unknown) => value !== undefined && value !== null;
+  const input = (value: unknown) => value !== undefined && value !== null;
   const fields: NotificationFields = {
-    ...(given(status) && { status: status as NotificationStatus }),
-    ...(given(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
-    ...(given(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
+    ...(input(status) && { status: status as NotificationStatus }),
+    ...(input(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
+    ...(input(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
     ...(scope !== undefined && { scope: parseScope(scope) }),
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : moment(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),
@@ -144,10 +144,10 @@ export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX ? URL.parse(endpoint) : null;
   const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
   if (!url || !isWeb || url.username !== "" || url.password !== "") refuse("endpoint", "an https address", endpoint);
-  const given = isObject(keys) ? keys : {};
+  const input = isObject(keys) ? keys : {};
   return {
     endpoint: url!.href,
-    p256dh: keyOf(given["p256dh"], "keys.p256dh", KEY_BYTES),
-    auth: keyOf(given["auth"], "keys.auth", AUTH_BYTES),
+    p256dh: keyOf(input["p256dh"], "keys.p256dh", KEY_BYTES),
+    auth: keyOf(input["auth"], "keys.auth", AUTH_BYTES),
   };
 }

@@ -165,7 +165,7 @@ export type KeptAsset = StoredAsset & { sha256: string };
 export const isKept = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !== undefined;
 
 /** Path under which the service serves a stored script. */
-export const keptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
+export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
 /** Adds current URLs to stored assets. */
 export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
@@ -197,7 +197,7 @@ function externalFault(text: unknown): string | null {
 }
 
 /** True if code contains `Svc` other than before one of the members, which are regular expressions. */
-function saysMore(code: string, members: readonly string[]): boolean {
+function usesMore(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
@@ -222,22 +222,22 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   const own = entries.map(({ namespace, standalone }) =>
     Array.isArray(standalone) ? `${namespace}\\.(?:${standalone.join("|")})` : `${namespace}`,
   );
-  return saysMore(code, [...REQUEST_FUNCTIONS, ...own]);
+  return usesMore(code, [...REQUEST_FUNCTIONS, ...own]);
 }
 
 /** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */
 export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
   const ofPackages = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
   const namespaces = [...ofPackages, ...(namesRequests(code) ? REQUEST_FUNCTIONS : [])];
-  return namespaces.length > 0 && !saysMore(code, namespaces) ? "network-isolate" : "document";
+  return namespaces.length > 0 && !usesMore(code, namespaces) ? "network-isolate" : "document";
 }
 
 /** Needs of a package for one piece of code. */
 export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "mayDoWithLess">>;
 
 /** True if code contains a package's namespace, or `Svc` itself, other than before one of these functions. */
-function saysOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
-  return saysMore(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
+function usesOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
+  return usesMore(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }
 
 /**
@@ -247,9 +247,9 @@ function saysOthers(code: string, namespace: string | null, functions: readonly 
 export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
   const { namespace, mode = "document", network = mode !== "isolate", mayDoWithLess = false } = entry;
   const { inDocument = [], withoutDocument = [] } = entry;
-  const saysOneOf = (words: readonly string[]) =>
+  const containsOneOf = (words: readonly string[]) =>
     words.length > 0 && new RegExp(`\\b(?:${words.join("|")})\\b`).test(code);
-  const mayCallOthers = withoutDocument.length > 0 && (isShared || saysOthers(code, namespace, withoutDocument));
-  const needsDocument = mayCallOthers || saysOneOf(inDocument);
+  const mayCallOthers = withoutDocument.length > 0 && (isShared || usesOthers(code, namespace, withoutDocument));
+  const needsDocument = mayCallOthers || containsOneOf(inDocument);
   return needsDocument ? { mode: "document", network, mayDoWithLess: false } : { mode, network, mayDoWithLess };
 }

@@ -83,7 +83,7 @@ export function mustBeInList(
 }
 
 /** @throws the error of `changed`, if the row has changed since */
-export function mustStand(updatedAt: Date, precondition: Precondition, changed: () => ActionError): void {
+export function requireUnchanged(updatedAt: Date, precondition: Precondition, changed: () => ActionError): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 

@@ -92,8 +92,8 @@ function readUrl(value: unknown): URL {
 function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
   if (!isObject(value)) fault(`${field} must be an object (got ${described(value)})`);
   let count = 0;
-  for (const [name, given] of Object.entries(value as object)) {
-    for (const item of Array.isArray(given) ? given : [given]) {
+  for (const [name, input] of Object.entries(value as object)) {
+    for (const item of Array.isArray(input) ? input : [input]) {
       if (item === null || item === undefined) continue;
       if (!["string", "number", "boolean"].includes(typeof item)) {
         fault(`${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${kindOf(item)})`);
@@ -111,15 +111,15 @@ function readHeaders(value: unknown): Record<string, string> {
   if (entries.length > HEADERS_MAX) fault(`headers must be at most ${HEADERS_MAX} (got ${entries.length})`);
   const headers = new Map<string, string>();
   let characters = 0;
-  for (const [given, content] of entries) {
-    const name = given.toLowerCase();
-    if (!HEADER_NAME.test(given)) fault(`headers has an invalid name (got ${described(given)})`);
-    if (REFUSED_HEADER.test(name)) fault(`headers.${given} is not allowed: the service sets or removes it`);
-    if (headers.has(name)) fault(`headers.${given} is given twice`);
+  for (const [input, content] of entries) {
+    const name = input.toLowerCase();
+    if (!HEADER_NAME.test(input)) fault(`headers has an invalid name (got ${described(input)})`);
+    if (REFUSED_HEADER.test(name)) fault(`headers.${input} is not allowed: the service sets or removes it`);
+    if (headers.has(name)) fault(`headers.${input} is given twice`);
     const text = typeof content === "number" ? String(content) : content;
     // The value may be a secret: only its kind is named.
     if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
-      fault(`headers.${given} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`);
+      fault(`headers.${input} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`);
     }
     headers.set(name, text as string);
     characters += name.length + (text as string).length;
@@ -135,12 +135,12 @@ interface Body {
 
 /** `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library made. */
 function readBody(options: Record<string, unknown>): Body {
-  const given = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
-  if (given.length > 1) fault(`${given.join(" and ")} exclude each other`);
+  const input = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
+  if (input.length > 1) fault(`${input.join(" and ")} exclude each other`);
   const { body, json, form } = options;
   if (typeof json === "string") return { bytes: Buffer.from(json), type: "application/json" };
-  if (given[0] === "json") fault(`json must be a value that JSON can hold (got ${described(json)})`);
-  if (given[0] === "form") {
+  if (input[0] === "json") fault(`json must be a value that JSON can hold (got ${described(json)})`);
+  if (input[0] === "form") {
     const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
     return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
   }
@@ -148,7 +148,7 @@ function readBody(options: Record<string, unknown>): Body {
   if (isObject(body) && typeof body["base64"] === "string") {
     return { bytes: Buffer.from(body["base64"], "base64"), type: null };
   }
-  if (given[0] === "body") fault(`body must be a string or bytes (got ${described(body)})`);
+  if (input[0] === "body") fault(`body must be a string or bytes (got ${described(body)})`);
   return { bytes: null, type: null };
 }
 
@@ -183,9 +183,9 @@ function refuseUnknown(options: Record<string, unknown>): void {
 
 /** The origin that faulty options name; null if they name none. */
 export function originIn(options: unknown): string | null {
-  const given = isObject(options) ? options["url"] : null;
-  if (typeof given !== "string" || given.length > URL_MAX_CHARACTERS) return null;
-  const url = URL.parse(given);
+  const input = isObject(options) ? options["url"] : null;
+  if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;
+  const url = URL.parse(input);
   return url && normalOrigin(url);
 }
 

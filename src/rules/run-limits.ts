@@ -96,14 +96,14 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
 }
 
 /** As `concurrencyFault` let it pass. */
-export function keptConcurrency(value: unknown): Concurrency | null {
+export function storedConcurrency(value: unknown): Concurrency | null {
   if (!isObject(value)) return null;
   const { policy, limit, key } = value as unknown as Concurrency;
   return { policy, limit: limit ?? 1, key: key ?? null };
 }
 
 /** As `debounceFault` let it pass. */
-export function keptDebounce(value: unknown): Debounce | null {
+export function storedDebounce(value: unknown): Debounce | null {
   if (!isObject(value)) return null;
   const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;
   const longest = maxWaitMs ?? Math.min(delayMs * WAITS_PER_DELAY, DEBOUNCE_WAIT_MAX_MS);

@@ -10,7 +10,7 @@ import { isHeaderName, isHeaderValue } from "./request-options.js";
 import { refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const BINDING_PLACES = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
-export type BindingPlace = (typeof BINDING_PLACES)[number];
+export type BindingTarget = (typeof BINDING_PLACES)[number];
 const GRANTS = ["client_credentials", "refresh_token"] as const;
 type Grant = (typeof GRANTS)[number];
 
@@ -19,7 +19,7 @@ export interface SecretBinding {
   key: string;
   /** In normal form. */
   origin: string;
-  in: BindingPlace;
+  in: BindingTarget;
   /** Header or parameter; for `basic` the user, for `aws-sigv4` service and region as `s3/eu-west-1`. */
   name: string | null;
   /** Text around the value, with `{value}` once. */
@@ -84,7 +84,7 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
   return url.href;
 }
 
-function readName(place: BindingPlace, value: unknown, path: string): string | null {
+function readName(place: BindingTarget, value: unknown, path: string): string | null {
   const name = text(value, path);
   if (place === "query" && name === null) fault(`${path} is required where in is "query"`);
   if (place === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
@@ -98,7 +98,7 @@ function readName(place: BindingPlace, value: unknown, path: string): string | n
   return name;
 }
 
-function readFormat(place: BindingPlace, value: unknown, path: string): string | null {
+function readFormat(place: BindingTarget, value: unknown, path: string): string | null {
   const format = text(value, path);
   if (format === null) return null;
   if (place !== "header" && place !== "query") fault(`${path} is for in "header" and "query" only`);
@@ -116,11 +116,11 @@ function readScopes(value: unknown, path: string): string[] {
   return value.map((scope, at) => text(scope, `${path}[${at}]`) ?? fault(`${path}[${at}] must be a string (got null)`));
 }
 
-function readOauth(given: Record<string, unknown>, place: BindingPlace, path: string, allowPrivateNetwork: boolean) {
-  const { tokenUrl, clientId, scopes, grant } = given;
+function readOauth(input: Record<string, unknown>, place: BindingTarget, path: string, allowPrivateNetwork: boolean) {
+  const { tokenUrl, clientId, scopes, grant } = input;
   if (place !== "oauth2") {
     const extra = ["tokenUrl", "clientId", "scopes", "grant"].find(
-      (name) => given[name] !== undefined && given[name] !== null,
+      (name) => input[name] !== undefined && input[name] !== null,
     );
     const isEmpty = extra === "scopes" && Array.isArray(scopes) && scopes.length === 0;
     if (extra !== undefined && !isEmpty) fault(`${path}.${extra} is for in "oauth2" only`);
@@ -134,21 +134,21 @@ function readOauth(given: Record<string, unknown>, place: BindingPlace, path: st
   };
 }
 
-function readBinding(given: unknown, path: string, allowPrivateNetwork: boolean): GivenBinding {
-  if (!isObject(given)) return fault(`${path} must be an object (got ${described(given)})`);
-  const key = readKey(given["key"], `${path}.key`);
-  const place = oneOf(given["in"], BINDING_PLACES, `${path}.in`);
-  const { sealed = false, value } = given;
+function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): GivenBinding {
+  if (!isObject(input)) return fault(`${path} must be an object (got ${described(input)})`);
+  const key = readKey(input["key"], `${path}.key`);
+  const place = oneOf(input["in"], BINDING_PLACES, `${path}.in`);
+  const { sealed = false, value } = input;
   if (typeof sealed !== "boolean") fault(`${path}.sealed must be true or false (got ${described(sealed)})`);
   if (sealed && !key.startsWith("__")) fault(`${path}.sealed is for keys that start with __ (got ${described(key)})`);
   return {
     key,
-    origin: readOrigin(given["origin"], `${path}.origin`, allowPrivateNetwork),
+    origin: readOrigin(input["origin"], `${path}.origin`, allowPrivateNetwork),
     in: place,
-    name: readName(place, given["name"], `${path}.name`),
-    format: readFormat(place, given["format"], `${path}.format`),
+    name: readName(place, input["name"], `${path}.name`),
+    format: readFormat(place, input["format"], `${path}.format`),
     sealed: sealed as boolean,
-    ...readOauth(given, place, path, allowPrivateNetwork),
+    ...readOauth(input, place, path, allowPrivateNetwork),
     ...(value !== undefined && value !== null && { value }),
   };
 }
@@ -197,6 +197,6 @@ export function keyWithoutValue(
 /** The keys that are sealed after the change. */
 export function sealedAfter(sealedKeys: readonly string[], after: readonly GivenBinding[]): string[] {
   const unsealed = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
-  const kept = sealedKeys.filter((key) => !unsealed.has(key));
-  return [...new Set([...kept, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
+  const stored = sealedKeys.filter((key) => !unsealed.has(key));
+  return [...new Set([...stored, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
 }

@@ -112,8 +112,8 @@ function* secretsIn(setting: unknown, tier: Tier): Generator<string> {
  * The secrets of one setting, each once. Of the setting of language models only its key is one: code never gets that setting, and names
  * of models and the provider's address stand in answers, errors and log events.
  */
-export function secretsOfSetting(name: string, given: unknown): NamedSecret[] {
-  const setting = name === AI_SETTING && isObject(given) ? given["key"] : given;
+export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
+  const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;
   const found: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
     name,
     value,

@@ -1,7 +1,7 @@
 /** What a caller may give as `triggers`, and the form they are kept in. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
-import { HTTP_WHERE_FIELDS, httpWhereFault, keptHttpWhere, repeatedRouteFault } from "./http/where.js";
+import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, storedHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 import { flat, type Shape } from "./unknown-fields.js";
 
@@ -56,7 +56,7 @@ function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
 /** Why the `where` of a log trigger is refused, or null; and the form it is kept in. */
 export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
   const fault = whereFault({ trigger: "log", where });
-  return fault === null ? { where: keptLogWhere(where as Record<string, unknown>) } : { fault };
+  return fault === null ? { where: storedLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
 /** TRIGGER_TYPE_INVALID. Elements that are no objects are another status's business. */
@@ -82,13 +82,13 @@ export function triggerNotAllowedFault(value: unknown, environment: unknown): st
 }
 
 /** Triggers that passed the three checks, without what they do not use. */
-export function keptTriggers(value: unknown): Trigger[] {
+export function storedTriggers(value: unknown): Trigger[] {
   return elements(value).map(([, element]) => {
     const type = element["trigger"] as TriggerType;
     const where = element["where"] as Record<string, unknown>;
-    if (type === "log") return { trigger: type, where: keptLogWhere(where) };
-    if (type === "http") return { trigger: type, where: keptHttpWhere(where) };
-    return type === "analytics" ? { trigger: type, where: keptAnalyticsWhere(where) } : { trigger: type };
+    if (type === "log") return { trigger: type, where: storedLogWhere(where) };
+    if (type === "http") return { trigger: type, where: storedHttpWhere(where) };
+    return type === "analytics" ? { trigger: type, where: storedAnalyticsWhere(where) } : { trigger: type };
   });
 }
 
@@ -143,13 +143,13 @@ function analyticsWhereFault(where: Record<string, unknown>): string | null {
   return `where.data must be at most ${WHERE_DATA_MAX_CHARACTERS} characters of JSON (got ${size})`;
 }
 
-function keptLogWhere(where: Record<string, unknown>): LogWhere {
+function storedLogWhere(where: Record<string, unknown>): LogWhere {
   const id = own(where, "dataSourceId") ?? null;
   const type = where["type"] as string;
   return id === null ? { type } : { type, dataSourceId: id as number };
 }
 
-function keptAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
+function storedAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
   const data = own(where, "data") ?? null;
   const type = where["type"] as AnalyticsWhere["type"];
   return data === null ? { type } : { type, data: data as Record<string, unknown> };

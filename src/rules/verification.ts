@@ -82,14 +82,14 @@ function codeOf(value: unknown): string | null {
 
 /** @throws REQUEST_INVALID naming the field */
 export function verificationRequest(body: unknown): VerificationRequest {
-  const given = isObject(body) ? body : {};
-  const { email = null, sms = null, secondFactor = null } = given;
+  const input = isObject(body) ? body : {};
+  const { email = null, sms = null, secondFactor = null } = input;
   const named = [email, sms, secondFactor].filter((one) => one !== null);
   if (named.length !== 1) {
     const message = `one of email, sms and secondFactor is required (got ${described(body)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  const code = codeOf(given["code"]);
+  const code = codeOf(input["code"]);
   if (secondFactor !== null) {
     if (secondFactor !== "sms") throw new ActionError("REQUEST_INVALID", 'secondFactor must be "sms"');
     return { by: "sms", address: null, code };

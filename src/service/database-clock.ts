@@ -26,14 +26,14 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
   return {
     skewMs: () => skewMs,
     async measure() {
-      const asked = Date.now();
+      const requested = Date.now();
       const [answer] = await rows<{ ms: number }>(
         db,
         "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
       );
       const answered = Date.now();
       const { ms } = answer!;
-      skewMs = ms < asked ? ms - asked : ms > answered ? ms - answered : 0;
+      skewMs = ms < requested ? ms - requested : ms > answered ? ms - answered : 0;
       const isOff = Math.abs(skewMs) > SKEW_WARNED_MS;
       if (isOff && !isWarned) {
         const seconds = Math.round(skewMs) / 1_000;

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import { rows } from "../data/database.js";
-import { createDiskRoom, type DiskRoom, ENDLESS_ROOM } from "../engine/disk-room.js";
+import { createDiskSpace, type DiskSpace, ENDLESS_ROOM } from "../engine/disk-room.js";
 
 const MB = 2 ** 20;
 
@@ -23,10 +23,10 @@ export async function freeUnder(folder: string): Promise<number> {
 }
 
 /** Logs when the disk of DATA_DIR is nearly full if the database is elsewhere: it has the media files and the keys. */
-export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskRoom {
+export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return ENDLESS_ROOM;
   const minimumBytes = diskFreeMinMb * MB;
-  return createDiskRoom({
+  return createDiskSpace({
     what: "DATA_DIR",
     free: () => freeUnder(dataDir),
     minimumBytes,
@@ -35,7 +35,7 @@ export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, lo
   });
 }
 
-export function diskRoom(config: Config, db: DataSource, log: Logger): DiskRoom {
+export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
@@ -45,12 +45,12 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskRoom 
     return databaseMaxMb * MB - size!.bytes;
   };
   return databaseUrl === null
-    ? createDiskRoom({
+    ? createDiskSpace({
         what: "the database",
         free: () => freeUnder(dataDir),
         minimumBytes,
         everyMs: DISK_EVERY_MS,
         log,
       })
-    : createDiskRoom({ what: "the database", free: ofDatabase, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
+    : createDiskSpace({ what: "the database", free: ofDatabase, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
 }

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { createAddressOf } from "../api/address.js";
 import { createAnswers } from "../api/answers.js";
-import { createBodyRooms } from "../api/body-room.js";
+import { createBodyCapacities } from "../api/body-room.js";
 import { createCallerReader } from "../api/caller.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
@@ -17,7 +17,7 @@ import { createUpgradeReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
-import type { DiskRoom } from "../engine/disk-room.js";
+import type { DiskSpace } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { FairSemaphore } from "../engine/fair-semaphore.js";
@@ -105,7 +105,7 @@ export class Starting {
   }
 
   /** Watches the free space of the database. */
-  async room(db: DataSource): Promise<DiskRoom> {
+  async room(db: DataSource): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
     const room = diskRoom(config, db, log);
     releases.add("room", room.stop);
@@ -176,7 +176,7 @@ export class Starting {
       graphqlDocuments,
       log,
     };
-    const rooms = createBodyRooms();
+    const rooms = createBodyCapacities();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;

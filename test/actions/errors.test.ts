@@ -216,8 +216,8 @@ describe("the specification's tables of errors", () => {
 
   beforeEach(() => publishApp(service));
 
-  function holds(exit: Exit, status: Status, { status: came, error, http, value }: Outcome): void {
-    expect(came).to.equal(status);
+  function holds(exit: Exit, status: Status, { status: received, error, http, value }: Outcome): void {
+    expect(received).to.equal(status);
     expect(error)
       .to.be.a("string")
       .that.does.not.match(/\n\s+at |SELECT|INSERT|\/src\/|disk gone/);

@@ -129,16 +129,16 @@ const body = fc.oneof(
 );
 
 /** Fields of an accepted body are returned as they were sent, except for the specified clearing and pruning. */
-function kept(sent: Record<string, unknown>, came: Record<string, unknown>): void {
+function kept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
     const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";
-    if (sent[field] !== undefined) expect(came[field], field).to.deep.equal(cleared ? null : sent[field]);
+    if (sent[field] !== undefined) expect(received[field], field).to.deep.equal(cleared ? null : sent[field]);
   }
 }
 
 function noFault({ status, error }: Outcome, sent: unknown): void {
-  const told = `${status} (${error}) for ${JSON.stringify(sent)?.slice(0, 400)}`;
-  expect(["INTERNAL_ERROR", "PUBLISH_FAILED", "RESTORE_FAILED", undefined], told).to.not.include(status);
+  const received = `${status} (${error}) for ${JSON.stringify(sent)?.slice(0, 400)}`;
+  expect(["INTERNAL_ERROR", "PUBLISH_FAILED", "RESTORE_FAILED", undefined], received).to.not.include(status);
 }
 
 async function succeeds(step: string, outcome: Promise<Outcome>): Promise<Outcome> {

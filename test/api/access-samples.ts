@@ -42,16 +42,16 @@ const subscription =
   (field: string): Sample =>
   async (service, { token, appId }) => {
     const client = service.socket(token ?? "none");
-    const told = client.iterate({ query: `subscription ($app: Int!) { ${field} }`, variables: { app: appId } });
+    const received = client.iterate({ query: `subscription ($app: Int!) { ${field} }`, variables: { app: appId } });
     try {
-      const { value } = await told.next();
+      const { value } = await received.next();
       return (value?.errors?.[0]?.extensions?.["status"] as string | undefined) ?? null;
     } catch (error) {
       // graphql-ws returns the socket's close event, or the errors of a refused subscription.
       if ((error as { code?: number }).code === 4403) return "UNAUTHORIZED";
       return (error as { extensions: { status: string } }[])[0]!.extensions.status;
     } finally {
-      await told.return?.();
+      await received.return?.();
       await client.dispose();
     }
   };
@@ -66,10 +66,10 @@ const page =
   };
 
 /** The scope of a route about people: an app, an organization, the service, or the caller's own session. */
-type PeoplePlace = "app" | "organization" | "service" | "session";
+type PeopleScope = "app" | "organization" | "service" | "session";
 
 /** Every route about people with its operation. A token can read its identity, and manages no account. */
-export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeoplePlace]>> = {
+export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeopleScope]>> = {
   "GET /v1/auth/session": ["ownAccount", "service"],
   "PUT /v1/auth/account": ["ownAccount", "session"],
   "GET /v1/auth/sessions": ["ownAccount", "session"],

@@ -69,13 +69,13 @@ export function itStreams(provider: TestProvider): void {
         next();
       },
     };
-    const heard = await provider.run(`const heard = [];
+    const received = await provider.run(`const heard = [];
       for await (const part of ${ask({ ...HELLO, stream: true })}) {
         heard.push(part.type === "text" ? part.text : part.completion.message.content);
         if (part.type === "text") await Svc.AI.embeddings({ input: part.text });
       }
       return heard`);
-    expect(heard).to.deep.equal([...texts, texts.join("")]);
+    expect(received).to.deep.equal([...texts, texts.join("")]);
     expect(provider.asked.slice(1).map(({ body }) => body.input)).to.deep.equal(texts.map((text) => [text]));
   });
 
@@ -94,7 +94,7 @@ export function itStreams(provider: TestProvider): void {
         }
       },
     };
-    const heard = await provider.run(`const heard = [];
+    const received = await provider.run(`const heard = [];
       try {
         for await (const part of ${ask({ ...HELLO, stream: true })}) {
           heard.push(part.text);
@@ -104,7 +104,7 @@ export function itStreams(provider: TestProvider): void {
         heard.push(code);
       }
       return heard`);
-    expect(heard).to.deep.equal(["Hello you", "TRANSPORT"]);
+    expect(received).to.deep.equal(["Hello you", "TRANSPORT"]);
     const [{ tokens }] = await provider.service.db.query("SELECT tokens::int FROM ai_usage");
     // Two of the question and three of the part; one of the embedding.
     expect(tokens).to.equal(2 + 3 + 1);

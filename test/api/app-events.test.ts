@@ -23,7 +23,7 @@ describe("events of the app itself", () => {
 
   const events = (): Promise<{ type: string; data: object; user_id: number | null }[]> =>
     service.db.query("SELECT type, data, user_id FROM log_event WHERE id > $1 ORDER BY id", [last]);
-  const told = async () => (await events()).map(({ type, data }) => ({ type, data }));
+  const received = async () => (await events()).map(({ type, data }) => ({ type, data }));
   const open = (path: string, cookie?: string) =>
     service.rest("GET", path, { as: null, headers: { accept: "text/html", ...(cookie && { cookie }) } });
 
@@ -32,7 +32,7 @@ describe("events of the app itself", () => {
     const settings = { open: "value", _key: "value", __key: "ignored" };
     await service.rest("PUT", `/v1/admin/apps/${service.appId}`, { as: "admin", body: { isHidden: true, settings } });
     await service.rest("PUT", app, { body: {} });
-    expect(await told()).to.deep.equal([
+    expect(await received()).to.deep.equal([
       { type: "app.update", data: { fields: ["name", "icon"] } },
       { type: "app.update", data: { fields: ["isHidden", "settings"], keys: ["open", "_key"] } },
     ]);
@@ -52,7 +52,7 @@ describe("events of the app itself", () => {
     ]);
     for (const { type, user_id } of found) expect([type, typeof user_id]).to.deep.equal(["app.update", "number"]);
     await service.rest("POST", `${app}/versions/${version.id}/restore`);
-    expect((await told()).at(-1)!.data).to.deep.include({ keys: ["c"] });
+    expect((await received()).at(-1)!.data).to.deep.include({ keys: ["c"] });
   });
 
   it("are stored with the change or not at all", async () => {
@@ -80,13 +80,13 @@ describe("events of the app itself", () => {
   it("say that an app's page was opened: by a visitor, by an editor in the viewer", async () => {
     expect((await open(`/apps/${service.appId}`)).http).to.equal(200);
     await open(`/apps/${service.appId}/viewer`, `auth_token=${service.tokens.editor}`);
-    expect(await told()).to.deep.equal([
+    expect(await received()).to.deep.equal([
       { type: "app.view", data: { environment: "live" } },
       { type: "app.view", data: { environment: "viewer" } },
     ]);
     expect((await events()).at(-1)!.user_id).to.be.a("number");
     await open("/apps/999999");
-    expect(await told()).to.have.length(2);
+    expect(await received()).to.have.length(2);
   });
 
   it("stop saying so to one who reloads without end, whose page is served all the same", async () => {
@@ -95,7 +95,7 @@ describe("events of the app itself", () => {
     expect([...new Set(pages.map(({ http }) => http))]).to.deep.equal([200]);
     // A viewer regains one per second.
     const regained = Math.ceil((performance.now() - begun) / 1000);
-    expect((await told()).length).to.be.within(1, VIEWS_PER_VIEWER + regained);
+    expect((await received()).length).to.be.within(1, VIEWS_PER_VIEWER + regained);
   });
 
   it("start log triggers, and a chain of runs that write settings for one another is cut off", async () => {

@@ -21,14 +21,14 @@ describe("The first address", () => {
     for (const accept of ["*/*", "application/json"]) {
       const reply = await open(accept);
       expect(reply.status).to.equal(200);
-      const told = (await reply.json()) as Record<string, string>;
-      expect(told).to.include({
+      const received = (await reply.json()) as Record<string, string>;
+      expect(received).to.include({
         studio: "https://example.com/actions/studio",
         graphql: "https://example.com/actions/graphql",
       });
-      expect(told).to.include.keys("api", "graphiql", "docs", "health");
+      expect(received).to.include.keys("api", "graphiql", "docs", "health");
       for (const name of ["studio", "graphiql", "docs", "llms", "openapi", "health"]) {
-        const path = told[name]!.replace("https://example.com/actions", service.url);
+        const path = received[name]!.replace("https://example.com/actions", service.url);
         const answer = await fetch(path, { headers: { accept: "text/html" } });
         await answer.body?.cancel();
         expect(answer.status, name).to.equal(200);

@@ -147,8 +147,8 @@ describe("what a run sees of the settings, and what of them leaves", () => {
       return blocked`);
     expect(body.result).to.equal(150);
     const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
-    const told = lines.filter(({ text }: { text: string }) => text.startsWith("A request was blocked"));
-    expect(told).to.have.length(100);
+    const received = lines.filter(({ text }: { text: string }) => text.startsWith("A request was blocked"));
+    expect(received).to.have.length(100);
   });
 
   it("shows live what a run prints, until it has ended", async () => {

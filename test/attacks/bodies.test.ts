@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodies } from "../../src/api/bodies.js";
-import { createBodyRoom, createBodyRooms } from "../../src/api/body-room.js";
+import { createBodyCapacities, createBodyCapacity } from "../../src/api/body-room.js";
 import { createTurns } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
@@ -17,7 +17,7 @@ const settled = () => new Promise(setImmediate);
 
 describe("the room for bodies", () => {
   it("is bounded in all and for one address, and given back once", async () => {
-    const room = createBodyRoom({ totalBytes: 100, ofAddressBytes: 60, waitMs: 1 });
+    const room = createBodyCapacity({ totalBytes: 100, ofAddressBytes: 60, waitMs: 1 });
     const leave = await room.enter("a", 60, null);
     const refusals = await Promise.all(
       [room.enter("a", 1, null), room.enter("b", 50, null)].map((one) => one.catch((error: ActionError) => error)),
@@ -35,7 +35,7 @@ describe("the room for bodies", () => {
   });
 
   it("goes to addresses by turns, whoever asked first and how often", async () => {
-    const room = createBodyRoom({ totalBytes: 10, ofAddressBytes: 10, waitMs: 10_000 });
+    const room = createBodyCapacity({ totalBytes: 10, ofAddressBytes: 10, waitMs: 10_000 });
     const first = await room.enter("a", 10, null);
     const order: string[] = [];
     const leaves: (() => void)[] = [first];
@@ -54,7 +54,7 @@ describe("the room for bodies", () => {
   });
 
   it("is left by half by every app, so that the next app finds some, from however many addresses", async () => {
-    const room = createBodyRoom({ totalBytes: 100, ofAddressBytes: 100, waitMs: 1 });
+    const room = createBodyCapacity({ totalBytes: 100, ofAddressBytes: 100, waitMs: 1 });
     const fill = async (app: string): Promise<number> => {
       let held = 0;
       for (;;) {
@@ -67,7 +67,7 @@ describe("the room for bodies", () => {
   });
 
   it("keeps no more than a few hundred of one address waiting", async () => {
-    const room = createBodyRoom({ totalBytes: 10, ofAddressBytes: 10, waitMs: 60_000 });
+    const room = createBodyCapacity({ totalBytes: 10, ofAddressBytes: 10, waitMs: 60_000 });
     const leave = await room.enter("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
       room.enter("a", 10, null).then(
@@ -100,7 +100,7 @@ describe("uploads that stall", () => {
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
-    const rooms = createBodyRooms({ totalBytes: 4 * MB, ofAddressBytes: 2 * MB, waitMs });
+    const rooms = createBodyCapacities({ totalBytes: 4 * MB, ofAddressBytes: 2 * MB, waitMs });
     const appExists = async (id: number) => id === 1 || id === 2;
     registerBodies(app, { rooms, turns: createTurns(), appExists, paceMs });
     app.post("/streamed", { config: { streamed: true } }, async ({ raw }) => {

@@ -79,14 +79,14 @@ describe("after the end of a run", () => {
   after(() => host.stop());
 
   /** Everything in flight: connections are reported in the order in which they were made, so that the test's own comes last. */
-  async function heardSoFar(): Promise<string[]> {
+  async function receivedSoFar(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
     const own = request({ port, path: "/own", agent: false }).end();
     const [answer] = (await once(own, "response")) as [IncomingMessage];
     await once(answer.resume(), "end");
-    const heard = seen.filter((one) => one !== "/own");
-    heard.splice(heard.lastIndexOf("a connection"), 1);
-    return heard;
+    const received = seen.filter((one) => one !== "/own");
+    received.splice(received.lastIndexOf("a connection"), 1);
+    return received;
   }
 
   /** Requests that reached the host between the end of the run and the end of two more runs of the same app. */
@@ -94,21 +94,21 @@ describe("after the end of a run", () => {
     code: string,
     mode: Mode = "document",
   ): Promise<{ after: string[]; told: boolean; before: string[] }> {
-    let told = false;
+    let received = false;
     const outcome = await browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
         mode,
         onHost: () => {
-          told = true;
+          received = true;
         },
       }),
     );
     if (!outcome.ok) throw new Error(outcome.error.message);
-    const before = await heardSoFar();
+    const before = await receivedSoFar();
     seen = [];
     await resultOf(browsers, "const execute = async () => 1", { mode });
     await resultOf(browsers, "const execute = async () => 2", { mode });
-    return { before, after: seen, told };
+    return { before, after: seen, told: received };
   }
 
   for (const [index, [when, at]] of Object.entries(MOMENTS).entries()) {
@@ -140,20 +140,20 @@ describe("after the end of a run", () => {
       const arrived = new Promise<void>((resolve) => {
         server.once("connection", () => resolve());
       });
-      let told = false;
+      let received = false;
       const abort = new AbortController();
       const run = browsers.run(
         runOf(`const execute = async () => { ${send(`${url}/now`)}; await new Promise(() => {}) }`, {
           signal: abort.signal,
           onHost: () => {
-            told = true;
+            received = true;
           },
         }),
       );
       await arrived;
       abort.abort();
       await run;
-      expect(told).to.equal(true);
+      expect(received).to.equal(true);
     });
   }
 

@@ -111,9 +111,9 @@ describe("the surface of the browser", () => {
           key.replace(/: (DedicatedWorkerGlobalScope|EventTarget) /, `: ${scope} `),
         ),
       ];
-      const fateOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
+      const outcomeOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
       const unlike = entriesOf(less[mode]!, "w").filter(
-        (key) => !key.endsWith(" ") && !["ended", "same"].includes(fateOf(key)) && !(hasNetwork(mode) && asks(key)),
+        (key) => !key.endsWith(" ") && !["ended", "same"].includes(outcomeOf(key)) && !(hasNetwork(mode) && asks(key)),
       );
       expect(unlike).to.deep.equal([]);
     });

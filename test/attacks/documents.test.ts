@@ -103,8 +103,8 @@ describe("GraphQL documents that ask for too much", () => {
       `{ ...a } fragment a on Query @skip(if: ${deep}) { __typename }`,
     ]) {
       const { body } = await service.rest("POST", "/graphql", { body: { query } });
-      const told = body.errors.map(({ message }: { message: string }) => message);
-      expect(told, query.slice(0, 40)).to.deep.equal(["a document has at most 500 levels of a value"]);
+      const received = body.errors.map(({ message }: { message: string }) => message);
+      expect(received, query.slice(0, 40)).to.deep.equal(["a document has at most 500 levels of a value"]);
     }
   });
 

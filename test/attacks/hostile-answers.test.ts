@@ -54,7 +54,7 @@ describe("hosts that answer the service as they like", () => {
     for (const thenEnds of [false, true]) {
       it(`${name}${thenEnds ? ", and the end" : ""}: what was sent and what is fetched is over`, async () => {
         const host = await startHost(text, thenEnds);
-        const told = (asked: Promise<{ status: number }>) =>
+        const received = (asked: Promise<{ status: number }>) =>
           asked.then(
             (answer) => answer.status,
             () => null,
@@ -64,7 +64,7 @@ describe("hosts that answer the service as they like", () => {
         const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
         const fetched = connections.download(host.url, { maxBytes: 1_000, limitMs });
-        expect(await Promise.all([told(sent), told(fetched)])).to.deep.equal([status, status]);
+        expect(await Promise.all([received(sent), received(fetched)])).to.deep.equal([status, status]);
         host.stop();
       });
     }
@@ -113,9 +113,9 @@ describe("hosts that answer the service as they like", () => {
       const path = await alertTo(service.appId, odd.url.href);
       const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
       await until(async () => (await lastOf()).status !== "queued");
-      const heard = hook.heard.length;
+      const received = hook.heard.length;
       await alertTo(otherAppId, hook.url);
-      await until(() => hook.heard.length > heard);
+      await until(() => hook.heard.length > received);
       expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
     });
 
@@ -123,9 +123,9 @@ describe("hosts that answer the service as they like", () => {
       const silent = await hostThatSays("");
       for (let rule = 0; rule < 20; rule += 1) await alertTo(service.appId, silent.url.href);
       await until(() => silent.sockets.size >= PLACES_PER_APP.alerts);
-      const heard = hook.heard.length;
+      const received = hook.heard.length;
       await alertTo(otherAppId, hook.url);
-      await until(() => hook.heard.length > heard);
+      await until(() => hook.heard.length > received);
       // A place that had waited for its end would have opened another socket.
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
     });

@@ -95,10 +95,10 @@ describe("things of another app, asked for by their numbers", () => {
     const client = service.socket(admin);
     const db = new Client({ connectionString: service.databaseUrl });
     await db.connect();
-    const told = new Map<string, unknown[]>();
+    const received = new Map<string, unknown[]>();
     const follow = (name: string, query: string) => {
       const messages: unknown[] = [];
-      told.set(name, messages);
+      received.set(name, messages);
       const add = (message: unknown) => void messages.push(message);
       client.subscribe({ query }, { next: add, error: add, complete: () => {} });
     };
@@ -111,14 +111,14 @@ describe("things of another app, asked for by their numbers", () => {
     follow(own, `subscription { actionLogAdded(appId: ${OWN}) { id } }`);
     await until(async () => {
       for (const app of [FOREIGN, OWN]) await addLogEntry(db, app, { mark: MARK }, app);
-      return told.get(own)!.length > 0;
+      return received.get(own)!.length > 0;
     });
     await client.dispose();
     await db.end();
     for (const { name } of callsOf("subscription")) {
-      expect(told.get(`${name} of ${FOREIGN}`), name).to.deep.equal(told.get(`${name} of ${NOBODYS}`));
+      expect(received.get(`${name} of ${FOREIGN}`), name).to.deep.equal(received.get(`${name} of ${NOBODYS}`));
     }
-    expect(told.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
+    expect(received.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
   });
 
   it("stay as they are, whatever mutation names them", async () => {

@@ -30,8 +30,8 @@ describe("documents that the service knows", () => {
   it("are asked for by their hash, over HTTP and the websocket", async () => {
     const { http, body } = await ask({ documentId: idOf(Apps) });
     expect([http, body.data.apps[0].id]).to.deep.equal([200, service.appId]);
-    const told = await first("", idOf(ClientTriggers), "live");
-    expect(told.data).to.have.property("clientTriggers");
+    const received = await first("", idOf(ClientTriggers), "live");
+    expect(received.data).to.have.property("clientTriggers");
   });
 
   it("are not what somebody else names so, and a name without a document is told from a document", async () => {
@@ -53,8 +53,8 @@ describe("documents that the service knows", () => {
       expect(body.errors[0].message).to.contain("only the documents of the service's client library");
       const [refused] = await first("subscription { clientTriggers(appId: 1) { __typename } }", undefined, as);
       expect(refused.message).to.equal(body.errors[0].message);
-      const told = await first(ClientTriggers, undefined, as);
-      expect(told.data, JSON.stringify(told)).to.have.property("clientTriggers");
+      const received = await first(ClientTriggers, undefined, as);
+      expect(received.data, JSON.stringify(received)).to.have.property("clientTriggers");
     }
     for (const as of ["editor", "admin", "api"]) {
       expect((await ask({ query: "{ __typename }" }, as)).body.data).to.deep.equal({ __typename: "Query" });

@@ -258,13 +258,13 @@ describe("secrets at the exits of a run", () => {
   it("refuses at save more secrets than can be kept in, naming the key, what is allowed and what was received", async () => {
     await set({ _small: "an earlier setting" });
     const many = Array.from({ length: 20_001 }, (_, i) => `a-value-${i}`);
-    for (const [_many, came] of [
+    for (const [_many, received] of [
       [many, "20001"],
       [["x".repeat(400_000), "y".repeat(200_000)], "600000"],
     ] as const) {
       const { http, body } = await set({ _many });
       expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
-      expect(body.error).to.include("_many").and.include(came).and.include("20000");
+      expect(body.error).to.include("_many").and.include(received).and.include("20000");
     }
     expect((await service.rest("GET", SETTINGS)).body).to.have.all.keys("_small");
   });

@@ -109,7 +109,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
   mkdirSync(dataDir, { recursive: true });
   return restore({
     ...{ url, path, secret, replace },
-    takeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
+    storeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
     removeSpace: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
     incoming: join(folderOf(dataDir), "incoming"),

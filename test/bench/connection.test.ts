@@ -10,14 +10,14 @@ describe("the bench's connection", () => {
   let server: Server;
   let url: URL;
   let other: Socket;
-  let heard = "";
+  let received = "";
   let connection: Connection;
 
   beforeEach(async () => {
-    heard = "";
+    received = "";
     server = createServer((socket) => {
       other = socket.on("data", (part) => {
-        heard += part;
+        received += part;
       });
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -43,7 +43,7 @@ describe("the bench's connection", () => {
     await answered("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     await answer;
     const head = `POST /a/b?c=1 HTTP/1.1\r\nhost: ${url.host}\r\ncontent-type: application/json\r\ncontent-length: 8`;
-    expect(heard).to.equal(`${head}\r\n\r\n{"ä":1}`);
+    expect(received).to.equal(`${head}\r\n\r\n{"ä":1}`);
   });
 
   it("hears answers that come in parts, one after the other", async () => {

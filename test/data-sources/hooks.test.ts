@@ -33,7 +33,7 @@ describe("hooks of data sources that send", () => {
     (await service.rest("POST", base, { body: { name, hooks, ...more } })).body.dataSource.id;
   const insert = (name: string, data: object, as?: string) =>
     service.rest("POST", `${base}/${name}/entries`, { body: { data }, ...(as && { as }) });
-  const told = (dataSourceId: number) =>
+  const received = (dataSourceId: number) =>
     rows<Told>(
       service.db,
       `SELECT type, data_source_entry_id AS entry, data FROM log_event
@@ -46,7 +46,7 @@ describe("hooks of data sources that send", () => {
   it("put an e-mail in the outbox as an entry is inserted, filled and escaped from it, without what is hashed", async () => {
     const id = await make("Guests", [HASH, WELCOME]);
     const made = await insert("Guests", { Name: "<Ann>", Email: "ann@example.com", Password: "a secret" });
-    const [event] = await told(id);
+    const [event] = await received(id);
     expect(event).to.include({ type: "email.dataSourceHook", entry: made.body.id });
     expect(event!.data).to.deep.include({ to: ["ann@example.com"], subject: "Welcome <Ann>", recipients: 1 });
     const path = `/v1/apps/${service.appId}/communicate/messages/${event!.data.messageId}`;
@@ -75,7 +75,7 @@ describe("hooks of data sources that send", () => {
       名前: "杏",
     };
     await insert("Any%20names", { ...data, Команда: "Мы" });
-    const [event] = await told(id);
+    const [event] = await received(id);
     expect(event!.data).to.deep.include({ to: ["ann@example.com"], subject: "Hi Ann 5" });
     const path = `/v1/apps/${service.appId}/communicate/messages/${event!.data.messageId}`;
     const message = JSON.stringify((await service.rest("GET", path)).body);
@@ -112,9 +112,9 @@ describe("hooks of data sources that send", () => {
     const id = await make("Late", [REMINDER]);
     const { body } = await insert("Late", { Name: "Bea", Phone: "+15550100" });
     await service.rest("PUT", `${base}/Late/entries/${body.id}`, { body: { data: { Late: false } } });
-    expect(await told(id)).to.deep.equal([]);
+    expect(await received(id)).to.deep.equal([]);
     await service.rest("PUT", `${base}/Late/entries/${body.id}`, { body: { data: { Late: true } } });
-    const [event, ...more] = await told(id);
+    const [event, ...more] = await received(id);
     expect(more).to.deep.equal([]);
     expect(event).to.include({ type: "sms.dataSourceHook", entry: body.id });
     expect(event!.data.to).to.deep.equal(["+15550100"]);
@@ -124,10 +124,10 @@ describe("hooks of data sources that send", () => {
     const id = await make("Many", [WELCOME]);
     const entries = ["a", "b"].map((name) => ({ data: { Email: `${name}@example.com` } }));
     await service.rest("POST", `${base}/Many/commit`, { body: { entries } });
-    expect((await told(id)).map(({ data }) => data.to[0])).to.deep.equal(["a@example.com", "b@example.com"]);
+    expect((await received(id)).map(({ data }) => data.to[0])).to.deep.equal(["a@example.com", "b@example.com"]);
     await service.rest("POST", `${base}/Many/commit`, { body: { entries, runHooks: ["update"] } });
     await service.rest("POST", `${base}/Many/import?append=true`, { body: [{ Email: "c@example.com" }] });
-    expect(await told(id)).to.have.length(2);
+    expect(await received(id)).to.have.length(2);
     const refused = await service.rest("POST", `${base}/Many/commit`, { body: { entries, runHooks: ["send"] } });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
   });
@@ -136,13 +136,13 @@ describe("hooks of data sources that send", () => {
     const before = (await outbox()).length;
     const id = await make("Kept", [WELCOME], { indexes: [{ columns: ["Name"], unique: true }] });
     expect((await insert("Kept", { Name: "one\r\nBcc: all@example.com", Email: "a@example.com" })).http).to.equal(201);
-    const [fault] = await told(id);
+    const [fault] = await received(id);
     expect(fault!.data.messageId).to.equal(null);
     expect(fault!.data.detail).to.match(/one line/);
     expect((await insert("Kept", { Name: "two" })).http).to.equal(201);
     expect((await insert("Kept", { Name: "three", Email: "no address" })).http).to.equal(201);
     expect((await insert("Kept", { Name: "two", Email: "b@example.com" })).http).to.equal(409);
-    expect([(await outbox()).length, (await told(id)).length]).to.deep.equal([before, 1]);
+    expect([(await outbox()).length, (await received(id)).length]).to.deep.equal([before, 1]);
   });
 
   it("bound what a page makes the app send", async () => {
@@ -151,7 +151,7 @@ describe("hooks of data sources that send", () => {
     const entries = Array.from({ length: 6 }, (_, n) => ({ data: { Email: `v${n}@example.com` } }));
     const refused = await service.rest("POST", `${base}/Open/commit`, { as: "live", body: { entries } });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
-    expect(await told(id)).to.deep.equal([]);
+    expect(await received(id)).to.deep.equal([]);
     const limited = await startTestService({ ROLES: "api", RATE_LIMIT_COMMUNICATE: "3" });
     try {
       const path = `/v1/apps/${limited.appId}/data-sources`;

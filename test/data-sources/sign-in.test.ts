@@ -160,8 +160,8 @@ describe("users of an app", () => {
       expect(refusal(answer), `${source} ${Object.keys(where)}`).to.equal("403 DATA_SOURCE_ACCESS_DENIED");
       const text = `mutation ($app: Int!, $id: ID!, $where: JSON!) {
         authorizeAppUser(appId: $app, dataSourceId: $id, where: $where) { appId } }`;
-      const told = await service.graphql(text, { app: service.appId, id: source, where }, { as: page });
-      expect(told.errors?.[0].extensions.status).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      const received = await service.graphql(text, { app: service.appId, id: source, where }, { as: page });
+      expect(received.errors?.[0].extensions.status).to.equal("DATA_SOURCE_ACCESS_DENIED");
     }
     expect(await userOf(page)).to.equal(null);
   });

@@ -41,12 +41,12 @@ describe("a subscription to a data source", () => {
   function follow(path: string, variables: object = {}, as = "editor") {
     const client = service.socket(as);
     clients.push(client);
-    const told = client.iterate<{ dataSourceChanged: News }>({
+    const received = client.iterate<{ dataSourceChanged: News }>({
       query: TEXT,
       variables: { app: service.appId, ds: path.split("/").at(-1), ...variables },
     });
     return async (): Promise<News> => {
-      const { value } = await told.next();
+      const { value } = await received.next();
       if (value?.errors) throw new Error(String(value.errors[0]?.extensions?.["status"]));
       return value!.data!.dataSourceChanged;
     };
@@ -211,9 +211,9 @@ describe("a subscription to a data source", () => {
         path,
         entries.map(({ id }: { id: number }) => id),
       );
-      const told = await narrow();
-      expect(told.reset).to.equal(false);
-      expect(told.inserted.length + told.updated.length + told.deleted.length).to.be.above(0);
+      const received = await narrow();
+      expect(received.reset).to.equal(false);
+      expect(received.inserted.length + received.updated.length + received.deleted.length).to.be.above(0);
       if (name.includes("replaces")) expect((await next()).inserted.map(({ data }) => data)).to.deep.equal([OWN_ENTRY]);
       const { id } = await insert(path, { n: 9, Owner: "me" });
       expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { n: 9, Owner: "me" } }] });
@@ -315,9 +315,9 @@ describe("a subscription to a data source", () => {
     await next();
     await insert(path, { Name: "a", Secret: "x" });
     await insert(path, { Name: "end" });
-    const told: News[] = [];
-    while (!told.some(({ inserted }) => inserted.length > 0)) told.push(await next());
-    expect(told.flatMap(({ inserted }) => inserted.map(({ data }) => data))).to.deep.equal([{ Name: "end" }]);
+    const received: News[] = [];
+    while (!received.some(({ inserted }) => inserted.length > 0)) received.push(await next());
+    expect(received.flatMap(({ inserted }) => inserted.map(({ data }) => data))).to.deep.equal([{ Name: "end" }]);
   });
 
   for (const [who, variables, status] of [

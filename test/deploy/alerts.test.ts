@@ -144,7 +144,7 @@ describe("the alerting rules", () => {
 
 describe("the dashboard", () => {
   it("asks in PromQL, and for nothing that the service does not tell", async () => {
-    const told = new Set((await process().scrape()).map(({ name }) => name));
+    const received = new Set((await process().scrape()).map(({ name }) => name));
     const { panels } = JSON.parse(read("grafana-dashboard.json")) as {
       panels: { title: string; targets: { expr: string }[] }[];
     };
@@ -154,7 +154,7 @@ describe("the dashboard", () => {
       parseExpression(expr);
       const names = metricsIn(expr);
       expect(names, expr).to.not.deep.equal([]);
-      for (const name of names) expect(told.has(name), name).to.equal(true);
+      for (const name of names) expect(received.has(name), name).to.equal(true);
     }
   });
 });

@@ -15,7 +15,7 @@ const ROWS = SECTION.split("\n").filter((line) => line.startsWith("| "));
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
 /** Each admission mechanism, as code creates it. `createRateWindow` is used through the gate. */
 const MECHANISM =
-  /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyRoom|RequestLimiter|Answers|Turns|Intake)\(/;
+  /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyCapacity|RequestLimiter|Answers|Turns|Intake)\(/;
 
 const filesIn = (text: string) => [...text.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path]) => path!);
 

@@ -179,8 +179,8 @@ describe("an archive", () => {
       ...[2 ** 33, 9 * 2 ** 20, 2 ** 50].map((size) => ({ fields: { path: "a", size }, content })),
     ];
     for (const entry of hostile) {
-      const told = await refusal(put(gzipSync(tape([entry]))), null);
-      expect(told, JSON.stringify(entry.fields)).to.match(
+      const received = await refusal(put(gzipSync(tape([entry]))), null);
+      expect(received, JSON.stringify(entry.fields)).to.match(
         /^ArchiveError: the file is damaged: (it has a part|its part)/,
       );
     }

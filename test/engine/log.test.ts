@@ -1,7 +1,7 @@
 /** What a log line may contain of an error. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { createLog, hearConsole } from "../../src/engine/log.js";
+import { captureConsole, createLog } from "../../src/engine/log.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("the log", () => {
@@ -49,10 +49,10 @@ describe("the log", () => {
 
   it("holds what a library writes to the console, by the same rules", () => {
     const lines: string[] = [];
-    const heard = { ...console };
-    hearConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), heard);
-    heard.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
-    heard.warn("attempt", 2, { row: "CANARY" });
+    const received = { ...console };
+    captureConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), received);
+    received.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
+    received.warn("attempt", 2, { row: "CANARY" });
     const [first, second] = lines.map((line) => JSON.parse(line));
     expect(first).to.include({ level: 40, console: "trace" });
     expect(first.err).to.include({ type: "Error", message: "read ECONNRESET", code: "ECONNRESET" });

@@ -13,7 +13,7 @@ describe("a channel of notices that is followed", () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>;
   let notifications: Notifications;
   let client: pg.Client;
-  let told: string[];
+  let received: string[];
 
   before(async () => {
     database = await freshDatabase();
@@ -30,15 +30,15 @@ describe("a channel of notices that is followed", () => {
     await database?.drop();
   });
   beforeEach(() => {
-    told = [];
+    received = [];
   });
 
   /** `name` and its notifications, into `told`. */
   const follow = (name: string) =>
     notifications.follow(
       "now_and_then",
-      (notice) => told.push(`${name} ${notice}`),
-      () => told.push(`${name} gap`),
+      (notice) => received.push(`${name} ${notice}`),
+      () => received.push(`${name} gap`),
     );
   const notify = (notice: string, channel = "now_and_then") =>
     client.query("SELECT pg_notify($1, $2)", [channel, notice]);
@@ -58,29 +58,29 @@ describe("a channel of notices that is followed", () => {
     await notify("before");
     await caughtUp();
     const end = follow("first");
-    await until(() => told.length > 0);
+    await until(() => received.length > 0);
     const endOther = follow("second");
     await notify("1");
     await caughtUp();
-    expect(told).to.deep.equal(["first gap", "first 1", "second 1"]);
+    expect(received).to.deep.equal(["first gap", "first 1", "second 1"]);
     end();
     await notify("2");
     await caughtUp();
-    expect(told.slice(3)).to.deep.equal(["second 2"]);
+    expect(received.slice(3)).to.deep.equal(["second 2"]);
     endOther();
   });
 
   it("is left some time after its last follower, and not where another came meanwhile", async () => {
     const end = follow("first");
-    await until(() => told.length > 0 || lastAsked().then((text) => text === 'LISTEN "now_and_then"'));
+    await until(() => received.length > 0 || lastAsked().then((text) => text === 'LISTEN "now_and_then"'));
     end();
     follow("second")();
     const endThird = follow("third");
     await new Promise((resolve) => setTimeout(resolve, 3 * LINGER_MS));
-    told = [];
+    received = [];
     await notify("still");
     await caughtUp();
-    expect(told).to.deep.equal(["third still"]);
+    expect(received).to.deep.equal(["third still"]);
     endThird();
     await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
     const endFourth = follow("fourth");
@@ -91,13 +91,13 @@ describe("a channel of notices that is followed", () => {
 
   it("is heard again after the connection was lost, of which each follower is told", async () => {
     const end = follow("first");
-    await until(() => told.length > 0);
-    told = [];
+    await until(() => received.length > 0);
+    received = [];
     await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${OURS}`);
-    await until(() => told.length > 0);
+    await until(() => received.length > 0);
     await notify("again");
     await caughtUp();
-    expect(told).to.deep.equal(["first gap", "first again"]);
+    expect(received).to.deep.equal(["first gap", "first again"]);
     end();
   });
 

@@ -20,20 +20,20 @@ export interface AlertHook {
 }
 
 export async function startAlertHook(): Promise<AlertHook> {
-  const heard: Heard[] = [];
+  const received: Heard[] = [];
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     const said = JSON.parse(text) as Heard;
     // Sent again with the same id if the response was lost.
-    if (!heard.some(({ id }) => id === said.id)) heard.push(said);
+    if (!received.some(({ id }) => id === said.id)) received.push(said);
     response.writeHead(204).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/hook`,
-    heard,
+    heard: received,
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -56,7 +56,7 @@ const STANDING = `
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
 
 /** Creates rules that report failures of these actions; resolves once they are stored. */
-export async function tellOfFailures(
+export async function reportFailures(
   hook: AlertHook,
   service: { url: string; appId: number; token: string },
   copies: readonly { id: number; masterId: number | null }[],

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { DataSource } from "typeorm";
 import { migrate, openDatabase } from "../../src/data/database.js";
 import { nextRuns } from "../../src/rules/schedule.js";
-import { type AlertHook, tellOfFailures } from "./alert-hook.js";
+import { type AlertHook, reportFailures } from "./alert-hook.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
 import { fastClock } from "./fast-clock.js";
 import { type Fleet, startFleet } from "./fleet.js";
@@ -103,14 +103,14 @@ export async function judge(db: DataSource, actionIds: number[], from: Date, to:
   const minutes = Math.ceil((to.getTime() - from.getTime()) / 60_000) + 1;
   const ticks = nextRuns(FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
   const expected = new Set(actionIds.flatMap((id) => ticks.map((tick) => keyOf(id, tick))));
-  const told = found.flatMap(ticksOf);
-  const seen = new Set(told);
+  const received = found.flatMap(ticksOf);
+  const seen = new Set(received);
   const fates: Record<string, number> = {};
   for (const { state, reason } of found) fates[reason ?? state] = (fates[reason ?? state] ?? 0) + 1;
   return {
     expected: expected.size,
     missing: [...expected].filter((key) => !seen.has(key)),
-    surplus: told.length - seen.size + [...seen].filter((key) => !expected.has(key)).length,
+    surplus: received.length - seen.size + [...seen].filter((key) => !expected.has(key)).length,
     fates,
   };
 }
@@ -137,7 +137,7 @@ export async function runsOf(db: DataSource, { acknowledged }: Answers) {
 }
 
 /** Callers that are distributed over the instances. */
-function askFleet(fleet: Fleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
+function callFleet(fleet: Fleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
   return (over: () => boolean) =>
     Promise.all(
       Array.from({ length: callers }, (_, at) => {
@@ -170,9 +170,9 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     }));
     const copies = await publishDirectly(db, appId, [...ticking, ...SUBJECTS], () => from.getTime());
     const answers = noAnswers();
-    const work = askFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
+    const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
-    const telling = options.hook && (await tellOfFailures(options.hook, service, copies.slice(-ALERTED)));
+    const telling = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED)));
     const seen = await unrest({ pace: RESTLESS, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
@@ -182,8 +182,8 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const untold = (await telling?.faults(db)) ?? [];
     const verdict = { ...(await judge(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
-    const told = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
-    return { ...verdict, ...seen, ...told, answers: counts, recoveryMs };
+    const received = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
+    return { ...verdict, ...seen, ...received, answers: counts, recoveryMs };
   } finally {
     await fleet.stop();
     await db.destroy();

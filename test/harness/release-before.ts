@@ -31,7 +31,7 @@ interface Packages {
 }
 
 /** Shares this release's packages if the versions are equal; otherwise it gets its own. */
-function givePackages(folder: string, run: (program: string, ...args: string[]) => void): void {
+function installPackages(folder: string, run: (program: string, ...args: string[]) => void): void {
   const read = (root: string) => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Packages;
   const all = ({ dependencies, devDependencies }: Packages) => ({ ...dependencies, ...devDependencies });
   const here = all(read(ROOT));
@@ -66,7 +66,7 @@ export function checkOutReleaseBefore(last?: string): Release {
     });
   const files = execFileSync("git", ["archive", commit], { cwd: ROOT, maxBuffer: 256 * 1024 * 1024 });
   execFileSync("tar", ["-x"], { cwd: root, input: files });
-  givePackages(root, run);
+  installPackages(root, run);
   run("tsc", "-p", ".");
   run("node", "scripts/build-web.mjs");
   return { commit: commit.slice(0, 7), root, remove: () => rmSync(root, { recursive: true, force: true }) };

@@ -63,18 +63,18 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
     await new Promise<void>((resolve) => {
       socket.on("connected", () => resolve());
     });
-    const heard = next.then(
+    const received = next.then(
       ({ value }) => (value as { data: { actionLogAdded: { type: string } } }).data.actionLogAdded.type,
     );
     let done = false;
-    void heard.then(() => {
+    void received.then(() => {
       done = true;
     });
     await until(async () => {
       await service.rest("POST", `${actions()}/hello/runWithResult`, { body: {} });
       return done;
     });
-    expect(await heard).to.equal("app.task.completed");
+    expect(await received).to.equal("app.task.completed");
     await socket.dispose();
   });
 

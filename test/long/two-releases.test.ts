@@ -104,11 +104,11 @@ describe("this release and the one before it on one database, under load", funct
   /** Two callers while the process serves. */
   async function serve(name: string, started: ServiceProcess): Promise<Served> {
     const url = await started.listening();
-    const heard = noAnswers();
-    answers[name] = heard;
+    const received = noAnswers();
+    answers[name] = received;
     let over = false;
-    const { runs, others } = requestsTo({ url: () => url, appId, token }, heard);
-    const asking = Promise.all([runs, others].map((requests) => ask([...requests], heard, () => over)));
+    const { runs, others } = requestsTo({ url: () => url, appId, token }, received);
+    const asking = Promise.all([runs, others].map((requests) => ask([...requests], received, () => over)));
     return {
       name,
       process: started,
@@ -217,8 +217,8 @@ describe("this release and the one before it on one database, under load", funct
     const ticking = copies.get("every-second")!;
     const [oldest] = await db.query("SELECT min(tick) AS tick FROM run WHERE action_id = $1", [ticking]);
     const { expected, missing, surplus, fates } = await judge(db, [ticking], new Date(oldest.tick.getTime() - 1), to);
-    const runs = await Promise.all(Object.values(answers).map((heard) => runsOf(db, heard)));
-    const counts = Object.fromEntries(Object.entries(answers).map(([name, heard]) => [name, heard.counts]));
+    const runs = await Promise.all(Object.values(answers).map((received) => runsOf(db, received)));
+    const counts = Object.fromEntries(Object.entries(answers).map(([name, received]) => [name, received.counts]));
     process.stdout.write(`      ${JSON.stringify({ expected, fates, counts })}\n`);
     expect({ missing, surplus }).to.deep.equal({ missing: [], surplus: 0 });
     expect(TICKS).to.include.members(Object.keys(fates));
@@ -232,8 +232,8 @@ describe("this release and the one before it on one database, under load", funct
       "SELECT run_id, created_at, data->'error' AS error FROM execution_log WHERE type = 'app.task.failed'",
     );
     expect(failed, "runs that failed").to.deep.equal([]);
-    for (const heard of Object.values(counts)) {
-      expect(Object.keys(heard).filter((answer) => !answer.startsWith("20"))).to.deep.equal([]);
+    for (const received of Object.values(counts)) {
+      expect(Object.keys(received).filter((answer) => !answer.startsWith("20"))).to.deep.equal([]);
     }
     const failures = processes.flatMap(({ log }) => log).filter(({ msg }) => /failed/.test(String(msg)));
     expect(failures).to.deep.equal([]);

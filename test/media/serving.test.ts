@@ -33,9 +33,9 @@ describe("media: contents as they are served", () => {
     for (const [range, http, said, part] of cases) {
       const answer = await media.contents(id, "", { range });
       expect([range, answer.status, answer.headers.get("content-range")]).to.deep.equal([range, http, said]);
-      const came = Buffer.from(await answer.arrayBuffer());
-      if (part) expect(came.equals(part), range).to.equal(true);
-      else expect(JSON.parse(String(came)).status).to.equal("RANGE_NOT_SATISFIABLE");
+      const received = Buffer.from(await answer.arrayBuffer());
+      if (part) expect(received.equals(part), range).to.equal(true);
+      else expect(JSON.parse(String(received)).status).to.equal("RANGE_NOT_SATISFIABLE");
     }
   });
 

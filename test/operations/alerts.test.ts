@@ -19,18 +19,18 @@ interface Heard {
 
 /** A webhook with scripted responses, which stores what it receives. */
 async function startHook() {
-  const heard: Heard[] = [];
+  const received: Heard[] = [];
   const answers: number[] = [];
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
-    heard.push({ headers: request.headers, text, body: JSON.parse(text) });
+    received.push({ headers: request.headers, text, body: JSON.parse(text) });
     response.writeHead(answers.shift() ?? 204).end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const stop = () => new Promise((resolve) => server.close(resolve).closeAllConnections());
-  return { url: `http://127.0.0.1:${port}/hook`, heard, answers, stop };
+  return { url: `http://127.0.0.1:${port}/hook`, heard: received, answers, stop };
 }
 
 describe("alerts", function () {
@@ -91,7 +91,7 @@ describe("alerts", function () {
       async () => (await rows(service.db, "SELECT FROM alert_cursor WHERE looked_at > '-infinity'")).length > 0,
     );
   }
-  const told = (count: number) =>
+  const received = (count: number) =>
     until(() => hook.heard.length >= count).then(() => hook.heard.map(({ body }) => body.text));
 
   it("tell of the first failure and of the recovery, and not of the ninety-nine between", async () => {
@@ -105,7 +105,7 @@ describe("alerts", function () {
     await look();
     await end("completed");
     await look();
-    expect(await told(2)).to.have.length(2);
+    expect(await received(2)).to.have.length(2);
     const [first, second] = hook.heard.map(({ body }) => body);
     expect(first).to.deep.include({ state: "firing", condition: "failed", action: { id: masterId, name: "job" } });
     expect(first!["text"]).to.match(/, job: it failed$/);
@@ -119,7 +119,7 @@ describe("alerts", function () {
     await end("failed");
     await end("completed");
     await look();
-    expect((await told(2)).map((text) => text.split(": ")[1])).to.deep.equal([
+    expect((await received(2)).map((text) => text.split(": ")[1])).to.deep.equal([
       "it failed",
       "is well again (job fails)",
     ]);
@@ -134,11 +134,11 @@ describe("alerts", function () {
     }
     await end("failed");
     await look();
-    await told(12);
+    await received(12);
     expect(hook.heard).to.have.length(12);
     await service.db.query("UPDATE alert_rule SET told_at = '{}'");
     await look();
-    expect((await told(13)).at(-1)).to.match(/it failed$/);
+    expect((await received(13)).at(-1)).to.match(/it failed$/);
   });
 
   it("are signed over the moment and the body, and bear one id however often they come", async () => {
@@ -146,13 +146,13 @@ describe("alerts", function () {
     hook.answers.push(500);
     await end("failed");
     await look();
-    await told(1);
+    await received(1);
     await until(
       async () => (await rows(service.db, "SELECT FROM alert_delivery WHERE detail = 'HTTP 500'")).length > 0,
     );
     await service.db.query("UPDATE alert_delivery SET due_at = now() WHERE status = 'queued'");
     await service.db.query("SELECT pg_notify('svc_alert', '')");
-    await told(2);
+    await received(2);
     for (const { headers, text } of hook.heard) {
       const [, seconds, hex] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers["svc-signature"]))!;
       expect(hex).to.equal(createHmac("sha256", SECRET).update(`${seconds}.${text}`).digest("hex"));
@@ -171,10 +171,10 @@ describe("alerts", function () {
     // The tick is 61 s late, and every process checks every 15 s.
     moved = 61_000;
     await look();
-    expect((await told(1))[0]).to.contain("its schedule does not run");
+    expect((await received(1))[0]).to.contain("its schedule does not run");
     await service.db.query("UPDATE schedule SET next_tick = now() + interval '1 day'");
     await look();
-    expect((await told(2))[1]).to.contain("is well again");
+    expect((await received(2))[1]).to.contain("is well again");
   });
 
   it("go by mail where no scheduler lives to send it", async () => {
@@ -202,7 +202,7 @@ describe("alerts", function () {
       [service.appId, copy!.id],
     );
     await look();
-    await told(1);
+    await received(1);
     await service.db.query("DELETE FROM action WHERE id = $1 OR master_id = $1", [copy!.masterId]);
     await look();
     expect(await rows(service.db, "SELECT FROM alert_state")).to.deep.equal([]);
@@ -219,7 +219,7 @@ describe("alerts", function () {
       [service.appId, copyId],
     );
     await look();
-    const texts = await told(2);
+    const texts = await received(2);
     expect(texts.some((text) => text.endsWith("a tick was skipped: still running"))).to.equal(true);
     expect(texts.some((text) => text.endsWith("runs have waited for 5 minutes"))).to.equal(true);
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
@@ -230,7 +230,7 @@ describe("alerts", function () {
     await create({ channel: "slack", setting: "__slack" });
     await end("failed");
     await look();
-    await told(1);
+    await received(1);
     await service.db.query("UPDATE action SET name = 'job' WHERE id = $1", [masterId]);
     expect(Object.keys(hook.heard[0]!.body)).to.deep.equal(["text"]);
     expect(hook.heard[0]!.body.text).to.contain("&lt;!channel&gt;: it failed").and.not.contain("<!channel>");
@@ -273,7 +273,7 @@ describe("alerts", function () {
     expect(changed.data.updateAlertRule).to.deep.equal({ name: "job fails", failures: 2, of: 5, setting: "__alerts" });
     const tried = await service.rest("POST", path(`/${id}/test`));
     expect([tried.http, tried.body.delivery.status]).to.deep.equal([202, "queued"]);
-    expect((await told(1))[0]).to.contain("this is a test of the alert job fails");
+    expect((await received(1))[0]).to.contain("this is a test of the alert job fails");
     await until(async () => {
       const { body } = await service.rest("GET", path(`/${id}/deliveries`));
       return body.deliveries[0].status === "sent" && body.deliveries[0].detail === "HTTP 204";

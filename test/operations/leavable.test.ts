@@ -2,51 +2,51 @@ import { expect } from "chai";
 import { leavable, leftWith } from "../../src/operations/records/leavable.js";
 
 /** Yields 1, then waits until its reader leaves. */
-const numbers = (heard: string[]) =>
+const numbers = (received: string[]) =>
   leavable(async function* (left) {
     try {
       yield 1;
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
-      heard.push("left");
+      received.push("left");
     } finally {
-      heard.push("over");
+      received.push("over");
     }
   });
 
 describe("an iterable that may be left while it waits", () => {
-  let heard: string[];
+  let received: string[];
   beforeEach(() => {
-    heard = [];
+    received = [];
   });
 
   it("ends at once when its reader leaves, who waits for the next", async () => {
-    const reader = numbers(heard);
+    const reader = numbers(received);
     expect(await reader.next()).to.deep.equal({ done: false, value: 1 });
     const next = reader.next();
     await reader.return();
-    expect(heard).to.deep.equal(["left", "over"]);
+    expect(received).to.deep.equal(["left", "over"]);
     expect(await next).to.deep.equal({ done: true, value: undefined });
   });
 
   it("ends the source of what is made of it", async () => {
     const doubled = leavable(async function* (left) {
-      for await (const one of leftWith(numbers(heard), left)) yield 2 * one;
+      for await (const one of leftWith(numbers(received), left)) yield 2 * one;
     });
     expect((await doubled.next()).value).to.equal(2);
     const next = doubled.next();
     await doubled.return();
-    expect(heard).to.deep.equal(["left", "over"]);
+    expect(received).to.deep.equal(["left", "over"]);
     expect((await next).done).to.equal(true);
   });
 
   it("ends by a loop that is left, and by an error of its reader's", async () => {
-    for await (const one of numbers(heard)) if (one === 1) break;
-    expect(heard.splice(0)).to.deep.equal(["over"]);
-    const reader = numbers(heard);
+    for await (const one of numbers(received)) if (one === 1) break;
+    expect(received.splice(0)).to.deep.equal(["over"]);
+    const reader = numbers(received);
     await reader.next();
     const next = reader.next();
     await reader.throw(new Error("enough")).catch(() => {});
     expect((await next).done).to.equal(true);
-    expect(heard).to.deep.equal(["left", "over"]);
+    expect(received).to.deep.equal(["left", "over"]);
   });
 });

@@ -40,13 +40,13 @@ describe("following execution logs", () => {
         if (then) await manager.query(then);
       });
     // Before the subscription has started, no entry is guaranteed to it.
-    let told = false;
+    let received = false;
     void first.then(() => {
-      told = true;
+      received = true;
     });
     await until(async () => {
-      if (!told) await write(0);
-      return told;
+      if (!received) await write(0);
+      return received;
     });
     const before = await rollbacks();
     await write(1, "ALTER TABLE execution_log RENAME TO execution_log_away");

@@ -81,19 +81,19 @@ describe("notifications", function () {
   function follow(as: string, after: number | null = 0): Entry[] {
     const client = service.socket(as);
     clients.push(client);
-    const came: Entry[] = [];
+    const received: Entry[] = [];
     const query = `subscription ($app: Int!, $after: Int) {
       notificationAdded(appId: $app, after: $after) { id cursor readStatus status data }
     }`;
     client.subscribe<{ notificationAdded: Entry }>(
       { query, variables: { app: service.appId, after } },
       {
-        next: ({ data }) => void came.push(data!.notificationAdded),
+        next: ({ data }) => void received.push(data!.notificationAdded),
         error: () => undefined,
         complete: () => undefined,
       },
     );
-    return came;
+    return received;
   }
 
   it("are drafts until they are published, and seen by app users only then", async () => {
@@ -155,33 +155,33 @@ describe("notifications", function () {
       orderAt,
     });
     expect(await titles("viewer")).to.deep.equal([]);
-    const came = follow("viewer");
+    const received = follow("viewer");
     moved += 3_600_001;
     await wake();
-    await until(() => came.length > 0);
-    expect(came).to.have.length(1);
+    await until(() => received.length > 0);
+    expect(received).to.have.length(1);
     expect(await titles("viewer")).to.deep.equal(["later"]);
   });
 
   it("come to who follows in their order, and to none who is not meant", async () => {
     const { email } = await viewer();
-    const [came, others] = [follow("viewer"), follow(visitor)];
+    const [received, others] = [follow("viewer"), follow(visitor)];
     await published("first");
-    await until(() => came.length > 0 && others.length > 0);
+    await until(() => received.length > 0 && others.length > 0);
     await Promise.all(Array.from({ length: 20 }, (_, n) => published(`n${n}`)));
     await published("mine", { scope: { email } });
     await published("last");
-    await until(() => came.length === 23 && others.length === 22);
-    const cursors = came.map(({ cursor }) => cursor);
+    await until(() => received.length === 23 && others.length === 22);
+    const cursors = received.map(({ cursor }) => cursor);
     expect(cursors).to.deep.equal([...cursors].sort((a, b) => a! - b!));
     expect(others.some(({ data }) => data.title === "mine")).to.equal(false);
   });
 
   it("are missed by nobody who comes again after a gap and says what it saw last", async () => {
-    const came = follow("viewer");
+    const received = follow("viewer");
     await published("seen");
-    await until(() => came.length === 1);
-    const { cursor, id } = came[0]!;
+    await until(() => received.length === 1);
+    const { cursor, id } = received[0]!;
     await clients[0]!.dispose();
     for (let n = 0; n < 30; n += 1) await published(`missed ${n}`);
     await call("POST", "/read", { ids: [id + 1] }, "viewer");
@@ -317,19 +317,19 @@ describe("notifications", function () {
       service.db,
       "SELECT coalesce(max(cursor), 0)::int AS last FROM notification",
     )) as [{ last: number }];
-    const came = follow(user.as, last);
+    const received = follow(user.as, last);
     await devices("POST", device("user").subscription, user.as);
     await published("Oslo 1", { ...PUSH, scope: { Office: "Oslo" } });
-    await until(() => came.length === 1 && pushed.length === 1);
+    await until(() => received.length === 1 && pushed.length === 1);
     await user.move("Rome");
     await published("Oslo 2", { ...PUSH, scope: { Office: "Oslo" } });
     await published("Rome 1", { ...PUSH, scope: { Office: "Rome" } });
-    await until(() => came.length === 2 && pushed.length === 2);
+    await until(() => received.length === 2 && pushed.length === 2);
     await user.signOut();
     await published("Rome 2", { ...PUSH, scope: { Office: "Rome" } });
     await published("all", PUSH);
-    await until(() => came.length === 3 && pushed.length === 3);
-    expect(came.map(({ data }) => data.title)).to.deep.equal(["Oslo 1", "Rome 1", "all"]);
+    await until(() => received.length === 3 && pushed.length === 3);
+    expect(received.map(({ data }) => data.title)).to.deep.equal(["Oslo 1", "Rome 1", "all"]);
     await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
     expect(pushed).to.have.length(3);
   });

@@ -367,10 +367,10 @@ describe("the limits of an action's runs", () => {
   });
 });
 
-async function listen(url: string, channel: string, heard: string[]) {
+async function listen(url: string, channel: string, received: string[]) {
   const { createClient } = await import("../../src/postgres.js");
   const client = createClient(url, "test");
-  client.on("notification", ({ payload }) => heard.push(payload ?? ""));
+  client.on("notification", ({ payload }) => received.push(payload ?? ""));
   await client.connect();
   await client.query(`LISTEN ${channel}`);
   return client;

@@ -201,11 +201,11 @@ describe("text messages and reports", () => {
       body: { to: [{ email: "ann@example.com" }], subject: "x", text: "y" },
     });
     await service.db.query("UPDATE message SET status = 'sent' WHERE id = $1", [body.id]);
-    const told = [];
+    const received = [];
     for (const type of ["delivered", "bounced", "delivered", "complaint", "bounced"]) {
-      told.push((await report([{ id: body.id, type, recipient: "ann@example.com", detail: "said" }])).body.taken);
+      received.push((await report([{ id: body.id, type, recipient: "ann@example.com", detail: "said" }])).body.taken);
     }
-    expect(told).to.deep.equal([1, 1, 0, 1, 0]);
+    expect(received).to.deep.equal([1, 1, 0, 1, 0]);
     expect((await message(body.id)).status).to.equal("complained");
     const sql = "SELECT type FROM log_event WHERE data->>'messageId' = $1 ORDER BY id";
     const types = await rows<{ type: string }>(service.db, sql, [String(body.id)]);

@@ -206,7 +206,7 @@ describe("Scripts at addresses elsewhere", () => {
       ]);
       return action;
     };
-    const told = async (id: number) => {
+    const received = async (id: number) => {
       const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${id}`)).body;
       return entries.flatMap(({ type, data }: { type: string; data: { integrity: string } }) =>
         type === "appAction.v3.dependency" ? [data.integrity] : [],
@@ -221,7 +221,7 @@ describe("Scripts at addresses elsewhere", () => {
       expect(action.assets[0])
         .to.include({ integrity: integrityOf(content) })
         .and.not.to.have.property("unreached");
-      expect(await told(id)).to.deep.equal([integrityOf(content)]);
+      expect(await received(id)).to.deep.equal([integrityOf(content)]);
       content = "globalThis.said = 'moved on'";
       expect((await update(id, { description: "again" })).body.action.assets).to.deep.equal(action.assets);
       expect(await run(id)).to.equal("/late.js");
@@ -237,7 +237,7 @@ describe("Scripts at addresses elsewhere", () => {
       const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
       const { data } = (await service.rest("GET", `${actions()}/${id}/versions/${versions[0].id}`)).body.version;
       expect(data.assets).to.deep.equal(published.assets);
-      expect(await told(id)).to.deep.equal([integrityOf(content)]);
+      expect(await received(id)).to.deep.equal([integrityOf(content)]);
     });
 
     it("are published where still nobody answers, and not where the host has no script", async () => {
@@ -273,7 +273,7 @@ describe("Scripts at addresses elsewhere", () => {
       expect(await restore()).to.equal(first);
       content = "globalThis.said = 'moved on'";
       expect(await restore()).to.equal(first);
-      expect(await told(id)).to.deep.equal([first]);
+      expect(await received(id)).to.deep.equal([first]);
       await update(id, { dependencies: [] });
       expect(await restore()).to.equal(integrityOf(content));
     });

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
-import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
+import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { type Service, startService } from "../../src/service.js";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
@@ -65,8 +65,8 @@ describe("A package that an action has", () => {
 
   async function toldOf(id: number): Promise<string[]> {
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${id}`)).body;
-    const told = (entries as Entry[]).filter(({ type }) => type === "appAction.v3.dependency");
-    return told.map(({ data }) => data.version).reverse();
+    const received = (entries as Entry[]).filter(({ type }) => type === "appAction.v3.dependency");
+    return received.map(({ data }) => data.version).reverse();
   }
 
   it("is the one that it was through saves, a publish and the sweep, though its name means a newer one by then", async () => {
@@ -87,7 +87,7 @@ describe("A package that an action has", () => {
     const published = await asked("POST", `${actions()}/${id}/publish`);
     expect(published.body.action.assets).to.deep.equal(assets.map(moved));
     await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
-    await createKeptScripts(service.db).sweep();
+    await createStoredScripts(service.db).sweep();
     expect((await asked("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("old");
     expect((await asked("POST", `${actions()}/${other.body.action.id}/runWithResult`, {})).body.result).to.equal("new");
     expect(await toldOf(id)).to.deep.equal(["1.0.0"]);

@@ -6,7 +6,7 @@ import { UncontainedError } from "../../src/engine/bundler/fault.js";
 import type { CheckedConnections } from "../../src/engine/checked-connections.js";
 import { type ActionError, httpOf } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
-import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
+import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { bundlingRefused } from "../../src/operations/packages/packages.js";
 import { createRegistry } from "../../src/operations/packages/registry.js";
 import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
@@ -137,7 +137,7 @@ describe("Packages of npm", () => {
   });
 
   it("are read for what they declare so often in a minute, app by app", async () => {
-    const scripts = createKeptScripts(service.db);
+    const scripts = createStoredScripts(service.db);
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.declarations(appId, integrity);
     // Five are regained per second, so that with a hundred above the limit some are refused on any machine.
@@ -167,7 +167,7 @@ describe("Packages of npm", () => {
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
     one("makes-code", "exports.compile = (text) => new Function(text)");
     one("tries-code", "exports.can = () => { try { return new Function('return true')() } catch { return false } }");
-    const code = "return [makesCode.compile('return 1')(), triesCode.can()]";
+    const code = "return [buildsCode.compile('return 1')(), triesCode.can()]";
     const { action } = (await create(["makes-code", "tries-code"], code)).body;
     expect(action.assets.map(({ usesEval }: { usesEval?: boolean }) => usesEval)).to.deep.equal([true, undefined]);
     expect((await run(action.id)).result).to.deep.equal([1, true]);
@@ -214,9 +214,9 @@ describe("Packages of npm", () => {
     const { action } = (await create(["add-things"])).body;
     await update(action.id, { description: "again" });
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${action.id}`)).body;
-    const told = entries.filter(({ type }: { type: string }) => type === "appAction.v3.dependency");
+    const received = entries.filter(({ type }: { type: string }) => type === "appAction.v3.dependency");
     const [{ integrity }] = action.assets;
-    expect(told.map(({ data }: { data: object }) => data)).to.deep.equal([
+    expect(received.map(({ data }: { data: object }) => data)).to.deep.equal([
       { dependency: "add-things", version: "1.0.0", licence: "MIT", integrity },
     ]);
   });
@@ -342,7 +342,7 @@ describe("Packages of npm", () => {
   it("are swept when no action and no version uses them, and not before", async () => {
     registry.publish({ name: "used-once", version: "1.0.0", files: { "index.js": "module.exports = 'used once'" } });
     const { action } = (await create(["used-once"])).body;
-    const scripts = createKeptScripts(service.db);
+    const scripts = createStoredScripts(service.db);
     const kept = async () => {
       await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
       await scripts.sweep();

@@ -107,9 +107,9 @@ describe("an answer that holds JSON text", () => {
       fc.property(fc.array(fc.jsonValue()), fc.array(fc.uuid()), (values, words) => {
         const texts = values.map((value) => new JsonText(JSON.stringify(value)));
         const body = { words, texts, again: words.map((word) => ({ [word]: `"${word}"` })) };
-        const told = JSON.parse(writeJson(body));
-        expect(told.texts).to.deep.equal(JSON.parse(JSON.stringify(values)));
-        expect(told.words).to.deep.equal(words);
+        const received = JSON.parse(writeJson(body));
+        expect(received.texts).to.deep.equal(JSON.parse(JSON.stringify(values)));
+        expect(received.words).to.deep.equal(words);
       }),
     );
   });

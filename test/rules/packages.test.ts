@@ -8,11 +8,11 @@ import {
   addressedAssets,
   BUILT_IN_PACKAGES,
   createCatalogue,
-  keptPath,
   modeOfLibrary,
   needOfPackage,
   needsLibrary,
   readDependency,
+  storedPath,
 } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
@@ -44,9 +44,9 @@ describe("dependencies", () => {
   it("that the service keeps by their content are served by it, and tell what they are", () => {
     const sha256 = "0".repeat(64);
     const kept = { version: "4.1.0", licence: "MIT", global: "dateFns", integrity: "sha256-x", bytes: 7 };
-    const stored = [{ name: "date-fns@4", path: keptPath(sha256), sha256, ...kept }];
+    const stored = [{ name: "date-fns@4", path: storedPath(sha256), sha256, ...kept }];
     expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
-      { name: "date-fns@4", url: BASE + keptPath(sha256), path: keptPath(sha256), ...kept },
+      { name: "date-fns@4", url: BASE + storedPath(sha256), path: storedPath(sha256), ...kept },
     ]);
   });
 

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
-import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 import { faultLine } from "../../src/errors.js";
 import { type Service, startService } from "../../src/service.js";
 import { childProcesses } from "../harness/global.js";
@@ -108,7 +108,7 @@ describe("the start of a service", () => {
   });
 
   it("fails where Chromium's sandbox does not start, and succeeds if CHROME_SANDBOX is off", async () => {
-    const path = findChromium(readConfig().chromePath, usualPlaces(null))!;
+    const path = findChromium(readConfig().chromePath, usualPaths(null))!;
     const wrapper = join(folder(), "chromium");
     chmodSync(join(wrapper, ".."), 0o755);
     // One user namespace without nested ones, as for Chromium in a container or on a hardened kernel.

@@ -364,9 +364,9 @@ describe("a subscription whose caller loses the right to it, over two processes"
         if (outcome === "reset") return;
         await until(async () => (await subscriptions()) === (way === "thing deleted" ? 0 : 1));
         if (way !== "thing deleted") {
-          const told = control.got.events.length;
+          const received = control.got.events.length;
           await thing.emit();
-          await until(() => control.got.events.length > told);
+          await until(() => control.got.events.length > received);
         }
         expect(got.events.length).to.equal(got.told);
       } finally {

@@ -13,15 +13,15 @@ const parentOf = (traceId: string) => `00-${traceId}-b7ad6b7169203331-01`;
 
 /** A host outside of the service, and the requests that it receives. */
 async function startStranger() {
-  const heard: IncomingHttpHeaders[] = [];
+  const received: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {
-    heard.push(headers);
+    received.push(headers);
     response.writeHead(200, { "access-control-allow-origin": "*" }).end("hello");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const stop = () => new Promise((resolve) => server.close(resolve).closeAllConnections());
-  return { url: `http://127.0.0.1:${port}`, port, heard, stop };
+  return { url: `http://127.0.0.1:${port}`, port, heard: received, stop };
 }
 
 describe("traces", function () {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { type ChromiumPlaces, findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { type ChromiumPaths, findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 import { setUpModule } from "./modules.js";
 
 type Installer = () => Promise<void>;
@@ -16,7 +16,7 @@ const { installUntilFound } = await setUpModule<{
 
 describe("the finder of Chromium", () => {
   let root: string;
-  let places: ChromiumPlaces;
+  let places: ChromiumPaths;
 
   function put(path: string, mode = 0o755): string {
     const file = join(root, path);
@@ -83,7 +83,7 @@ describe("the finder of Chromium", () => {
   });
 
   it("looks into PUPPETEER_CACHE_DIR in place of the home folder", () => {
-    expect(usualPlaces("/somewhere").caches[0]).to.equal("/somewhere");
+    expect(usualPaths("/somewhere").caches[0]).to.equal("/somewhere");
   });
 });
 

@@ -178,8 +178,8 @@ describe("stages and promotions", () => {
       [0, 400, "REQUEST_INVALID"],
     ];
     for (const [from, http, status] of cases) {
-      const { http: came, body } = await promote(to, from);
-      expect([came, body.status], String(from)).to.deep.equal([http, status]);
+      const { http: received, body } = await promote(to, from);
+      expect([received, body.status], String(from)).to.deep.equal([http, status]);
     }
     const unlinked = await service.rest("POST", `${appPath(to)}/promotions`, {
       as: "admin",

@@ -1,13 +1,13 @@
 /** A real Chromium for tests of our own pages. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
-import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 
 /** Puppeteer gives up after 30 s, which a page needs on a busy machine now and then. */
 const WAIT_LIMIT_MS = 120_000;
 
 export async function launchChromium(): Promise<Browser> {
-  const executablePath = findChromium(readConfig().chromePath, usualPlaces(null));
+  const executablePath = findChromium(readConfig().chromePath, usualPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium refuses its sandbox as root; these pages are trusted, so a test may run without it.
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

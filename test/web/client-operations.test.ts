@@ -90,24 +90,24 @@ describe("Svc.App.V3.Actions in a browser", () => {
 
   for (const { call: code, sends } of CASES) {
     it(`${code} rejects with an Error that spreads and prints as {status, error}, and nothing else of the body`, async () => {
-      const told = { status: "ACTION_INACTIVE", error: "the action is inactive" };
-      const body = { ...told, runId: 7, retryAfter: 3, stack: "at secret", message: "other", name: "Other" };
+      const received = { status: "ACTION_INACTIVE", error: "the action is inactive" };
+      const body = { ...received, runId: 7, retryAfter: 3, stack: "at secret", message: "other", name: "Other" };
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { status: 409, body });
       expect(await rejection(code)).to.deep.equal({
         isError: true,
         name: "SvcError",
         message: "the action is inactive",
-        own: told,
-        json: JSON.stringify(told),
+        own: received,
+        json: JSON.stringify(received),
       });
     });
 
     it(`${code} rejects with {status, error} where no answer comes, and where one breaks off`, async () => {
-      const told = { status: "NETWORK_ERROR", error: `no answer from ${client.service.origin}` };
-      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: told, cut: "after the headers" });
-      expect(await rejection(code)).to.deep.include({ isError: true, own: told, json: JSON.stringify(told) });
+      const received = { status: "NETWORK_ERROR", error: `no answer from ${client.service.origin}` };
+      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: received, cut: "after the headers" });
+      expect(await rejection(code)).to.deep.include({ isError: true, own: received, json: JSON.stringify(received) });
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { cut: "before the headers" });
-      expect(await rejection(code)).to.deep.include({ isError: true, own: told, json: JSON.stringify(told) });
+      expect(await rejection(code)).to.deep.include({ isError: true, own: received, json: JSON.stringify(received) });
     });
   }
 

@@ -38,14 +38,14 @@ describe("notifications in pages and Studio", function () {
       window.came = [];
       window.stop = Svc.Notifications.init().stream(({ data, readStatus }) => came.push(data.title + " " + readStatus));
     }`);
-    const came = () => page.evaluate("came") as Promise<string[]>;
+    const received = () => page.evaluate("came") as Promise<string[]>;
     // Until the subscription has started, published notifications may be missed.
-    for (let n = 0; (await came()).length === 0; n += 1) {
+    for (let n = 0; (await received()).length === 0; n += 1) {
       await insert(`first ${n}`);
-      await until(async () => (await came()).length > 0, 300).catch(() => undefined);
+      await until(async () => (await received()).length > 0, 300).catch(() => undefined);
     }
     await until(async () => (await rowsPublished()) === (await newest()));
-    const missed = async () => (await came()).filter((title) => title.startsWith("missed"));
+    const missed = async () => (await received()).filter((title) => title.startsWith("missed"));
     const network = await page.createCDPSession();
     await network.send("Network.enable");
     const gone = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };

@@ -126,7 +126,7 @@ describe("The packages without a back end", () => {
 
   it("svc-audio decodes sound", async () => {
     await load("audio");
-    const heard = await client.run(`(async () => {
+    const received = await client.run(`(async () => {
       const rate = 8000, samples = 800, wav = new DataView(new ArrayBuffer(44 + samples));
       [..."RIFF"].forEach((c, i) => wav.setUint8(i, c.charCodeAt(0)));
       wav.setUint32(4, 36 + samples, true);
@@ -138,6 +138,6 @@ describe("The packages without a back end", () => {
       const { duration, sampleRate, channels } = await Svc.Audio.decode(wav.buffer);
       return [Math.round(duration * 100) / 100, sampleRate, channels.length];
     })()`);
-    expect(heard).to.deep.equal([0.1, 48_000, 1]);
+    expect(received).to.deep.equal([0.1, 48_000, 1]);
   });
 });

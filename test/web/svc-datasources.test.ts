@@ -213,7 +213,7 @@ describe("Svc.DataSources", () => {
     };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
     const viewer = await open(service.tokens.viewer);
-    const told = await viewer.evaluate(`(async () => {
+    const received = await viewer.evaluate(`(async () => {
       const users = await Svc.DataSources.connectByName("Users");
       const count = () => users.find().then(({ length }) => length, (error) => error.status);
       const who = () => Svc.App.V3.Actions.runWithResult("who");
@@ -229,7 +229,7 @@ describe("Svc.DataSources", () => {
       return { before, wrong, signedIn: session.entries.dataSource.data, known, inside, after };
     })()`);
     const ada = { Email: "ada@example.com" };
-    expect(told).to.deep.equal({
+    expect(received).to.deep.equal({
       before: "DATA_SOURCE_ACCESS_DENIED",
       wrong: "UNAUTHORIZED",
       signedIn: ada,

@@ -14,7 +14,7 @@ import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
@@ -98,7 +98,7 @@ export class ActionResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @Arg("data", () => UpdateActionInput, { nullable: true, description: "Properties to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
     const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
@@ -113,7 +113,7 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
     await this.rotateSecret(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
@@ -125,7 +125,7 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAction", appId);
     await this.service.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });

@@ -5,7 +5,7 @@ import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
@@ -58,7 +58,7 @@ export class AlertResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
     @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties to change." }) rule: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<AlertRuleType> {
     const caller = await this.gate.enter(context, "manageAlerts", appId);
     return this.rules.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, rule);
@@ -69,7 +69,7 @@ export class AlertResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAlerts", appId);
     await this.rules.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });

@@ -17,7 +17,7 @@ import {
   UserType,
 } from "./app-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 @Resolver()
 export class AppResolver {
@@ -32,13 +32,13 @@ export class AppResolver {
     context: RequestContext,
     data: Record<string, unknown>,
   ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
-    const { organizationId: asked } = data;
-    const named = Number.isSafeInteger(asked) && (asked as number) > 0 ? (asked as number) : null;
+    const { organizationId: requested } = data;
+    const named = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
     const entered = await this.gate.enterOrganization(context, "administrate", named).catch((error) => {
       const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
       throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an organization") : error;
     });
-    const organizationId = optionalId(asked, "organizationId") ?? entered.organizationId;
+    const organizationId = optionalId(requested, "organizationId") ?? entered.organizationId;
     return { caller: entered.caller, data: { ...data, organizationId } };
   }
 
@@ -63,7 +63,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("data", () => UpdateAppInput, { description: "Properties to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "updateApp", appId);
     return this.service.update(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
@@ -77,7 +77,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("data", () => AdministrateAppInput, { description: "Properties and settings to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "administrate", appId);
     return this.service.administrate(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
@@ -87,7 +87,7 @@ export class AppResolver {
   async publishApp(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
     return this.service.publish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
@@ -97,7 +97,7 @@ export class AppResolver {
   async unpublishApp(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
     return this.service.unpublish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
@@ -137,7 +137,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Editor[]> {
     const caller = await this.gate.enter(context, "manageEditors", appId);
     return this.appEditors.remove(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, userId);

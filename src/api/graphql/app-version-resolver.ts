@@ -8,7 +8,7 @@ import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED } from "./page-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
@@ -91,7 +91,7 @@ export class AppVersionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "appVersions", appId);
     await this.service.restore(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, versionId);

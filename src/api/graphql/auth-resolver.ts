@@ -26,7 +26,7 @@ import {
   PersonSessionType,
   UpdateAccountInput,
 } from "./auth-types.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 /** Answer of a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -118,7 +118,7 @@ export class AuthResolver {
   async removePasskey(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     await this.service.passkeys.remove(this.ownRequest(context), id, preconditionOf(ifUpdatedAt));
     return true;
@@ -137,7 +137,7 @@ export class AuthResolver {
   async removeAuthIdentity(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     await this.service.identities.remove(this.ownRequest(context), id, preconditionOf(ifUpdatedAt));
     return true;
@@ -181,7 +181,7 @@ export class AuthResolver {
   async endAuthSession(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the session." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const { personId } = this.enterAccount(context);
     await this.service.sessions.end(personId, id, preconditionOf(ifUpdatedAt));

@@ -12,7 +12,7 @@ import {
   SecretBindingTrialType,
   SecretBindingUseType,
 } from "./binding-types.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 @Resolver()
 export class BindingResolver {
@@ -58,7 +58,7 @@ export class BindingResolver {
       description: "All bindings, at most 100.",
     })
     bindings: unknown,
-    @IfUpdatedAt() state: StateGiven = null,
+    @IfUpdatedAt() state: StatePrecondition = null,
   ): Promise<BindingsAt> {
     const caller = await this.gate.enter(context, "writeSecretBindings", appId);
     // REST passes its whole body, GraphQL the list.

@@ -20,7 +20,7 @@ import {
   RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { By, Ref } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
@@ -66,7 +66,7 @@ export class DataSourceResolver {
     @AppId() appId: number,
     @Ref("id") ref: Reference,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @By() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
@@ -78,7 +78,7 @@ export class DataSourceResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("id") ref: Reference,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @By() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeDataSources", appId);
@@ -118,7 +118,7 @@ export class DataSourceResolver {
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @By() _by?: ReferenceKind | null,
   ): Promise<ImportedType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);

@@ -98,8 +98,8 @@ class Estimate {
   /** Returns the `limit` in a field's arguments or in its `options`. */
   private limitIn(args: readonly ArgumentNode[] | undefined): number | null {
     for (const { name, value } of args ?? []) {
-      const given = this.valueOf(value);
-      const limit = name.value === "options" ? (given as { limit?: unknown } | null)?.limit : given;
+      const input = this.valueOf(value);
+      const limit = name.value === "options" ? (input as { limit?: unknown } | null)?.limit : input;
       if (!["limit", "options", "count"].includes(name.value) || typeof limit !== "number") continue;
       return Math.min(Math.max(limit, 0), PAGE_MAX);
     }
@@ -172,13 +172,13 @@ const ROOTS = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
 const LEVELS = "levels of fields" satisfies keyof typeof FORM_LIMITS;
 
 function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
-  const given = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
+  const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
     defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)] as const] : [],
   );
-  return Object.fromEntries(given);
+  return Object.fromEntries(input);
 }
 
-function asksForSchemaAlone({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
+function isIntrospectionOnly({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
   const [only] = selections;
   return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
 }
@@ -193,7 +193,7 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
 }
 
 /** Returns a function that checks an operation of a valid document: it returns an error that names the exceeded limit, or the cost. */
-export function createCostJudge(schema: GraphQLSchema) {
+export function createCostCheck(schema: GraphQLSchema) {
   const lists = introspectionLists(schema);
   const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
 
@@ -215,10 +215,10 @@ export function createCostJudge(schema: GraphQLSchema) {
     if (levels > FORM_LIMITS[LEVELS]) {
       return new GraphQLError(`an operation is at most ${FORM_LIMITS[LEVELS]} levels deep`);
     }
-    const most = asksForSchemaAlone(operation) ? introspectionMax : COST_MAX;
+    const most = isIntrospectionOnly(operation) ? introspectionMax : COST_MAX;
     if (cost > most) {
-      const asked = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
-      return new GraphQLError(`an operation asks for at most ${most} values, ${asked}: lower its limits or fields`);
+      const requested = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
+      return new GraphQLError(`an operation asks for at most ${most} values, ${requested}: lower its limits or fields`);
     }
     return cost;
   };

@@ -58,11 +58,11 @@ class Form {
 
   directives(directives: readonly DirectiveNode[] | undefined): void {
     this.count("directives", directives?.length ?? 0);
-    for (const { arguments: given } of directives ?? []) this.arguments(given);
+    for (const { arguments: input } of directives ?? []) this.arguments(input);
   }
 
-  private arguments(given: readonly ArgumentNode[] | undefined): void {
-    for (const { value } of given ?? []) this.value(value);
+  private arguments(input: readonly ArgumentNode[] | undefined): void {
+    for (const { value } of input ?? []) this.value(value);
   }
 
   /** Walks the written selections; fragments are counted where they are defined. */
@@ -100,7 +100,7 @@ function operation(form: Form, { selectionSet, variableDefinitions, directives }
 }
 
 /** @throws GraphQLError that names the exceeded limit */
-export function judgeForm({ definitions }: DocumentNode): void {
+export function checkForm({ definitions }: DocumentNode): void {
   const form = new Form();
   for (const definition of definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) operation(form, definition);

@@ -6,8 +6,8 @@ import { JSON_MAX_DEPTH, SMALL_BODY_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
 import { createTurns, type Turns } from "../turns.js";
-import { createCostJudge, type Variables } from "./document-cost.js";
-import { judgeForm } from "./document-form.js";
+import { createCostCheck, type Variables } from "./document-cost.js";
+import { checkForm } from "./document-form.js";
 import { variablesFault } from "./variables.js";
 
 /** Names in one document, aliases included; a hand-written document has some hundreds. */
@@ -61,7 +61,7 @@ function faultsOf(error: unknown): readonly GraphQLError[] {
 }
 
 export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurns()): Documents {
-  const costOf = createCostJudge(schema);
+  const costOf = createCostCheck(schema);
   const passed = new LRUCache<string, DocumentNode>({ maxSize: REMEMBERED_CHARACTERS });
 
   let uncollected = 0;
@@ -74,7 +74,7 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
     }
     try {
       const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
-      judgeForm(document);
+      checkForm(document);
       const faults = validate(schema, document, specifiedRules, { maxErrors: FAULTS_MAX });
       return faults.length > 0 ? faults : document;
     } catch (error) {

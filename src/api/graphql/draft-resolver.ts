@@ -4,10 +4,10 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import type { Gate } from "../../operations/access/gate.js";
 import type { PayloadPreset, PayloadPresets } from "../../operations/actions/presets.js";
 import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
-import type { KeptScripts } from "../../operations/packages/kept-scripts.js";
+import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("PayloadPreset", { description: "Named payload that is stored with an action for test runs." })
@@ -35,7 +35,7 @@ export class DraftResolver {
     private readonly gate: Gate,
     private readonly presets: PayloadPresets,
     private readonly problems: CodeProblems,
-    private readonly scripts: Pick<KeptScripts, "declarations">,
+    private readonly scripts: Pick<StoredScripts, "declarations">,
   ) {}
 
   @Query(() => [PayloadPresetType], { description: "Lists the payload presets of an action by name." })
@@ -57,7 +57,7 @@ export class DraftResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of a test run." }) payload: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PayloadPreset[]> {
     const caller = await this.gate.enter(context, "writePresets", appId);
     return this.presets.save(caller, appId, actionId, name, payload, preconditionOf(ifUpdatedAt));
@@ -71,7 +71,7 @@ export class DraftResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PayloadPreset[]> {
     await this.gate.enter(context, "writePresets", appId);
     return this.presets.remove(appId, actionId, name, preconditionOf(ifUpdatedAt));

@@ -26,7 +26,7 @@ import {
   EntryType,
   ImportedType,
 } from "./data-source-types.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { By, Ref } from "./reference-arguments.js";
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
@@ -44,7 +44,7 @@ interface FollowArguments {
 }
 
 /** A query as REST passes it: without absent fields. */
-function given(query: EntryQueryInput | null | undefined): object {
+function input(query: EntryQueryInput | null | undefined): object {
   const named = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
     named.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
@@ -84,7 +84,7 @@ export class EntryResolver {
     query?: EntryQueryInput | null,
     @By() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
-    const { entries, ...pages } = await this.find(context, appId, ref, given(query));
+    const { entries, ...pages } = await this.find(context, appId, ref, input(query));
     const isAggregate = query?.aggregate != null;
     return { entries: isAggregate ? [] : (entries as EntryType[]), documents: isAggregate ? entries : null, ...pages };
   }
@@ -172,7 +172,7 @@ export class EntryResolver {
     @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
@@ -185,7 +185,7 @@ export class EntryResolver {
     @AppId() appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "removeEntries", appId);

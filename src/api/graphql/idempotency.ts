@@ -19,11 +19,11 @@ const description =
 export const IdempotencyKey = () => Arg(ARGUMENT, () => String, { nullable: true, description });
 
 /** Returns the field's own key, else the request's. @throws REQUEST_INVALID for a malformed key */
-export const keyOf = ({ idempotencyKey }: RequestContext, given: string | null | undefined): string | null =>
-  given == null ? idempotencyKey : readIdempotencyKey(given);
+export const keyOf = ({ idempotencyKey }: RequestContext, input: string | null | undefined): string | null =>
+  input == null ? idempotencyKey : readIdempotencyKey(input);
 
 /** Returns the response names of the operation's root fields that would use the key of the request. */
-function takersOf(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
+function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
   const operation = getOperationAST(document, operationName);
   const fields = operation && schema.getRootType(operation.operation)?.getFields();
   const takers = new Set<string>();
@@ -37,9 +37,9 @@ function takersOf(schema: GraphQLSchema, document: DocumentNode, operationName: 
         );
         if (fragment?.kind === Kind.FRAGMENT_DEFINITION) walk(fragment.selectionSet);
       } else {
-        const { name, alias, arguments: given } = selection;
+        const { name, alias, arguments: input } = selection;
         const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === ARGUMENT);
-        if (honorsKeys && !given?.some((argument) => argument.name.value === ARGUMENT))
+        if (honorsKeys && !input?.some((argument) => argument.name.value === ARGUMENT))
           takers.add((alias ?? name).value);
       }
     }
@@ -54,7 +54,7 @@ export function sharedKeyFault(
   document: DocumentNode,
   operationName: string | null,
 ): GraphQLError | null {
-  const takers = [...takersOf(schema, document, operationName)];
+  const takers = [...fieldsUsingKey(schema, document, operationName)];
   if (takers.length < 2) return null;
   return new GraphQLError(
     `Idempotency-Key applies to one field of a document (got ${takers.length}: ${takers.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,

@@ -4,12 +4,12 @@ import type { Precondition } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
 
 /** GraphQL's argument, or the entity tags of REST's `If-Match`. */
-export type StateGiven = Date | Precondition | null;
+export type StatePrecondition = Date | Precondition | null;
 
 const description =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
 
 export const IfUpdatedAt = () => Arg("ifUpdatedAt", () => DateTime, { nullable: true, description });
 
-export const preconditionOf = (given: StateGiven): Precondition =>
-  given instanceof Date ? [given.toISOString()] : (given ?? undefined);
+export const preconditionOf = (input: StatePrecondition): Precondition =>
+  input instanceof Date ? [input.toISOString()] : (input ?? undefined);

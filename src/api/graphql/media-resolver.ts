@@ -15,7 +15,7 @@ import type { ContentsForm } from "../../rules/media-fields.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -26,7 +26,7 @@ import {
 } from "./media-types.js";
 
 /** Undefined if absent: null is a value, the top folder. */
-const given = (fields: Record<string, unknown>) =>
+const input = (fields: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
 const ruleOf = ({ type, allow, user, enabled }: MediaAccessRuleInput): Record<string, unknown> => ({
@@ -143,7 +143,7 @@ export class MediaResolver {
       description: "All access rules of the folder; null to inherit those of the parent folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<MediaFolder> {
     const precondition = await this.changeRules(
       context,
@@ -152,7 +152,7 @@ export class MediaResolver {
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.folders.update(admission, { appId, id, precondition }, given({ name, parentId }));
+    return this.media.folders.update(admission, { appId, id, precondition }, input({ name, parentId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a folder with its content; returns true." })
@@ -160,7 +160,7 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
     await this.media.folders.remove(admission, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
@@ -184,7 +184,7 @@ export class MediaResolver {
       description: "All access rules of the file; null to inherit those of the folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<MediaFile> {
     const precondition = await this.changeRules(
       context,
@@ -193,7 +193,7 @@ export class MediaResolver {
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.files.update(admission, { appId, id, precondition }, given({ name, folderId }));
+    return this.media.files.update(admission, { appId, id, precondition }, input({ name, folderId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a file; returns true." })
@@ -201,7 +201,7 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
     await this.media.files.remove(admission, { appId, id, precondition: preconditionOf(ifUpdatedAt) });

@@ -16,7 +16,7 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { RoleEnum } from "./leaf-types.js";
 import {
   CreateInvitationInput,
@@ -100,7 +100,7 @@ export class MemberResolver {
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
     await this.service.members.set(
@@ -119,7 +119,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofOrganization(context, "manageOrganization", organizationId);
     await this.service.members.remove(caller, { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) });
@@ -141,7 +141,7 @@ export class MemberResolver {
     @AppId() appId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
     await this.service.members.set(
@@ -159,7 +159,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @UserId() userId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.ofApp(context, "manageMembers", appId);
     await this.service.members.remove(caller, { scope, personId: userId, precondition: preconditionOf(ifUpdatedAt) });
@@ -202,10 +202,10 @@ export class MemberResolver {
     @Arg("data", () => CreateInvitationInput, { description: "Properties of the new invitation." }) data: unknown,
   ): Promise<NewInvitationType> {
     const fields = (data ?? {}) as Record<string, unknown>;
-    const { appId: asked } = fields;
-    const appId = Number.isSafeInteger(asked) && (asked as number) > 0 ? (asked as number) : null;
+    const { appId: requested } = fields;
+    const appId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
     const { caller, scope } = await this.ofInvitation(context, organizationId, appId);
-    optionalId(asked, "appId");
+    optionalId(requested, "appId");
     return this.service.invitations.create(caller, scope, fields);
   }
 
@@ -214,7 +214,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @Arg("id", () => Int, { description: "ID of the invitation." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const found = await this.service.invitations.find(organizationId, id);

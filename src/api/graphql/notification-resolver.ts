@@ -8,7 +8,7 @@ import { guarded } from "../../operations/records/live-source.js";
 import { EVERY_ONE } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
   MarkedNotificationsType,
@@ -106,7 +106,7 @@ export class NotificationResolver {
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
     @Arg("notification", () => NotificationInput, { nullable: true, description: "Properties to change." })
     body: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
     return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, fieldsOf(body));
@@ -117,7 +117,7 @@ export class NotificationResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
     await this.notify.service.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });

@@ -7,7 +7,7 @@ import type { Endpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction", { description: "Result of a publication." })
 class PublishedActionType {
@@ -29,7 +29,7 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
     const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
@@ -41,7 +41,7 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "unpublishAction", appId);
     await this.service.unpublish(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });

@@ -90,7 +90,7 @@ export class RunResolver {
 
   @Subscription(() => ConsoleLineType, {
     description: "Emits each line that a run prints, from the first line until the run ends.",
-    subscribe: async (asked) => oneByOne(await followed(asked)),
+    subscribe: async (requested) => oneByOne(await followed(requested)),
   })
   runConsoleAdded(
     @Root() line: PrintedLine,

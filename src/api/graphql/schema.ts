@@ -39,7 +39,7 @@ import { SessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
 import { StageResolver } from "./stage-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
-import { TrailResolver } from "./trail-resolver.js";
+import { AuditLogResolver } from "./trail-resolver.js";
 import { TransferResolver } from "./transfer-resolver.js";
 import { TriggerResolver } from "./trigger-resolver.js";
 import { VersionResolver } from "./version-resolver.js";
@@ -74,7 +74,7 @@ const CLASSES = {
   sessions: SessionResolver,
   settings: SettingResolver,
   stages: StageResolver,
-  trail: TrailResolver,
+  trail: AuditLogResolver,
   tokens: TokenResolver,
   transfer: TransferResolver,
   visitors: VisitorResolver,

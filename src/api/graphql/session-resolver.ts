@@ -105,8 +105,8 @@ export class SessionResolver {
   /** With the body of REST: without a code it sends one, with a code it opens the session. */
   async verify(context: RequestContext, appId: number, body: unknown): Promise<CodeAsked | { session: AppSession }> {
     const caller = await this.gate.enter(context, "verifyAppUser", appId);
-    const asked = await this.verification.verify(caller, appId, body);
-    return asked ?? { session: await this.service.session(caller, appId) };
+    const requested = await this.verification.verify(caller, appId, body);
+    return requested ?? { session: await this.service.session(caller, appId) };
   }
 
   /** With the body of REST. */

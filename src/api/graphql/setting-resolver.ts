@@ -9,7 +9,7 @@ import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.j
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
@@ -192,7 +192,7 @@ export class SettingResolver {
     @AppId() appId: number,
     @Arg("settings", () => GraphQLJSON, { description: "Object of keys and values, which replace the stored values." })
     settings: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return shown(
@@ -208,7 +208,7 @@ export class SettingResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("keys", () => [String], { description: "Keys of the settings." }) keys: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return shown(
@@ -228,7 +228,7 @@ export class SettingResolver {
       description: "True to remove the values from everything that a run returns or logs.",
     })
     secret: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingStatus[]> {
     const caller = await this.gate.enter(context, "markSettings", appId);
     return this.service.mark(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, { keys, secret });
@@ -243,7 +243,7 @@ export class SettingResolver {
     @AppId() appId: number,
     @Arg("settingKey", () => String, { description: "Name of the field." }) settingKey: unknown,
     @Arg("value", () => GraphQLJSON, { description: "Value of the field." }) value: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<string> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return this.service.setArtifact(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, settingKey, value);

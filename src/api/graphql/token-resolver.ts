@@ -6,7 +6,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { Scope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { DateTime, TokenKindEnum, TokenScopeEnum } from "./leaf-types.js";
 
 @ObjectType("Token", { description: "Access token of an app, without its secret." })
@@ -77,7 +77,7 @@ export class TokenResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the token." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageTokens", appId);
     await this.service.revoke(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });

@@ -56,7 +56,7 @@ class AuditListType {
 }
 
 @Resolver()
-export class TrailResolver {
+export class AuditLogResolver {
   constructor(
     private readonly gate: Gate,
     private readonly trail: Trail,

@@ -8,7 +8,7 @@ import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
 
@@ -63,7 +63,7 @@ export class VersionResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<Restored> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };

@@ -7,7 +7,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { ListedOrigins, VisitorSession, Visitors } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 /** The origins, whose state REST names in the ETag. */
 function shown(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
@@ -39,7 +39,7 @@ export class VisitorResolver {
       description: "Up to 50 https origins, or http origins of localhost; required.",
     })
     origins: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<string[]> {
     const caller = await this.gate.enter(context, "writeOrigins", appId);
     const target = { appId, precondition: preconditionOf(ifUpdatedAt) };

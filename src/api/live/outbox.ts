@@ -65,7 +65,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   roomy.resolve();
 
   /** Closes `room` while messages are queued, and opens it when they have been sent. */
-  function tellRoom(): void {
+  function updateRoom(): void {
     const hasRoom = socket.readyState !== socket.OPEN || (waiting.length < ROOM_MESSAGES && length < ROOM_LENGTH);
     if (hasRoom) roomy.resolve();
     else if (!isCrowded) roomy = Promise.withResolvers();
@@ -86,7 +86,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       });
     }
     wire.uncork();
-    tellRoom();
+    updateRoom();
   }
 
   function plan(): void {
@@ -105,7 +105,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function clear(): void {
     for (const { settled } of waiting.splice(0)) settled?.();
     length = 0;
-    tellRoom();
+    updateRoom();
   }
 
   function cutOff(): void {
@@ -125,7 +125,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     // A single text of any size is sent, but many are not queued.
     if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
     else plan();
-    tellRoom();
+    updateRoom();
   }
 
   function afterWaiting(act: () => void): void {

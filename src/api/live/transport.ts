@@ -61,9 +61,9 @@ function watch(socket: WebSocket, outbox: Outbox, pingMs: number): () => void {
  * @returns a function that admits it
  */
 function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
-  const begun = wire.bytesRead;
+  const started = wire.bytesRead;
   const count = () => {
-    if (wire.bytesRead - begun > BEFORE_INIT_MAX_BYTES) socket.terminate();
+    if (wire.bytesRead - started > BEFORE_INIT_MAX_BYTES) socket.terminate();
   };
   wire.on("data", count);
   return () => {

@@ -113,13 +113,13 @@ const writeTools: Tool[] = [
       fields: z.record(z.string(), z.unknown()).describe(DRAFT_FIELDS),
       ifUpdatedAt: z.iso.datetime().optional().describe("State that the change starts from"),
     },
-    async run({ name, fields: given, ifUpdatedAt }, context) {
+    async run({ name, fields: input, ifUpdatedAt }, context) {
       const { call, appId } = context;
       const existing = await findByName(context, name);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const { action, warnings = [] } = existing
-        ? await call("PUT", ACTION, { params: { appId, id: existing.id }, body: given, headers })
-        : await call("POST", ACTIONS, { params: { appId }, body: { ...given, name } });
+        ? await call("PUT", ACTION, { params: { appId, id: existing.id }, body: input, headers })
+        : await call("POST", ACTIONS, { params: { appId }, body: { ...input, name } });
       return {
         data: { created: !existing, action: withoutCode(action), warnings, studio: linkTo(context, action.id) },
       };

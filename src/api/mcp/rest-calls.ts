@@ -40,8 +40,8 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     const values = texts(params);
     // Only lists of names are read from the URL itself, and no tool passes one.
     const request = { params: values, query: texts(query), body, headers, url: path, routeOptions: { url: path } };
-    const asked = restRequest(request as unknown as FastifyRequest, inner);
-    const answer = await context.answer!.part(() => row.answer(resolvers, asked));
+    const requested = restRequest(request as unknown as FastifyRequest, inner);
+    const answer = await context.answer!.part(() => row.answer(resolvers, requested));
     if (inner.deferred) throw inner.deferred;
     reportUnknownField(inner);
     return answer;

@@ -99,12 +99,12 @@ function toFailure(error: unknown, log: Logger): CallToolResult {
   return failure(marked(`${status}: ${message}${more}`.slice(0, RESULT_MAX_CHARACTERS)));
 }
 
-async function callTool(name: string, given: unknown, request: McpRequest): Promise<CallToolResult> {
+async function callTool(name: string, input: unknown, request: McpRequest): Promise<CallToolResult> {
   const { context, tools, toolCalls, log } = request;
   const known = BY_NAME.get(name);
   const found = known && mayUse(known, request) ? known : null;
   try {
-    const args = (given ?? {}) as Record<string, unknown>;
+    const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: found === null });
     // One answer for both cases, so that it reveals nothing about rights.
     if (!found) return failure(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);

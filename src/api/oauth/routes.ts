@@ -25,12 +25,12 @@ type Given = Record<string, string | undefined>;
 
 /** Parameters of a form or a query. @throws OauthFailure for one that is given twice (RFC 6749, section 3.1) */
 function parametersOf(text: string): Given {
-  const given: Given = {};
+  const input: Given = {};
   for (const [name, value] of new URLSearchParams(text)) {
-    if (Object.hasOwn(given, name)) throw new OauthFailure("invalid_request", `${name} is given twice`);
-    if (value !== "") given[name] = value;
+    if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `${name} is given twice`);
+    if (value !== "") input[name] = value;
   }
-  return given;
+  return input;
 }
 
 const queryOf = ({ url }: FastifyRequest): string =>
@@ -99,22 +99,22 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
       done(null, body),
     );
-    const form = (path: string, answer: (given: Given, request: FastifyRequest) => Promise<object>) =>
+    const form = (path: string, answer: (input: Given, request: FastifyRequest) => Promise<object>) =>
       plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
         try {
           oauth.limits.countRequest(request.context.address);
-          const given = parametersOf(typeof request.body === "string" ? request.body : "");
-          checkResource(given, addressFor(request));
-          const body = await answer(given, request);
+          const input = parametersOf(typeof request.body === "string" ? request.body : "");
+          checkResource(input, addressFor(request));
+          const body = await answer(input, request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
           return sendFailure(reply, error, log);
         }
       });
-    form("/oauth/token", (given) => oauth.token(given).then((answer) => ({ ...answer })));
-    form("/oauth/revoke", (given) => oauth.revoke(given).then(() => ({})));
-    form("/oauth/device_authorization", async (given, request) => {
-      const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(given);
+    form("/oauth/token", (input) => oauth.token(input).then((answer) => ({ ...answer })));
+    form("/oauth/revoke", (input) => oauth.revoke(input).then(() => ({})));
+    form("/oauth/device_authorization", async (input, request) => {
+      const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(input);
       const page = `${addressFor(request)}/oauth/device`;
       return {
         device_code: deviceCode,
@@ -200,9 +200,9 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
 
   /** @throws OauthFailure */
   const readAuthorization = (request: FastifyRequest) => {
-    const given = parametersOf(queryOf(request));
-    checkResource(given, addressFor(request));
-    return oauth.readAuthorization(given);
+    const input = parametersOf(queryOf(request));
+    checkResource(input, addressFor(request));
+    return oauth.readAuthorization(input);
   };
   app.get("/oauth/consent", async (request, reply) => {
     const { personId } = entered(request);
@@ -219,8 +219,8 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
   app.post("/oauth/consent", async (request, reply) => {
     const decision = decisionOf(request.body, entered(request));
     try {
-      const asked = await readAuthorization(request);
-      const redirectTo = await oauth.authorize(asked, decision, addressFor(request));
+      const requested = await readAuthorization(request);
+      const redirectTo = await oauth.authorize(requested, decision, addressFor(request));
       return await reply.header("cache-control", "no-store").send({ redirectTo });
     } catch (error) {
       throw asActionError(error);

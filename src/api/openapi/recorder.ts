@@ -156,7 +156,7 @@ class Recording {
       if (value === this.whole || value === this.object) this.notes.body = this.bodySchema(this.schemas.whole(type));
       if (value instanceof Part) this.parts.set(value.name, this.schemas.whole(type));
     });
-    return this.standFor(field.type, DEPTH_MAX);
+    return this.placeholderFor(field.type, DEPTH_MAX);
   }
 
   private bodySchema(value: Schema): Schema {
@@ -177,18 +177,18 @@ class Recording {
   }
 
   /** An object with the type's fields, so that rows can destructure and spread it. */
-  private standFor(type: GraphQLOutputType, depth: number): unknown {
+  private placeholderFor(type: GraphQLOutputType, depth: number): unknown {
     const plain = getNullableType(type);
     const schema = this.schemas.of(type);
     if (isListType(plain)) {
-      const list = [this.standFor(plain.ofType, depth)];
+      const list = [this.placeholderFor(plain.ofType, depth)];
       this.stands.set(list, schema);
       return list;
     }
     if (!isObjectType(plain) || depth === 0) return new Stand(schema);
     const known = this.schemas.components[plain.name]?.["properties"] as Record<string, Schema> | undefined;
     const fields = Object.values(plain.getFields()).filter(({ name }) => known?.[name]);
-    const object = Object.fromEntries(fields.map((field) => [field.name, this.standFor(field.type, depth - 1)]));
+    const object = Object.fromEntries(fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]));
     this.stands.set(object, schema);
     return object;
   }

@@ -39,7 +39,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
 }
 
 /** Fields that only GraphQL computes: REST returns the stored values. */
-function madeByGraphql(): ReadonlySet<string> {
+function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));
   const external = fieldResolvers.filter(({ kind }) => kind === "external");
@@ -59,7 +59,7 @@ const nullable = (schema: Schema): Schema => {
 export class Schemas {
   /** Schemas of the named types. */
   readonly components: Record<string, Schema> = {};
-  private readonly graphqlOnly = madeByGraphql();
+  private readonly graphqlOnly = computedByGraphql();
 
   /** Returns the schema of a GraphQL type in REST; nullable where GraphQL says so. */
   of(type: GraphQLType): Schema {

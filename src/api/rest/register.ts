@@ -57,10 +57,10 @@ export function registerRest(
         const { context } = request;
         if (stateless) refuseIfMatch(request);
         let tag: string | null = null;
-        const asked = restRequest(request, context, (named) => {
+        const requested = restRequest(request, context, (named) => {
           tag = named;
         });
-        const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, asked)));
+        const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, requested)));
         reportDeferred(context);
         // For operations that only read and do not report it themselves.
         reportUnknownField(context);

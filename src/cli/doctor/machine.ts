@@ -7,7 +7,7 @@ import type { Config } from "../../config.js";
 import { createBrowsers } from "../../engine/browser/browsers.js";
 import { localBrowser } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
-import { findChromium, usualPlaces } from "../../engine/chromium-path.js";
+import { findChromium, usualPaths } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
@@ -119,7 +119,7 @@ export async function browser({
   if (!roles.has("runner")) return [well("browser", "not needed: ROLES names no runner")];
   if (browserWsEndpoints.length > 0)
     return [well("browser", `${browserWsEndpoints.length} of others; their start says whether they can be used`)];
-  const path = findChromium(chromePath, usualPlaces(puppeteerCacheDir));
+  const path = findChromium(chromePath, usualPaths(puppeteerCacheDir));
   if (!path)
     return [ill("browser", "no Chromium was found", "apt-get install chromium-headless-shell, or set CHROME_PATH")];
   const log = pino({ level: "silent" });

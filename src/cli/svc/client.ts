@@ -65,8 +65,8 @@ export class Client {
 
   /** @throws CliError if there is no saved sign-in */
   async token(): Promise<string> {
-    const given = this.#env["SVC_TOKEN"];
-    if (given !== undefined && given !== "") return given;
+    const input = this.#env["SVC_TOKEN"];
+    if (input !== undefined && input !== "") return input;
     const saved = this.#store.get(this.target);
     if (!saved) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
     const isOld = saved.expiresAt !== undefined && saved.expiresAt < Date.now() + RENEW_BEFORE_MS;

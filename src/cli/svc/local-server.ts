@@ -104,13 +104,13 @@ function collectOutput(child: ChildProcess): () => string {
  */
 export async function startLocalServer(
   root: string,
-  { isThrowAway, port, env: given }: { isThrowAway: boolean; port: number | null; env: Environment },
+  { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: Environment },
   over: AbortSignal,
 ): Promise<LocalServer> {
   const dataDir = dataFolder(root, isThrowAway);
   const chosen = port ?? (await freePort());
   const url = `http://127.0.0.1:${chosen}`;
-  const { DATABASE_URL: _, ...inherited } = given;
+  const { DATABASE_URL: _, ...inherited } = input;
   const env = { ...inherited, PORT: String(chosen), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
   const child = spawn(process.execPath, startArguments(), {
     cwd: PACKAGE,

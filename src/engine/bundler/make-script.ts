@@ -64,9 +64,9 @@ function licenceOf(manifest: Record<string, unknown>): string | null {
   const typeOf = (one: unknown) => (typeof one === "string" ? one : (one as { type?: unknown } | null)?.type);
   const { license, licenses } = manifest;
   const all = (Array.isArray(licenses) ? licenses : [license ?? licenses]).map(typeOf);
-  const given = all.filter((one): one is string => typeof one === "string" && one !== "");
-  if (given.length === 0) return null;
-  return (given.length === 1 ? given[0]! : `(${given.join(" OR ")})`).slice(0, 200);
+  const input = all.filter((one): one is string => typeof one === "string" && one !== "");
+  if (input.length === 0) return null;
+  return (input.length === 1 ? input[0]! : `(${input.join(" OR ")})`).slice(0, 200);
 }
 
 function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unknown>): string {
@@ -210,7 +210,7 @@ async function bundled(
   }
 }
 
-function judgeModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
+function checkModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
   const ofNode = needed.filter(isBuiltin);
   if (ofNode.length > 0)
     throw new PackageFault(`it needs Node's ${ofNode.slice(0, 5).join(", ")}, which a browser does not have`);
@@ -233,7 +233,7 @@ export async function makeScript(
   const { outputFiles, metafile } = await bundled(tree, root, root.name + subpath, global);
   const whole = outputFiles[0]!.text;
   const program = parsedScript(whole);
-  judgeModules(neededModules(program), options.isBuiltin);
+  checkModules(neededModules(program), options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${NAMESPACE}:`, ""));
   const within = ({ folder }: Placed) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
@@ -243,8 +243,8 @@ export async function makeScript(
   const { code } = await transform(whole, { minify: true, legalComments: "eof", target: TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
-    const came = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
-    throw new PackageFault(`it comes to ${came} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
+    const received = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
+    throw new PackageFault(`it comes to ${received} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
   // A package without types works as well.

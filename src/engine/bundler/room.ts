@@ -49,7 +49,7 @@ export interface Room {
  * @param apart the command that removes the network
  * @param mayBeOpen true if that command may be missing
  */
-export function roomsOf(apart: readonly string[], mayBeOpen: boolean): Room[] {
+export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): Room[] {
   const isRoot = process.getuid?.() === 0;
   const accounts = isRoot ? [NOBODY, null] : [null];
   return (mayBeOpen ? [true, false] : [true]).flatMap((isApart) =>

@@ -58,8 +58,8 @@ export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: 
     throw new PackageFault("tsconfig.json: it is not valid JSON");
   }
   const { baseUrl, paths } = options;
-  const given = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];
-  const lists = given.map(([pattern, targets]): [string, string[]] => [
+  const input = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];
+  const lists = input.map(([pattern, targets]): [string, string[]] => [
     pattern,
     (Array.isArray(targets) ? targets : []).filter((one) => typeof one === "string"),
   ]);

@@ -17,13 +17,13 @@ const NAVIGATOR = "navigator";
  */
 export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
-  const asked = new Set<unknown>();
+  const requested = new Set<unknown>();
   const reached = new Set<string>();
   const members = new Map<unknown, string>();
   let imports = false;
   fullAncestor(program, (node) => {
     const one = node as AnyNode;
-    if (one.type === "UnaryExpression" && one.operator === "typeof") asked.add(one.argument);
+    if (one.type === "UnaryExpression" && one.operator === "typeof") requested.add(one.argument);
     imports ||= one.type === "ImportExpression";
     if (one.type === "MemberExpression" && !one.computed && one.property.type === "Identifier") {
       if (one.object.type === "Identifier" && one.object.name === NAVIGATOR)
@@ -32,14 +32,14 @@ export function usedNames(program: Program): string[] {
     const name = ofGlobalObject(one);
     if (name !== null) reached.add(name);
   });
-  const names = scopes.globalScope!.through.filter(({ identifier }) => !asked.has(identifier));
+  const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
-  const makes = makesCode(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
+  const makes = buildsCode(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
   return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
 }
 
 /** True if the script builds code from text without handling a refusal, and not only to get the global object. */
-function makesCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
+function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
   let found = false;
   fullAncestor(program, (node, _state, ancestors) => {
     const one = node as AnyNode;

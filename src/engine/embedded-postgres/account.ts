@@ -43,7 +43,7 @@ export function accountFor(clusterDir: string): SystemAccount | null {
 }
 
 /** Changes the owner of a folder and its content, unless it is right already: a restored backup may have any owner. */
-export function giveTo(account: SystemAccount | null, folder: string): void {
+export function grantTo(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     lchownSync(join(folder, entry), account.uid, account.gid);

@@ -3,7 +3,7 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { giveTo, type SystemAccount } from "./account.js";
+import { grantTo, type SystemAccount } from "./account.js";
 import type { Binaries } from "./binaries.js";
 import { EmbeddedPostgresError } from "./failure.js";
 
@@ -70,7 +70,7 @@ export async function createCluster(context: ClusterContext, password: string, s
   const draft = `${clusterDir}.new`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true, mode: 0o700 });
-  giveTo(account, draft);
+  grantTo(account, draft);
   const args = [
     "-D",
     dataFolderArgument(draft),

@@ -9,7 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type ClusterContext, dataFolderArgument, spawnOptions } from "./cluster.js";
 import { EmbeddedPostgresError } from "./failure.js";
-import { isAlive, isPostmasterIn, waitUntilGone } from "./processes.js";
+import { isAlive, isPostmasterIn, waitUntilEnded } from "./processes.js";
 import { createServerLog, LOG_SETTINGS } from "./server-log.js";
 import { watchOver } from "./watchdog.js";
 
@@ -51,7 +51,7 @@ async function shutDown(pid: number): Promise<void> {
   ] as const) {
     if (!isAlive(pid)) return;
     process.kill(pid, signal);
-    if (await waitUntilGone(pid, limit)) return;
+    if (await waitUntilEnded(pid, limit)) return;
   }
   throw new EmbeddedPostgresError(`PostgreSQL, process ${pid}, does not stop: end it by hand.`);
 }

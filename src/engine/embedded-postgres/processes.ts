@@ -50,7 +50,7 @@ export function isPostmasterIn(pid: number, folder: string): boolean {
 }
 
 /** Resolves to true if the process ends within `limitMs`. Polls, because only the parent is notified. */
-export async function waitUntilGone(pid: number, limitMs: number): Promise<boolean> {
+export async function waitUntilEnded(pid: number, limitMs: number): Promise<boolean> {
   for (let waited = 0; isAlive(pid); waited += POLL_MS) {
     if (waited >= limitMs) return false;
     await delay(POLL_MS);

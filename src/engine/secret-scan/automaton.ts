@@ -221,9 +221,9 @@ export class Automaton {
     this.steps += Math.max(0, end - from) >> 2;
     let at = from;
     while (at !== -1 && at < end) {
-      const begun = this.beginnings.next(bytes, words, at, end);
+      const started = this.beginnings.next(bytes, words, at, end);
       // Bytes are read only once, although the next span may be near.
-      at = begun === -1 ? end : this.pass(bytes, begun, tell);
+      at = started === -1 ? end : this.pass(bytes, started, tell);
     }
     return at;
   }

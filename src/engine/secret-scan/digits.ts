@@ -109,10 +109,10 @@ class Runs {
     this.words = new Int32Array(capacity / 4);
     this.shifted = new Int32Array(capacity / 4);
     const bytes = new Uint8Array(this.words.buffer);
-    let begun = 0;
+    let started = 0;
     for (let run = 0; run < runs.length; run += 2) {
-      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, begun);
-      begun += this.room(runs[run]!, runs[run + 1]!);
+      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, started);
+      started += this.room(runs[run]!, runs[run + 1]!);
     }
   }
 
@@ -124,16 +124,16 @@ class Runs {
     moveBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
     const places = layer.at && new Int32Array(bytes.length);
-    let begun = 0;
+    let started = 0;
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
       const from = runs[run]! + shift;
       const to = runs[run + 1]!;
-      const next = begun + this.room(runs[run]!, to);
-      end = begun + (((to - from) * bitsPerDigit) >> 3);
+      const next = started + this.room(runs[run]!, to);
+      end = started + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = SEPARATOR;
-      if (places !== null) this.notePlaces(from, to, places.subarray(begun, next));
-      begun = next;
+      if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
+      started = next;
     }
     // One separator at the end, so that a truncated text ends near it.
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
@@ -145,12 +145,12 @@ class Runs {
   }
 
   /** Writes bytes from `begun`. */
-  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, begun: number): void {
+  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
     const pairs = from % 2 === 0 ? even : odd;
-    const done = this.numerals.decodeWords(pairs, from >> 1, to - from, words, begun >> 2);
-    let end = begun + ((done * bitsPerDigit) >> 3);
+    const done = this.numerals.decodeWords(pairs, from >> 1, to - from, words, started >> 2);
+    let end = started + ((done * bitsPerDigit) >> 3);
     let held = 0;
     let count = 0;
     for (let index = from + done; index < to; index += 1) {
@@ -165,7 +165,7 @@ class Runs {
   }
 
   /** Stores for each byte the place of the digit in which it begins. */
-  private notePlaces(from: number, to: number, at: Int32Array): void {
+  private recordPositions(from: number, to: number, at: Int32Array): void {
     const { bitsPerDigit } = this.numerals;
     for (let byte = 0; byte < at.length; byte += 1) {
       const digit = from + Math.floor((byte * 8) / bitsPerDigit);

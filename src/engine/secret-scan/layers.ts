@@ -42,9 +42,9 @@ function highAtEnd({ bytes, length }: Writer): number {
 function joinSurrogates(out: Writer, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   out.length -= 3;
-  const begun = out.at === null ? from : out.at[out.length]!;
-  out.push(0xf0 | (point >> 18), begun);
-  for (const shift of [12, 6, 0]) out.push(0x80 | ((point >> shift) & 63), begun);
+  const started = out.at === null ? from : out.at[out.length]!;
+  out.push(0xf0 | (point >> 18), started);
+  for (const shift of [12, 6, 0]) out.push(0x80 | ((point >> shift) & 63), started);
 }
 
 /** Writes a code unit in UTF-8, also a lone surrogate. It may overwrite the last three bytes. */
@@ -85,7 +85,7 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
 }
 
 /** The same for the places of the bytes, before the bytes are changed. */
-function dropPlaces(at: Int32Array, bytes: Uint8Array, first: number): void {
+function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
     at[length] = at[index]!;
@@ -97,7 +97,7 @@ function dropPlaces(at: Int32Array, bytes: Uint8Array, first: number): void {
 export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "at"> {
   const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
   if (first === bytes.length) return { bytes, at };
-  if (at !== null) dropPlaces(at, bytes, first);
+  if (at !== null) dropPositions(at, bytes, first);
   const length = dropLineBreaks(bytes, first);
   return { bytes: bytes.subarray(0, length), at: at?.subarray(0, length) ?? null };
 }

@@ -96,8 +96,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
     };
     for (const { layer } of layersOf(text, false, finder.automaton.longest)) {
       if (finder.scan(layer, tell)) return found;
-      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
-      if (begun) return finder.name(begun);
+      const started = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      if (started) return finder.name(started);
     }
     return null;
   }
@@ -114,8 +114,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
         return false;
       };
       finder.scan(layer, tell);
-      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes, minBegun) : null;
-      if (begun) found.push({ from: at[begun.start]!, to: text.length, name: finder.name(begun) });
+      const started = cut ? finder.automaton.begunAtEnd(layer.bytes, minBegun) : null;
+      if (started) found.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
     }
     return found.sort((a, b) => a.from - b.from || b.to - a.to);
   }
@@ -126,8 +126,10 @@ export function createSecretScan(secrets: readonly Secret[]) {
     if (isEnd) return found;
     digitFinder ??= createFinder(long, digitPatternsOf);
     const { bytes, at } = plainLayer(text, true);
-    const begun = digitFinder.automaton.begunAtEnd(bytes, BEGUN_BYTES);
-    return begun ? [...found, { from: at![begun.start]!, to: text.length, name: digitFinder.name(begun) }] : found;
+    const started = digitFinder.automaton.begunAtEnd(bytes, BEGUN_BYTES);
+    return started
+      ? [...found, { from: at![started.start]!, to: text.length, name: digitFinder.name(started) }]
+      : found;
   }
 
   /** Returns `text` with each secret replaced by «name». */

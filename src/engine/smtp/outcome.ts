@@ -55,11 +55,11 @@ export function outcomeOfSuccess(info: SMTPConnection.SentMessageInfo): Delivery
 /** Nodemailer's codes for faults of the message itself, which was not sent. */
 const OWN_FAULTS = ["EENVELOPE", "EMESSAGE"];
 
-/** @param begun true if the content was being sent */
-export function outcomeOfError(error: SmtpError, begun: boolean): Delivery {
+/** @param started true if the content was being sent */
+export function outcomeOfError(error: SmtpError, started: boolean): Delivery {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
   const detail = detailOf(response ?? message);
-  if (responseCode === null && begun) return { kind: "unsure", detail };
+  if (responseCode === null && started) return { kind: "unsure", detail };
   const refused = refusedOf(rejectedErrors);
   if (forbidden !== undefined)
     return { kind: "refused", permanent: forbidden, ours: true, code: null, refused, detail };

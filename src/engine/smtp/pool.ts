@@ -40,13 +40,13 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     if (place.open === 0 && place.waiting.length === 0) places.delete(key);
   }
 
-  function end(kept: Kept): void {
-    clearTimeout(kept.timer);
-    const place = places.get(kept.key);
-    if (place) place.idle = place.idle.filter((one) => one !== kept);
-    if (kept.broken || stopped) kept.connection.close();
-    else kept.connection.quit();
-    leave(kept.key);
+  function end(stored: Kept): void {
+    clearTimeout(stored.timer);
+    const place = places.get(stored.key);
+    if (place) place.idle = place.idle.filter((one) => one !== stored);
+    if (stored.broken || stopped) stored.connection.close();
+    else stored.connection.quit();
+    leave(stored.key);
   }
 
   /** Waits for a free connection slot of the server. @throws the signal's reason */
@@ -80,12 +80,12 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       }
       try {
         const connection = await open(server);
-        const kept: Kept = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
+        const stored: Kept = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
         connection.once("end", () => {
-          kept.broken = true;
-          if (places.get(key)?.idle.includes(kept)) end(kept);
+          stored.broken = true;
+          if (places.get(key)?.idle.includes(stored)) end(stored);
         });
-        return kept;
+        return stored;
       } catch (error) {
         leave(key);
         throw error;
@@ -93,22 +93,22 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     },
 
     giveBack(session: PooledSession): void {
-      const kept = session as Kept;
-      kept.served += 1;
-      if (stopped || kept.broken || kept.served >= MESSAGES_PER_CONNECTION) {
-        end(kept);
+      const stored = session as Kept;
+      stored.served += 1;
+      if (stopped || stored.broken || stored.served >= MESSAGES_PER_CONNECTION) {
+        end(stored);
         return;
       }
-      const place = places.get(kept.key)!;
-      place.idle.push(kept);
-      kept.timer = setTimeout(() => end(kept), IDLE_MS).unref();
+      const place = places.get(stored.key)!;
+      place.idle.push(stored);
+      stored.timer = setTimeout(() => end(stored), IDLE_MS).unref();
       place.waiting.shift()?.();
     },
 
     /** Closes idle connections, and the others when they are returned. */
     stop(): void {
       stopped = true;
-      for (const { idle } of places.values()) for (const kept of [...idle]) end(kept);
+      for (const { idle } of places.values()) for (const stored of [...idle]) end(stored);
     },
   };
 }

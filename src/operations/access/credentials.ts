@@ -42,7 +42,7 @@ export interface NewCredential {
 /** Roles that may open an app's viewer and debug pages: the pages' tokens end with this right. */
 const PREVIEWERS = ROLES.filter((role) => allows("previewApp", role));
 
-interface FoundRow {
+interface CredentialRow {
   id: number;
   kind: CredentialKind;
   appId: number | null;
@@ -139,7 +139,7 @@ function highestByApp(roles: readonly [appId: number, role: Role][]): Map<number
   return highest;
 }
 
-function toCaller(row: FoundRow): Caller {
+function toCaller(row: CredentialRow): Caller {
   return {
     credentialId: row.id,
     kind: row.kind,
@@ -220,7 +220,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   }
 
   /** Renews a session that is in use. If the database rejects writes, the session continues unchanged. */
-  async function renew({ id, expiresAt }: FoundRow, address: string): Promise<Date | null> {
+  async function renew({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
     const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
     const renewed = await rows<{ expiresAt: Date }>(db, RENEW, values).catch(() => []);
     return renewed[0]?.expiresAt ?? expiresAt;
@@ -262,11 +262,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       if (unknown.has(key) && notifications.healthy()) return null;
       unknown.checkRate(key, address);
-      const asked = epoch;
-      const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token), PREVIEWERS]);
+      const requested = epoch;
+      const [row] = await preparedRows<CredentialRow>(db, "find-credential", FIND, [hashToken(token), PREVIEWERS]);
       if (!row) {
         unknown.countMiss(key, address);
-        if (asked === epoch) unknown.add(key);
+        if (requested === epoch) unknown.add(key);
         return null;
       }
       unknown.found(key);
@@ -278,7 +278,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       // cache it.
       const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);
       // The result is not cached if rights changed while the database answered.
-      if (asked !== epoch || !mayBeKept) return caller;
+      if (requested !== epoch || !mayBeKept) return caller;
       known.set(key, caller);
       if (row.kind === "task") ofRuns.set(row.id, key);
       return caller;

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
-import type { DiskRoom, RoomLevel } from "../../engine/disk-room.js";
+import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-room.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";
@@ -105,7 +105,7 @@ const EXISTING_MAX = 10_000;
 const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1";
 
 /** @throws OVERLOADED */
-function refuseWhatAdds(operation: Operation, level: RoomLevel): void {
+function refuseWhatAdds(operation: Operation, level: DiskSpaceLevel): void {
   const adds = ADDS[operation];
   if (adds === "nothing" || (adds === "runs" && level !== "spent")) return;
   const retryAfter = LOW_DISK_RETRY_SECONDS;
@@ -118,7 +118,7 @@ export function createGate(options: {
   db: DataSource;
   window: RateWindow;
   limits: Config["rateLimits"];
-  room: DiskRoom;
+  room: DiskSpace;
 }): Gate {
   const { db, window, limits, room } = options;
   /** Apps that existed a moment ago: the service deletes none. */

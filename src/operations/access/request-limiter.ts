@@ -3,7 +3,7 @@
  * and leave the queue if the caller disconnects. A request counts until the last part of its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { nobodyWaits } from "../../errors.js";
+import { clientDisconnected } from "../../errors.js";
 import {
   REQUESTS_IN_PROGRESS_PER_ADDRESS,
   REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
@@ -33,15 +33,15 @@ export function createRequestLimiter(limits = LIMITS): RequestLimiter {
   const anonymous = line(limits.address);
 
   async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
-    const leaveOwn = await visitors.enter(holder, gone);
+    const releaseOwn = await visitors.enter(holder, gone);
     try {
-      const leaveAddress = await ofVisitors.enter(address, gone);
+      const releaseAddress = await ofVisitors.enter(address, gone);
       return () => {
-        leaveAddress();
-        leaveOwn();
+        releaseAddress();
+        releaseOwn();
       };
     } catch (error) {
-      leaveOwn();
+      releaseOwn();
       throw error;
     }
   }
@@ -53,7 +53,7 @@ export function createRequestLimiter(limits = LIMITS): RequestLimiter {
         if (!isVisitor(caller)) return await credentials.enter(caller.credentialId, gone);
         return await enterVisitor(holderOf({ ...caller, address }), addressBlock(address), gone);
       } catch {
-        throw nobodyWaits();
+        throw clientDisconnected();
       }
     },
   };

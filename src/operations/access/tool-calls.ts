@@ -21,8 +21,8 @@ function describedArguments(args: Readonly<Record<string, unknown>>): Record<str
     const value = args[name];
     return [name, typeof value === "string" ? shortened(value) : value];
   });
-  const given = Object.keys(args).sort().slice(0, NAMES_MAX).map(shortened);
-  return { arguments: given, ...Object.fromEntries(values) };
+  const input = Object.keys(args).sort().slice(0, NAMES_MAX).map(shortened);
+  return { arguments: input, ...Object.fromEntries(values) };
 }
 
 export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate, "countToolCall"> }) {

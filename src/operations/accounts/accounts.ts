@@ -65,7 +65,7 @@ const RESET = flat(["email"]);
 const CONFIRM = flat(["token", "passphrase"]);
 const ACCOUNT = flat(["firstName", "lastName", "passphrase", "currentPassphrase"]);
 
-interface FoundPerson extends User {
+interface PersonRow extends User {
   passphraseHash: string | null;
 }
 
@@ -87,7 +87,7 @@ export function createAccounts(options: {
   const resets = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: RESET_WINDOW_MS });
 
   async function personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
-    const [found] = await rows<FoundPerson>(db, sql, [key]);
+    const [found] = await rows<PersonRow>(db, sql, [key]);
     if (!found) return null;
     const { passphraseHash, ...user } = found;
     return { user, passphraseHash };

@@ -7,7 +7,7 @@ import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
-import { revokeOvertakenLinks } from "./overtaken-links.js";
+import { revokeInvalidLinks } from "./overtaken-links.js";
 import type { OwnRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
@@ -110,7 +110,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
           ? await rows(executor, REMOVE_ROLE, [organizationId, id])
           : await rows(executor, SET_ROLE, [organizationId, id, role]);
       if (changed.length === 0) return;
-      await revokeOvertakenLinks(executor, id);
+      await revokeInvalidLinks(executor, id);
       await recordAccess(executor, {
         type: "member.role",
         subjectId: id,

@@ -24,7 +24,7 @@ const REVOKE_RESETS = `
  * create, and reset links by or about the person. Call it after the change, in its transaction. So a former
  * administrator cannot return by a link, and an administrator cannot take over an account that was promoted meanwhile.
  */
-export async function revokeOvertakenLinks(executor: Executor, personId: number): Promise<void> {
+export async function revokeInvalidLinks(executor: Executor, personId: number): Promise<void> {
   await lockPeople(executor, [personId]);
   await executor.query(REVOKE_INVITATIONS, [personId]);
   await executor.query(REVOKE_RESETS, [personId]);

@@ -110,10 +110,10 @@ export function createPasskeys(options: {
   attempts: SignInAttempts;
 }) {
   const { db, accounts, sessions, attempts } = options;
-  const asked = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
+  const requested = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
 
   async function remember(challenge: string, sessionId: number | null, address: string | undefined): Promise<void> {
-    const retryAfter = asked.take(addressBlock(address ?? ""));
+    const retryAfter = requested.take(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many passkey challenges", retryAfter);
     await rows(db, SWEEP);
     await rows(db, REMEMBER, [digest(challenge), sessionId]);
@@ -195,8 +195,8 @@ export function createPasskeys(options: {
     async register(request: OwnRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
       const { caller, address } = request;
       const { personId, credentialId } = caller;
-      const { name: given, ...response } = body;
-      const name = given === undefined || given === null ? DEFAULT_NAME : requiredText(given, "name");
+      const { name: input, ...response } = body;
+      const name = input === undefined || input === null ? DEFAULT_NAME : requiredText(input, "name");
       checkResponse(response);
       const { id, publicKey, counter, transports = [] } = await verifyRegistration(request, page, response);
       return db.transaction(async (manager) => {

@@ -13,10 +13,10 @@ import type {
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
-import { type ActionInput, givenLimits, givenSource, NO_LIMITS } from "../../rules/action-input.js";
+import { type ActionInput, NO_LIMITS, presentLimits, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import type { Addressed } from "../../rules/packages.js";
-import { mustStand, type Precondition } from "../../rules/precondition.js";
+import { type Precondition, requireUnchanged } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
@@ -64,8 +64,8 @@ export const createShowAction =
   }) => ({
     ...fields,
     access: access ?? DEFAULT_ACCESS,
-    ...givenLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
-    ...givenSource(source && shownSource(source)),
+    ...presentLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    ...presentSource(source && shownSource(source)),
     assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
@@ -117,7 +117,7 @@ export const createLockMaster =
   async (manager, { appId, id, precondition }, refusal) => {
     const row = await findAction(manager, appId, id, { lock: true });
     if (row.masterId !== null) throw new ActionError(refusal);
-    mustStand(row.updatedAt, precondition, () => {
+    requireUnchanged(row.updatedAt, precondition, () => {
       const action = show(row);
       const message = `the action was changed at ${action.updatedAt}, after the state that this change started from`;
       return new ActionError("ACTION_CHANGED", message, { action });
@@ -189,8 +189,8 @@ export function inputOf(row: ActionRow): ActionInput {
     ...plain,
     integrationOrigins,
     access: access ?? DEFAULT_ACCESS,
-    ...givenSource(row.source),
-    ...givenLimits(row),
+    ...presentSource(row.source),
+    ...presentLimits(row),
   };
 }
 

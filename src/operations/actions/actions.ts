@@ -16,7 +16,7 @@ import {
   unlockedMaster,
 } from "./action-rows.js";
 import { once } from "./idempotency.js";
-import type { Judgement } from "./judgement.js";
+import type { ActionValidation } from "./judgement.js";
 import type { Masters } from "./masters.js";
 
 /** A draft's live version in a list. Times are ISO 8601; `updatedAt` is the time of the last publishing. */
@@ -39,7 +39,7 @@ export type Actions = ReturnType<typeof createActions>;
 
 export function createActions(options: {
   db: DataSource;
-  judgement: Judgement;
+  judgement: ActionValidation;
   masters: Masters;
   show: ShowAction;
   lockMaster: LockMaster;

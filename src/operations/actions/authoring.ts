@@ -10,7 +10,7 @@ import { createActions } from "./actions.js";
 import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
 import { createImportSteps } from "./import-steps.js";
-import { createJudgement } from "./judgement.js";
+import { createActionValidation } from "./judgement.js";
 import { createMasters } from "./masters.js";
 import { createPayloadPresets } from "./presets.js";
 import { createCodeProblems } from "./problems.js";
@@ -43,7 +43,7 @@ export function createAuthoring(options: Authoring) {
   const lockMaster = createLockMaster(show);
   const codeReadings = createCodeReadings(checkCode);
   const sources = createSourceBuilds({ packages });
-  const judgement = createJudgement({ codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork });
+  const judgement = createActionValidation({ codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork });
   const masters = createMasters({ log, endpoints });
   const importSteps = createImportSteps({ db, judgement, masters, packages });
   return {

@@ -5,7 +5,7 @@ import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type ActionDiff, type DiffedActions, diffActions } from "../../rules/action-diff.js";
-import { type ActionInput, givenSource } from "../../rules/action-input.js";
+import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
@@ -56,7 +56,7 @@ async function diffApart(appId: number, actions: DiffedActions): Promise<ActionD
 
 const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
-  ...givenSource(source ? shownSource(source) : null),
+  ...presentSource(source ? shownSource(source) : null),
 });
 
 async function compared(appId: number, from: State, to: State): Promise<Comparison> {

@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, givenSource, NO_LIMITS } from "../../rules/action-input.js";
+import { type ActionInput, NO_LIMITS, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
@@ -12,7 +12,7 @@ import { freeRoutes } from "../http/routes.js";
 import type { Packages, Resolved } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf } from "./action-rows.js";
-import type { Judged, Judgement } from "./judgement.js";
+import type { ActionValidation, Judged } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
 
 /**
@@ -38,16 +38,16 @@ export interface ImportStep {
 }
 
 function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
-  const kept = assets
+  const stored = assets
     .filter(isKept)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
-  return kept.length === 0 ? {} : { assets: kept };
+  return stored.length === 0 ? {} : { assets: stored };
 }
 
 export const exportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_LIMITS,
   ...inputOf(row),
-  ...givenSource(row.source && shownSource(row.source)),
+  ...presentSource(row.source && shownSource(row.source)),
   ...exportedAssets(row),
 });
 
@@ -66,7 +66,7 @@ export type ImportSteps = ReturnType<typeof createImportSteps>;
 
 export function createImportSteps(options: {
   db: DataSource;
-  judgement: Judgement;
+  judgement: ActionValidation;
   masters: Masters;
   packages: Packages;
 }) {

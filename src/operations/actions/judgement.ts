@@ -6,14 +6,14 @@ import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError, type Status } from "../../errors.js";
-import { type CodeJudge, dependenciesFault } from "../../rules/action-fields.js";
+import { type CodeCheck, dependenciesFault } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
-import { keptTriggers, triggersFault } from "../../rules/trigger-input.js";
+import { storedTriggers, triggersFault } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { validationRow } from "../../rules/validation-table.js";
-import { takenFault } from "../http/routes.js";
+import { addressTakenFault } from "../http/routes.js";
 import {
   NOTHING_PROMISED,
   NOTHING_RESOLVED,
@@ -40,9 +40,9 @@ function propertyOf(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
 
-export type Judgement = ReturnType<typeof createJudgement>;
+export type ActionValidation = ReturnType<typeof createActionValidation>;
 
-export function createJudgement(options: {
+export function createActionValidation(options: {
   codeReadings: CodeReadings;
   sources: SourceBuilds;
   packages: Packages;
@@ -56,7 +56,7 @@ export function createJudgement(options: {
   async function inputBy(
     appId: number,
     code: unknown,
-    parse: (judge: CodeJudge) => ActionInput,
+    parse: (judge: CodeCheck) => ActionInput,
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
@@ -73,14 +73,14 @@ export function createJudgement(options: {
 
   function updatedInput(current: ActionRow, { data, fault }: Built): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
-    const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), { judge, ...measure });
+    const parse = (judge: CodeCheck) => parseUpdate(data, inputOf(current), { judge, ...measure });
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
   /** Dependencies of data whose code has yet to be built. */
   async function resolvedOfSource(author: Author, data: unknown, current: ActionRow | null, promised: Promised) {
-    const given = propertyOf(data, "dependencies");
-    const list = dependenciesFault(given) === null ? (given as string[]) : [];
+    const input = propertyOf(data, "dependencies");
+    const list = dependenciesFault(input) === null ? (input as string[]) : [];
     return packages.resolve(author, list, current?.assets ?? [], promised);
   }
 
@@ -114,11 +114,11 @@ export function createJudgement(options: {
         throw nameTaken(name);
       }
       if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
-        throw (await takenFault(manager, ofDrafts, keptTriggers(triggers))) ?? error;
+        throw (await addressTakenFault(manager, ofDrafts, storedTriggers(triggers))) ?? error;
       }
       throw error;
     });
-    const taken = await takenFault(manager, ofDrafts, judged.input.triggers);
+    const taken = await addressTakenFault(manager, ofDrafts, judged.input.triggers);
     if (taken) throw taken;
     return judged;
   }
@@ -221,7 +221,7 @@ export function createJudgement(options: {
       // A version from before the field says nothing about it: restoring such a version must not open an action that was closed since.
       const whole = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
       const input = await createdInput(appId, { data: whole, fault: null });
-      const taken = await takenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
+      const taken = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
       if (taken) throw taken;
       return withAssets(input, known, resolved);
     },

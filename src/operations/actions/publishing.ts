@@ -6,7 +6,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
-import { takenFault, writeRoutes } from "../http/routes.js";
+import { addressTakenFault, writeRoutes } from "../http/routes.js";
 import { NOTHING_RESOLVED, type Resolved } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
@@ -23,7 +23,7 @@ import {
   writeRow,
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
-import type { Judgement } from "./judgement.js";
+import type { ActionValidation } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished } from "./versions.js";
 
@@ -42,7 +42,7 @@ function overwritten(production: ActionRow | null, master: ActionRow): ActionRow
 /** @throws TRIGGERS_INVALID if the live version of another action has one of the addresses */
 async function publishRoutes(manager: EntityManager, production: ActionRow): Promise<void> {
   const { appId, id, triggers } = production;
-  const taken = await takenFault(manager, { appId, isDraft: false, except: [id] }, triggers);
+  const taken = await addressTakenFault(manager, { appId, isDraft: false, except: [id] }, triggers);
   if (taken) throw taken;
   await writeRoutes(manager, production);
 }
@@ -51,7 +51,7 @@ export type Publishing = ReturnType<typeof createPublishing>;
 
 export function createPublishing(options: {
   db: DataSource;
-  judgement: Judgement;
+  judgement: ActionValidation;
   masters: Masters;
   log: Logger;
   show: ShowAction;

@@ -15,7 +15,7 @@ import {
   unlockedMaster,
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
-import type { Judged, Judgement } from "./judgement.js";
+import type { ActionValidation, Judged } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
@@ -30,7 +30,7 @@ export type Restoring = ReturnType<typeof createRestoring>;
 
 export function createRestoring(options: {
   db: DataSource;
-  judgement: Judgement;
+  judgement: ActionValidation;
   masters: Masters;
   log: Logger;
   show: ShowAction;

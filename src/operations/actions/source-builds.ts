@@ -33,14 +33,14 @@ const propertyOf = (data: Record<string, unknown>, key: string): unknown =>
   Object.hasOwn(data, key) ? data[key] : undefined;
 
 function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null): string[] {
-  const given = propertyOf(data, "dependencies") ?? current?.dependencies;
-  return Array.isArray(given) ? given.filter((one): one is string => typeof one === "string") : [];
+  const input = propertyOf(data, "dependencies") ?? current?.dependencies;
+  return Array.isArray(input) ? input.filter((one): one is string => typeof one === "string") : [];
 }
 
 /** The source to build; undefined if the data leaves code and source as they are. */
 function sourceIn(data: Record<string, unknown>, current: ActionRow | null): unknown {
-  const given = propertyOf(data, "source");
-  if (given !== undefined) return given;
+  const input = propertyOf(data, "source");
+  if (input !== undefined) return input;
   if (isCode(data)) return null;
   // The list of dependencies is part of the build.
   return current?.source && propertyOf(data, "dependencies") !== undefined ? current.source : undefined;

@@ -8,11 +8,11 @@ import { type Executor, rows } from "../../data/database.js";
 import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
-import { type ActionInput, givenSource } from "../../rules/action-input.js";
+import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import type { Addressed } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
-import { keptScripts } from "../packages/kept-scripts.js";
+import { storedScripts } from "../packages/kept-scripts.js";
 import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
 /** The change for which a snapshot was taken. */
@@ -102,7 +102,7 @@ async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotO
     personId,
     JSON.stringify(summary),
     JSON.stringify(snapshot),
-    keptScripts(row.assets),
+    storedScripts(row.assets),
     stateOf(row),
   ]);
   await rows(manager, PRUNE, [row.id]);
@@ -144,10 +144,10 @@ const HEAD = `version.id, version.created_at AS "createdAt", version.person_id A
   ${personJson("person")} AS "user"`;
 const FROM = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
 
-type FoundHead = Omit<VersionHead, "createdAt"> & { createdAt: Date };
+type VersionHeadRow = Omit<VersionHead, "createdAt"> & { createdAt: Date };
 type Summary = Omit<VersionSummary, keyof VersionHead | "publishedAt">;
 
-const headOf = ({ id, createdAt, userId, user }: FoundHead): VersionHead => ({
+const headOf = ({ id, createdAt, userId, user }: VersionHeadRow): VersionHead => ({
   id,
   createdAt: createdAt.toISOString(),
   userId,
@@ -158,7 +158,7 @@ const headOf = ({ id, createdAt, userId, user }: FoundHead): VersionHead => ({
 export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<StoredVersion> {
   const sql = `SELECT ${HEAD}, version.data ${FROM} WHERE version.action_id = $1 AND version.id = $2`;
   const [found] = storable(versionId)
-    ? await rows<FoundHead & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
+    ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!found) throw new ActionError("VERSION_NOT_FOUND");
   // Snapshots from before origins existed allow none.
@@ -194,7 +194,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
         `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
         [actionId],
       );
-      const found = await rows<FoundHead & { summary: Summary; publishedAt: Date | null }>(
+      const found = await rows<VersionHeadRow & { summary: Summary; publishedAt: Date | null }>(
         db,
         `SELECT ${HEAD}, version.summary, version.published_at AS "publishedAt" ${FROM}
            WHERE ${chosen} ORDER BY ${order} LIMIT $2 OFFSET $3`,
@@ -216,7 +216,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);
       const { source, ...snapshot } = data;
-      const shown = givenSource(source ? shownSource(source) : null);
+      const shown = presentSource(source ? shownSource(source) : null);
       return { ...head, data: { ...snapshot, ...shown, assets: addressed(data.assets) } };
     },
   };

@@ -107,8 +107,8 @@ function refusedBy(response: OutgoingResponse): AiError {
   } catch {
     // The status is enough.
   }
-  const said = `${response.origin} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
-  return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", said);
+  const text = `${response.origin} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
+  return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", text);
 }
 
 export type Ai = ReturnType<typeof createAi>;
@@ -141,10 +141,10 @@ export function createAi(options: {
 
   async function send(
     { appId, runId, setting, model, signal }: Sending,
-    asked: AiOptions,
+    requested: AiOptions,
     parts: CompletionParts | null,
   ): Promise<AiAnswer> {
-    const { path, headers, body } = APIS[setting.provider].request(asked, model, setting.key);
+    const { path, headers, body } = APIS[setting.provider].request(requested, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
     const origin = normalOrigin(url);
     const response = await sender.send(
@@ -163,7 +163,7 @@ export function createAi(options: {
       },
     );
     if (response.status < 200 || response.status > 299) throw refusedBy(response);
-    return parts ? parts.end() : APIS[setting.provider].read(asked, model, response.body);
+    return parts ? parts.end() : APIS[setting.provider].read(requested, model, response.body);
   }
 
   /** Scan for the secrets of the app: a provider, or a server that imitates it, may send the key back. */
@@ -179,32 +179,32 @@ export function createAi(options: {
     return shown === json ? answer : (JSON.parse(shown) as AiAnswer);
   }
 
-  async function perform(caller: Caller, { appId, call, options: given, gone, onText }: AiRequest): Promise<AiAnswer> {
+  async function perform(caller: Caller, { appId, call, options: input, gone, onText }: AiRequest): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
-    const asked = readAiOptions(call, given);
+    const requested = readAiOptions(call, input);
     const setting = readAiSetting((await settings.backend(appId)).get(AI_SETTING), allowHttp);
-    const model = modelOf(setting, asked.model);
-    const expected = expectedTokens(asked);
+    const model = modelOf(setting, requested.model);
+    const expected = expectedTokens(requested);
     const settle = await usage.reserve(appId, expected, setting);
-    const begun = performance.now();
+    const started = performance.now();
     let used = 0;
     let parts: CompletionParts | null = null;
     try {
       const signal = gone?.() ?? new AbortController().signal;
       const scan = await scanOf(appId);
-      if (asked.call === "completions" && asked.stream) {
+      if (requested.call === "completions" && requested.stream) {
         parts = new CompletionParts(APIS[setting.provider].stream(model), scan, onText ?? (async () => undefined));
       }
-      const answer = await masked(scan, await send({ appId, runId, setting, model, signal }, asked, parts));
+      const answer = await masked(scan, await send({ appId, runId, setting, model, signal }, requested, parts));
       used = usedTokens(answer, expected);
-      const facts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - begun) };
-      const data = { ...facts, ...(setting.logTexts && textsOf(asked, answer)) };
+      const facts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
+      const data = { ...facts, ...(setting.logTexts && textsOf(requested, answer)) };
       await logEvents.emit(db, caller, appId, { type: EVENT[call], data });
       return answer;
     } finally {
       // Text of a stream that broke off has been received, and was paid for.
       const received = Math.ceil((parts?.characters ?? 0) / CHARACTERS_PER_TOKEN);
-      await settle(used || (received > 0 ? inputTokens(asked) + received : 0));
+      await settle(used || (received > 0 ? inputTokens(requested) + received : 0));
     }
   }
 

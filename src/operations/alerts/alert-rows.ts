@@ -44,10 +44,10 @@ export interface WatchedRule extends AlertInput {
   appId: number;
   appName: string;
   since: Date;
-  toldAt: Date[];
+  reportedAt: Date[];
 }
 
-export interface StoredStanding extends Standing {
+export interface StoredRuleState extends Standing {
   ruleId: number;
   /** 0: the whole app. */
   actionId: number;
@@ -115,18 +115,18 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
 
 /** Every enabled rule. */
 export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
-  const sql = `SELECT ${FIELDS}, app.name AS "appName", rule.since, rule.told_at AS "toldAt"
+  const sql = `SELECT ${FIELDS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
     FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id`;
   return rows(executor, sql);
 }
 
-export async function standings(executor: Executor, ruleIds: readonly number[]): Promise<StoredStanding[]> {
+export async function standings(executor: Executor, ruleIds: readonly number[]): Promise<StoredRuleState[]> {
   const sql = `SELECT rule_id AS "ruleId", action_id AS "actionId", outcomes, last_success AS "lastSuccess", firing, told,
       fired_at AS "firedAt", reason, run_id AS "runId" FROM alert_state WHERE rule_id = ANY ($1::bigint[])`;
   return rows(executor, sql, [ruleIds]);
 }
 
-export async function keepStanding(executor: Executor, one: StoredStanding): Promise<void> {
+export async function storeRuleState(executor: Executor, one: StoredRuleState): Promise<void> {
   const sql = `INSERT INTO alert_state (rule_id, action_id, outcomes, last_success, firing, told, fired_at, reason, run_id)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (rule_id, action_id) DO UPDATE SET outcomes = excluded.outcomes, last_success = excluded.last_success,

@@ -13,7 +13,7 @@ import {
   type Present,
   type Standing,
 } from "../../rules/alert-conditions.js";
-import { keepStanding, type StoredStanding, standings, type WatchedRule, watchedRules } from "./alert-rows.js";
+import { type StoredRuleState, standings, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
 import type { AlertTell } from "./alert-tell.js";
 
 /** A due tick that no scheduler has claimed after this time is overdue. */
@@ -75,7 +75,7 @@ interface Surroundings {
 interface Case {
   rule: WatchedRule;
   actionId: number;
-  before: StoredStanding;
+  before: StoredRuleState;
   standing: Standing;
   fired: Standing | null;
 }
@@ -93,7 +93,7 @@ class Cases {
 
   constructor(
     readonly rules: readonly WatchedRule[],
-    known: readonly StoredStanding[],
+    known: readonly StoredRuleState[],
   ) {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
     for (const before of known) this.open(byId.get(before.ruleId)!, before.actionId, before);
@@ -103,7 +103,7 @@ class Cases {
     }
   }
 
-  private open(rule: WatchedRule, actionId: number, before: StoredStanding): Case {
+  private open(rule: WatchedRule, actionId: number, before: StoredRuleState): Case {
     const one = { rule, actionId, before, standing: before, fired: null };
     this.all.set(keyOf(rule.id, actionId), one);
     return one;
@@ -171,12 +171,12 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
     const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
     let { told } = before;
     const say = async (state: "firing" | "recovered", { reason, runId }: Standing) => {
-      rule.toldAt = rule.toldAt.filter((moment) => at.getTime() - moment.getTime() < HOUR_MS);
-      if (rule.toldAt.length >= MESSAGES_PER_HOUR) return;
+      rule.reportedAt = rule.reportedAt.filter((moment) => at.getTime() - moment.getTime() < HOUR_MS);
+      if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
       await tell(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
-      rule.toldAt.push(at);
+      rule.reportedAt.push(at);
       told = state === "firing";
-      await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.toldAt]);
+      await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
     // An alert that has recovered meanwhile is still reported.
     const first = fired ?? (standing.firing ? standing : null);
@@ -228,7 +228,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
       });
     if (standing === before && told === before.told) return;
     const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
-    await keepStanding(manager, { ...standing, ruleId: rule.id, actionId, told, firedAt });
+    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, told, firedAt });
   }
 
   return {

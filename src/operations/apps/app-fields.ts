@@ -61,12 +61,12 @@ export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): App
 }
 
 function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges {
-  const given = Object.entries(asAdmin ? ADMIN_FIELDS : FIELDS).filter(([name]) => Object.hasOwn(body, name));
-  return Object.fromEntries(given.map(([name, check]) => [name, check(body[name], name)]));
+  const input = Object.entries(asAdmin ? ADMIN_FIELDS : FIELDS).filter(([name]) => Object.hasOwn(body, name));
+  return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 
 /** The fields of an app that a snapshot stores. */
-export function keptFields(app: object): Record<string, unknown> {
+export function snapshotFields(app: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(FIELDS, name)));
 }
 

@@ -18,7 +18,7 @@ import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
-import { type AppTarget, applyChanges, changesIn, keptFields } from "./app-fields.js";
+import { type AppTarget, applyChanges, changesIn, snapshotFields } from "./app-fields.js";
 
 /** The change for which a snapshot was taken. */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
@@ -51,7 +51,7 @@ interface VersionRow extends SummaryRow {
 }
 
 /*
- * Prefix of a snapshot's data, as `keptFields` writes it. Lists do not read the data, up to a megabyte each, and ->>
+ * Prefix of a snapshot's data, as `snapshotFields` writes it. Lists do not read the data, up to a megabyte each, and ->>
  * would fail on \u0000 in it.
  */
 const NAME = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
@@ -105,7 +105,7 @@ export async function snapshotApp(
   const [made] = await rows<{ id: number }>(
     manager,
     "INSERT INTO app_version (app_id, person_id, action, data) VALUES ($1, $2, $3, $4) RETURNING id",
-    [appId, caller.personId, action, JSON.stringify(keptFields(app))],
+    [appId, caller.personId, action, JSON.stringify(snapshotFields(app))],
   );
   await rows(
     manager,
@@ -143,7 +143,7 @@ export function createAppVersions(options: {
     { id, data }: VersionRow,
   ): Promise<void> {
     const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
-    const changes = changesIn(keptFields(data), { asAdmin: false });
+    const changes = changesIn(snapshotFields(data), { asAdmin: false });
     await applyChanges(manager, appId, changes);
     const removed = await rows<StoredSetting>(manager, REMOVE, [id, appId]);
     const changed = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
@@ -183,7 +183,7 @@ export function createAppVersions(options: {
       const row = await find(appId, versionId);
       const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${KEPT} ORDER BY key`;
       const copies = await rows<StoredSetting>(db, sql, [versionId]);
-      return { ...summaryOf(row), data: keptFields(row.data), settings: await settings.httpOf(appId, copies) };
+      return { ...summaryOf(row), data: snapshotFields(row.data), settings: await settings.httpOf(appId, copies) };
     },
 
     /** Creates a snapshot on request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */

@@ -170,8 +170,8 @@ export function createApps(options: {
      */
     async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
       const changes = changesIn(body, { asAdmin: true });
-      const given = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
-      const entries = settings.judgeIgnoringProtected(given);
+      const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
+      const entries = settings.judgeIgnoringProtected(input);
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await settings.write(manager, caller, appId, entries);

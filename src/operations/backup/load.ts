@@ -63,9 +63,9 @@ export class Load {
   private async compare(): Promise<void> {
     const { client, manifest, warn } = this.options;
     const own = await readTables(client);
-    const said = new Map(manifest.tables.map((table) => [table.name, table]));
+    const text = new Map(manifest.tables.map((table) => [table.name, table]));
     for (const { name, columns } of own) {
-      const other = said.get(name);
+      const other = text.get(name);
       if (!other) throw foreign(`it has no table ${name}`);
       const same = other.columns.length === columns.length && columns.every((column) => other.columns.includes(column));
       if (!same) throw foreign(`its table ${name} has other columns`);
@@ -176,10 +176,10 @@ export class Load {
   }
 
   /** Checks that the file has what its summary says, and every file of the apps. */
-  private async check({ rows: said, blobs, lostBlobs, sequences }: Summary): Promise<void> {
+  private async check({ rows: text, blobs, lostBlobs, sequences }: Summary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {
-      if (this.copied.get(`tables/${name}`) !== said[name]) throw foreign(`the table ${name} is not whole`);
+      if (this.copied.get(`tables/${name}`) !== text[name]) throw foreign(`the table ${name} is not whole`);
     }
     if (blobs !== this.put.length) throw foreign("its files are not all there");
     const known = this.tables.some(({ name }) => name === "media_blob");

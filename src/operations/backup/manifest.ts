@@ -53,22 +53,22 @@ const isSequence = (value: unknown): boolean =>
 const isRecord = (value: unknown, judge: (one: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, one]) => isName(name) && judge(one));
 
-function isManifest(said: Record<string, unknown>): boolean {
+function isManifest(text: Record<string, unknown>): boolean {
   return (
-    [said["madeAt"], said["service"], said["postgres"]].every(isText) &&
-    isList(said["migrations"], (name) => typeof name === "string" && MIGRATION.test(name)) &&
-    isList(said["tables"], isTable) &&
-    isRecord(said["partitions"], (bounds) => isList(bounds, isBounds)) &&
-    (said["settingsKey"] === null || isText(said["settingsKey"]))
+    [text["madeAt"], text["service"], text["postgres"]].every(isText) &&
+    isList(text["migrations"], (name) => typeof name === "string" && MIGRATION.test(name)) &&
+    isList(text["tables"], isTable) &&
+    isRecord(text["partitions"], (bounds) => isList(bounds, isBounds)) &&
+    (text["settingsKey"] === null || isText(text["settingsKey"]))
   );
 }
 
-function isSummary(said: Record<string, unknown>): boolean {
+function isSummary(text: Record<string, unknown>): boolean {
   return (
-    isRecord(said["rows"], isId) &&
-    isList(said["sequences"], isSequence) &&
-    isList(said["lostBlobs"], isText) &&
-    isId(said["blobs"])
+    isRecord(text["rows"], isId) &&
+    isList(text["sequences"], isSequence) &&
+    isList(text["lostBlobs"], isText) &&
+    isId(text["blobs"])
   );
 }
 
@@ -85,17 +85,17 @@ function parsed({ name, content }: Part): Record<string, unknown> {
 /** @throws ArchiveError if the part is no manifest, or has another format */
 export function readManifest(part: Part | undefined): Manifest {
   if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
-  const said = parsed(part);
-  if (said["format"] !== FORMAT)
+  const text = parsed(part);
+  if (text["format"] !== FORMAT)
     throw new ArchiveError("the file has the format of another version: restore it with that version");
-  if (isManifest(said)) return said as unknown as Manifest;
+  if (isManifest(text)) return text as unknown as Manifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }
 
 /** @throws ArchiveError if the part is no summary */
 export function readSummary(part: Part): Summary {
-  const said = parsed(part);
-  if (isSummary(said)) return said as unknown as Summary;
+  const text = parsed(part);
+  if (isSummary(text)) return text as unknown as Summary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 

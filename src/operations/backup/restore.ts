@@ -23,7 +23,7 @@ export interface RestoreOptions {
   /** True: drops the contents of the database. */
   replace: boolean;
   /** Stores the backup's keys where this installation reads them. */
-  takeKeys: (keys: readonly Buffer[]) => Promise<void>;
+  storeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
   /** Removes the files of a replaced database, if they are in a folder of this machine. */
   removeSpace: (space: string) => Promise<void>;
@@ -63,9 +63,9 @@ async function readThrough(path: string, secret: Secret | null): Promise<Content
 
 /** Returns the migrations of the backup's schema. @throws ArchiveError if this release lacks one */
 function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
-  const said = new Set(migrations);
-  const own = MIGRATIONS.filter(({ name }) => said.has(name));
-  if (own.length === said.size) return own;
+  const text = new Set(migrations);
+  const own = MIGRATIONS.filter(({ name }) => text.has(name));
+  if (own.length === text.size) return own;
   throw new ArchiveError(`a newer release made the backup (${service}): restore it with that release`);
 }
 
@@ -129,7 +129,7 @@ async function load(work: Load, options: RestoreOptions, { keys }: Contents): Pr
     readManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await work.run(parts, async () => {
-      if (keys !== null) await options.takeKeys(keys);
+      if (keys !== null) await options.storeKeys(keys);
     });
   } finally {
     await parts.return(undefined);
@@ -137,7 +137,7 @@ async function load(work: Load, options: RestoreOptions, { keys }: Contents): Pr
 }
 
 /** Returns the prefix of the replaced files in the store; null if there are none. */
-async function replacedSpace(client: Client): Promise<string | null> {
+async function replacedPrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${ASIDE}.media_store') IS NOT NULL AS "isThere"`,
   );
@@ -155,7 +155,7 @@ async function fill(client: Client, options: RestoreOptions, contents: Contents)
     const summary = await load(work, options, contents);
     await bringCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
     await client.query("UPDATE public.media_store SET identity = $1", [await work.storeIdentity()]);
-    const replaced = await replacedSpace(client);
+    const replaced = await replacedPrefix(client);
     await client.query(`DROP SCHEMA IF EXISTS ${ASIDE} CASCADE`);
     if (replaced !== null) await options.removeSpace(replaced);
     return summary;

@@ -181,9 +181,9 @@ export function createClientRuns(options: {
       const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
         // A started run can end, whatever happened to its action meanwhile.
-        const begun = await announced(manager, caller, report);
-        if (!begun && refusal) throw refusal;
-        const run = begun ?? (await accept(manager, caller, report, payload));
+        const started = await announced(manager, caller, report);
+        if (!started && refusal) throw refusal;
+        const run = started ?? (await accept(manager, caller, report, payload));
         refuseUnknownFields(report.body, REPORT_SHAPE);
         const ended = { trigger: run.trigger, actionId: report.actionId };
         await repository.finish(run.id, BROWSER_HOLDER, browserEnding(ended, outcome, durationMs), manager);

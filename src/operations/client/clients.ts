@@ -1,7 +1,7 @@
 /** Creates and connects the operations of clients in browsers: actions, their changes, reports of runs, analytics, sessions. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { DiskRoom } from "../../engine/disk-room.js";
+import type { DiskSpace } from "../../engine/disk-room.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { tooOften } from "../../errors.js";
@@ -37,7 +37,7 @@ export function createClients(options: {
   repository: RunRepository;
   logEvents: LogEvents;
   intake: Intake;
-  room: DiskRoom;
+  room: DiskSpace;
   addressed: Addressed;
   /** Reads the app user who is signed in to the caller's page. */
   userOf: UserOf;
@@ -52,9 +52,9 @@ export function createClients(options: {
   const clientActions = createClientActions({ db, addressed, userOf });
   const bound = createBound();
   const sessions = createPageSessions({ db, credentials, logEvents, room });
-  const { boundVisits, beginVisit } = sessions;
+  const { boundVisits, startVisit } = sessions;
   return {
-    visitors: createVisitors({ db, begin: beginVisit, bound: boundVisits, allowHttp }),
+    visitors: createVisitors({ db, begin: startVisit, bound: boundVisits, allowHttp }),
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,

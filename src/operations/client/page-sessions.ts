@@ -7,7 +7,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import type { DiskRoom } from "../../engine/disk-room.js";
+import type { DiskSpace } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIEWER, VISIT_MS } from "../../limits.js";
@@ -17,7 +17,7 @@ import { appView } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { hashToken, newSecret, newToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
-import { createVisitorRoom, visitorBlock } from "./visitors.js";
+import { createVisitorLimits, visitorBlock } from "./visitors.js";
 
 const HOUR_MS = 60 * 60 * 1000;
 const PREVIEW_MS = 2 * HOUR_MS;
@@ -55,12 +55,12 @@ export function createPageSessions(options: {
   db: DataSource;
   credentials: Credentials;
   logEvents: LogEvents;
-  room: DiskRoom;
+  room: DiskSpace;
 }) {
   const { db, credentials, logEvents, room } = options;
   const mints = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   const viewers = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
-  const makeRoom = createVisitorRoom();
+  const makeRoom = createVisitorLimits();
   const views = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
 
   /** Records the opening of a page, unless this viewer or all together open more pages than people do: the page is served all the same. */
@@ -153,7 +153,7 @@ export function createPageSessions(options: {
     boundVisits: (address: string) => boundMinting(addressBlock(address)),
 
     /** Creates a session for a visitor of a page on another origin. Returns its token. @throws RATE_LIMIT_EXCEEDED */
-    beginVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
+    startVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
 
     /** Creates a viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
     async preview(caller: Caller | null, preview: Preview): Promise<PageSession> {

@@ -138,9 +138,9 @@ export function createVisitors(options: {
     async setOrigins(
       caller: Caller,
       { appId, precondition }: { appId: number; precondition: Precondition },
-      given: unknown,
+      input: unknown,
     ): Promise<ListedOrigins> {
-      const origins = parsePageOrigins(given, allowHttp);
+      const origins = parsePageOrigins(input, allowHttp);
       reportUnknownField(caller);
       return db.transaction(async (manager) => {
         const [before] = await rows<StoredOrigins>(manager, `${ORIGINS} FOR NO KEY UPDATE`, [appId]);
@@ -175,7 +175,7 @@ export function createVisitors(options: {
  * one address cannot block others by opening many.
  * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
  */
-export function createVisitorRoom() {
+export function createVisitorLimits() {
   let made = 0;
   return async function makeRoom(executor: Executor, appId: number, block: Buffer): Promise<void> {
     made += 1;

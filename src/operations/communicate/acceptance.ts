@@ -102,7 +102,7 @@ export function createAcceptance(options: {
     };
   }
 
-  async function tellHooked(
+  async function recordHooked(
     executor: Executor,
     emitter: Emitter,
     { appId, ...entry }: OfEntry,
@@ -127,12 +127,12 @@ export function createAcceptance(options: {
     ): Promise<void> {
       const row = { appId: entry.appId, status, content: contentOf(message), recipients: recipientsOf(message) };
       const { data } = await write(executor, emitter, row, "dataSourceHook");
-      await tellHooked(executor, emitter, entry, message.kind, data);
+      await recordHooked(executor, emitter, entry, message.kind, data);
       if (status === "queued") await outbox.announce(executor);
     },
 
     /** Records that a hook has sent nothing, and the reason. */
     refuseHooked: (executor: Executor, emitter: Emitter, entry: OfEntry, kind: Judged["kind"], fault: string) =>
-      tellHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
+      recordHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
   };
 }

@@ -101,13 +101,13 @@ function parseReport(value: unknown, index: number): Report {
 }
 
 function parseReports(body: string): Report[] {
-  let given: unknown;
+  let input: unknown;
   try {
-    given = JSON.parse(body);
+    input = JSON.parse(body);
   } catch {
     throw new ActionError("REQUEST_INVALID", "the body is not valid JSON");
   }
-  const list = isObject(given) ? given["events"] : given;
+  const list = isObject(input) ? input["events"] : input;
   if (!Array.isArray(list) || list.length > REPORTS_MAX) {
     const message = `events must be an array of at most ${REPORTS_MAX} (got ${described(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
@@ -129,15 +129,15 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   const bucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
 
   /** The kinds of message whose secret signed the request. @throws UNAUTHORIZED */
-  async function signedKinds(appId: number, { body, signature: given }: ReportRequest): Promise<MessageKind[]> {
-    const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(given ?? "") ?? [];
-    if (given === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNED_WITHIN_SECONDS)
+  async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
+    const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
+    if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNED_WITHIN_SECONDS)
       throw unsigned();
     if (seconds === "") throw unsigned();
     const kinds: MessageKind[] = [];
     for (const kind of ["email", "sms"] as const) {
       const secret = await destinations.reportSecret(appId, kind, "secret");
-      if (secret !== null && equals(signature(secret, body, Number(seconds)), given)) kinds.push(kind);
+      if (secret !== null && equals(signature(secret, body, Number(seconds)), input)) kinds.push(kind);
     }
     if (kinds.length === 0) throw unsigned();
     return kinds;

@@ -6,7 +6,7 @@ import type { Delivery, Smtp } from "../../engine/smtp.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { Destinations, MailDestination } from "./destinations.js";
-import type { HeldMessage, Recipient } from "./outbox.js";
+import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { failed, type TryOutcome } from "./try-outcome.js";
 
 export type Handing = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
@@ -16,7 +16,7 @@ const addressed = (recipients: readonly Recipient[], type: string) =>
 
 /** The composed message. All content is in the message; nothing is read from a file or a URL. */
 async function compose(
-  message: HeldMessage,
+  message: ClaimedMessage,
   email: Omit<Email, "to">,
   sender: MailDestination,
   host: string,
@@ -87,7 +87,7 @@ export function createEmailDelivery(options: {
   const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
 
   /** @throws only errors of the database */
-  return async function deliver(message: HeldMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
+  return async function deliver(message: ClaimedMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
     try {

@@ -48,7 +48,7 @@ export interface NewMessage {
 }
 
 /** A message that this process has claimed. */
-export interface HeldMessage {
+export interface ClaimedMessage {
   id: number;
   appId: number;
   content: Content;
@@ -174,7 +174,7 @@ export function createOutbox(db: DataSource) {
         count,
         now,
       }: { held: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
-    ): Promise<HeldMessage[]> {
+    ): Promise<ClaimedMessage[]> {
       return rows(db, CLAIM, [holder, ...held, share, count, now]);
     },
 

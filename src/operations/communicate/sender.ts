@@ -5,7 +5,7 @@ import type { DataSource } from "typeorm";
 import { createInHand } from "../in-hand.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Handing } from "./email-delivery.js";
-import type { HeldMessage, Outbox, Settlement } from "./outbox.js";
+import type { ClaimedMessage, Outbox, Settlement } from "./outbox.js";
 import { emitStatus } from "./status-events.js";
 import type { TryOutcome } from "./try-outcome.js";
 
@@ -19,7 +19,7 @@ const LONGEST_PAUSE_MS = 3_600_000;
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_AGAIN_MS = 500;
 
-type Deliver = (message: HeldMessage, handing: Handing) => Promise<TryOutcome>;
+type Deliver = (message: ClaimedMessage, handing: Handing) => Promise<TryOutcome>;
 
 /** Doubles each time, up to an hour, with a random quarter, so that retries are spread out. */
 function pauseAfter(attempts: number): number {
@@ -42,7 +42,7 @@ export function createSender(options: {
   const { db, outbox, deliver, logEvents, holder, now, log } = options;
   const inHand = createInHand(PLACES);
 
-  function settlementOf(message: HeldMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): Settlement {
+  function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): Settlement {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(now() + pauseAfter(message.attempts));
@@ -52,7 +52,7 @@ export function createSender(options: {
   }
 
   /** Writes status and event together; waits for the database if it is not available. */
-  async function settle(message: HeldMessage, settlement: Settlement): Promise<void> {
+  async function settle(message: ClaimedMessage, settlement: Settlement): Promise<void> {
     for (let left = SETTLE_ATTEMPTS - 1; ; left -= 1) {
       try {
         await db.transaction(async (manager) => {
@@ -69,7 +69,7 @@ export function createSender(options: {
   }
 
   /** One attempt. Every message gets an outcome: otherwise a message whose attempt failed unexpectedly would stay claimed. */
-  async function attempt(message: HeldMessage): Promise<TryOutcome> {
+  async function attempt(message: ClaimedMessage): Promise<TryOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
       hasBegun = await outbox.handOver(holder, message.id);
@@ -85,12 +85,12 @@ export function createSender(options: {
     }
   }
 
-  async function send(message: HeldMessage): Promise<void> {
+  async function send(message: ClaimedMessage): Promise<void> {
     const outcome = await attempt(message);
     if (outcome.kind !== "fenced") await settle(message, settlementOf(message, outcome));
   }
 
-  function begin(message: HeldMessage): void {
+  function begin(message: ClaimedMessage): void {
     // No outcome is written: when the lease expires, the message is released according to its stored state.
     const unsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");

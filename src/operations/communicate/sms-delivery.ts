@@ -5,7 +5,7 @@ import { DestinationFault, type SmsDestination } from "../../rules/message-desti
 import type { Sms } from "../../rules/message-input.js";
 import type { Destinations } from "./destinations.js";
 import type { Handing } from "./email-delivery.js";
-import type { HeldMessage } from "./outbox.js";
+import type { ClaimedMessage } from "./outbox.js";
 import { failed, type TryOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
@@ -27,7 +27,7 @@ export function signature(secret: string, body: string, seconds: number): string
 }
 
 function twilioRequest(
-  message: HeldMessage,
+  message: ClaimedMessage,
   to: string,
   destination: SmsDestination & { provider: "twilio" },
   callback: string | null,
@@ -44,7 +44,7 @@ function twilioRequest(
 }
 
 function webhookRequest(
-  message: HeldMessage,
+  message: ClaimedMessage,
   to: string,
   destination: SmsDestination & { provider: "webhook" },
 ): Prepared {
@@ -79,7 +79,11 @@ export function createSmsDelivery(options: {
     return destinations.masked(appId, text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed());
   }
 
-  async function outcomeOf(message: HeldMessage, answer: WebAnswer, idField: Prepared["idField"]): Promise<TryOutcome> {
+  async function outcomeOf(
+    message: ClaimedMessage,
+    answer: WebAnswer,
+    idField: Prepared["idField"],
+  ): Promise<TryOutcome> {
     const { appId, recipients } = message;
     const { status } = answer;
     const detail = await detailOf(appId, `${status} ${answer.body}`);
@@ -93,7 +97,7 @@ export function createSmsDelivery(options: {
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
   }
 
-  return async function deliver(message: HeldMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
+  return async function deliver(message: ClaimedMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;
     try {

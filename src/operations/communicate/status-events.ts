@@ -1,12 +1,12 @@
 /** Log events about the status of e-mails (specification, Events), each stored with the status. */
 import type { Executor } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
-import type { HeldMessage, MessageStatus, Recipient, Settlement } from "./outbox.js";
+import type { ClaimedMessage, MessageStatus, Recipient, Settlement } from "./outbox.js";
 
 const NAMED_RECIPIENTS = 10;
 
 /** Emitter of a status event. The cause of the message stays the cause, so that chains of runs are counted through it. */
-export const emitterOf = ({ runId, personId }: Pick<HeldMessage, "runId" | "personId">): Emitter => ({
+export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
   credentialId: 0,
   personId,
@@ -31,7 +31,7 @@ export function eventData(messageId: number | null, recipients: readonly Recipie
 export async function emitStatus(
   logEvents: LogEvents,
   executor: Executor,
-  message: HeldMessage,
+  message: ClaimedMessage,
   settlement: Settlement,
 ): Promise<void> {
   const { id, appId, content, recipients: before, wasDelayed } = message;

@@ -1,5 +1,5 @@
 /** Outcomes of one attempt to send a message, for all transports. */
-import type { HeldMessage, MessageStatus, Recipient } from "./outbox.js";
+import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
 export type TryOutcome =
   | {
@@ -15,6 +15,6 @@ export type TryOutcome =
   | { kind: "fenced" };
 
 /** It cannot be sent with the current settings. */
-export function failed({ recipients }: HeldMessage, detail: string): TryOutcome {
+export function failed({ recipients }: ClaimedMessage, detail: string): TryOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

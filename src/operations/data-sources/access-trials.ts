@@ -69,16 +69,16 @@ export function createAccessTrials(options: {
   const { db, sources, rights, searches } = options;
 
   /** @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND */
-  async function userOf(appId: number, given: unknown): Promise<UserData | null> {
-    if (given === undefined || given === null) return null;
-    if (isObject(given) && isObject(given["data"])) return given["data"];
-    const ref = isObject(given) ? given["dataSourceId"] : undefined;
-    if (!isObject(given) || (typeof ref !== "string" && typeof ref !== "number")) {
-      const message = `user must be null, {dataSourceId, entryId} or {data} (got ${described(given)})`;
+  async function userOf(appId: number, input: unknown): Promise<UserData | null> {
+    if (input === undefined || input === null) return null;
+    if (isObject(input) && isObject(input["data"])) return input["data"];
+    const ref = isObject(input) ? input["dataSourceId"] : undefined;
+    if (!isObject(input) || (typeof ref !== "string" && typeof ref !== "number")) {
+      const message = `user must be null, {dataSourceId, entryId} or {data} (got ${described(input)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
     const source = await sources.find(appId, referenceOf(ref));
-    const values = [appId, source.id, entryId(given["entryId"], "user.entryId")];
+    const values = [appId, source.id, entryId(input["entryId"], "user.entryId")];
     const [entry] = await rows<{ data: EntryData }>(db, ONE, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
     return visible(entry.data, (column) => !source.hashedColumns.includes(column));
@@ -101,12 +101,12 @@ export function createAccessTrials(options: {
   async function shown(
     of: Rights,
     source: StoredDataSource,
-    given: unknown,
+    input: unknown,
     reserve?: Reserve,
   ): Promise<Pick<Trial, "entries" | "reason">> {
     try {
       // A user's page must name the required columns in its where; the test adds them unless the request has a where.
-      const where = given ?? testsAsWhere(of.grant(source, "select").tests);
+      const where = input ?? testsAsWhere(of.grant(source, "select").tests);
       const { entries } = await searches.find(of, source, { ...(where !== null && { where }), limit: SHOWN }, reserve);
       return { entries, reason: null };
     } catch (error) {
@@ -121,8 +121,8 @@ export function createAccessTrials(options: {
      */
     async try({ appId, ref }: Place, body: unknown, reserve?: Reserve): Promise<Trial> {
       const { user: whom, accessRules, where } = isObject(body) ? body : {};
-      const kept = await sources.find(appId, ref);
-      const source = accessRules == null ? kept : { ...kept, accessRules: parseAccessRules(accessRules) };
+      const stored = await sources.find(appId, ref);
+      const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
       const user = await userOf(appId, whom);
       refuseUnknownFields(body, TRIAL_SHAPE);
       const of = rights.ofPage(user);

@@ -81,7 +81,7 @@ const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
 
 const wrong = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
 
-interface FoundUser extends AppUser {
+interface AppUserRow extends AppUser {
   verified: Partial<Record<VerifiedBy, string>>;
   pending: boolean;
   hashed: string[];
@@ -98,9 +98,9 @@ export function createAppUsers(options: {
   db: Database;
   attempts: SignInAttempts;
   /** True if a sign-in to the app needs a second factor. */
-  asksSecondFactor: (appId: number) => Promise<boolean>;
+  needsSecondFactor: (appId: number) => Promise<boolean>;
 }) {
-  const { db, attempts, asksSecondFactor } = options;
+  const { db, attempts, needsSecondFactor } = options;
 
   /** True if every secret matches the entry. All are computed, also for a missing entry, so that both take as long. */
   async function proves(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
@@ -121,7 +121,7 @@ export function createAppUsers(options: {
     appId: number,
   ): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
-    const [found] = await preparedRows<FoundUser>(db, "app-user", FIND, [credentialId, appId]);
+    const [found] = await preparedRows<AppUserRow>(db, "app-user", FIND, [credentialId, appId]);
     if (!found?.proof.equals(proofOf(found.data, found.columns))) return null;
     const { id, dataSourceId, data, hashed, verified, pending } = found;
     const shown = visible(data, (column) => !hashed.includes(column));
@@ -143,7 +143,7 @@ export function createAppUsers(options: {
     columns: readonly string[],
     verified: AppUser["verified"] = {},
   ): Promise<void> {
-    const pending = await asksSecondFactor(appId);
+    const pending = await needsSecondFactor(appId);
     const session = [credentialId, appId, id, entryId, JSON.stringify(columns), proofOf(data, columns)];
     await rows(db, SIGN_IN, [...session, JSON.stringify(verified), pending]);
   }

@@ -25,7 +25,7 @@ import {
   type StoredDataSource,
   viewOf,
 } from "./data-source-rows.js";
-import { createJudge, type ReadyEntry } from "./entry-judgement.js";
+import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import { removeOthers } from "./entry-statements.js";
 import { checkIndexes } from "./index-definitions.js";
 import { checkUnique, type SourceDefinitions } from "./source-definitions.js";
@@ -67,7 +67,7 @@ export function createDataSources(options: {
     entries: readonly EntryData[],
     turn: HashTurn,
   ): Promise<ReadyEntry[]> {
-    const judge = createJudge(source, "insert", { grant: EVERYTHING, trusted: true, turn });
+    const judge = createEntryValidator(source, "insert", { grant: EVERYTHING, trusted: true, turn });
     const made: ReadyEntry[] = [];
     for (const [at, data] of entries.entries()) {
       made.push(await judge(data, `entries[${at}]`));

@@ -10,7 +10,7 @@ import type { Intake } from "../records/intake.js";
 import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
-import { createJudge, type ReadyEntry, ready } from "./entry-judgement.js";
+import { createEntryValidator, type ReadyEntry, ready } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import {
   batches,
@@ -23,7 +23,7 @@ import {
   updateTexts,
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { mustStandAs, replaced, viewFor } from "./entry-writes.js";
+import { replaced, requireUnchangedEntry, viewFor } from "./entry-writes.js";
 
 /** Response to a commit: the written entries, or their number. */
 export type Committed = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
@@ -94,14 +94,14 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   async function insertAll(
     change: EntryChange,
     made: readonly ReadyEntry[],
-    given: readonly EntryData[],
+    input: readonly EntryData[],
     returned: Returned,
   ) {
     const texts = made.map(({ text }) => text);
     const stored = await insertTexts(change.executor, change.source, texts);
     for (const [at, { data, text }] of made.entries()) {
       change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
-      returned.add({ ...stored[at]!, data }, text, Object.keys(given[at]!));
+      returned.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
     }
   }
 
@@ -118,17 +118,17 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     for (const batch of batches(entries, ({ bytes }) => bytes)) {
       const texts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await dataOf(executor, source, batch)) {
-        const { data: given, precondition } = wishes.get(before.id)!;
+        const { data: input, precondition } = wishes.get(before.id)!;
         if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
-        mustStandAs(rights, source, before, precondition);
+        requireUnchangedEntry(rights, source, before, precondition);
         const written = judged.get(before.id)!;
         const whole = commit.extend ? { ...before.data, ...written } : replaced(source, before.data, written);
         // Columns that the caller cannot see are kept.
         const merged = commit.extend ? whole : { ...hiddenFrom(grant, before.data), ...whole };
         const { data, text } = ready(merged, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
-          change.addUpdated(before, data, Object.keys(given), Buffer.byteLength(text) - found.get(before.id)!.bytes);
-          returned.add({ ...before, data, updatedAt }, text, Object.keys(given));
+          change.addUpdated(before, data, Object.keys(input), Buffer.byteLength(text) - found.get(before.id)!.bytes);
+          returned.add({ ...before, data, updatedAt }, text, Object.keys(input));
         };
         texts.push({ id: before.id, text, done });
       }
@@ -190,8 +190,10 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const inserts: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
     const turn = hashTurn(source.appId, rights.writer.emitter);
-    const judgeInsert = grants.insert && createJudge(source, "insert", { grant: grants.insert, trusted, turn });
-    const judgeUpdate = grants.update && createJudge(source, "update", { grant: grants.update, trusted, turn });
+    const validateInsert =
+      grants.insert && createEntryValidator(source, "insert", { grant: grants.insert, trusted, turn });
+    const validateUpdate =
+      grants.update && createEntryValidator(source, "update", { grant: grants.update, trusted, turn });
     let bytes = 0;
     let untilPause = JUDGED_AT_ONCE_BYTES;
     const count = async ({ text }: ReadyEntry) => {
@@ -202,12 +204,12 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       await nextTurn();
     };
     for (const [at, data] of commit.inserts.entries()) {
-      const judged = await judgeInsert!(data, `entry ${at + 1} to insert`);
+      const judged = await validateInsert!(data, `entry ${at + 1} to insert`);
       inserts.push(judged);
       await count(judged);
     }
     for (const { id, data } of commit.updates) {
-      const judged = await judgeUpdate!(data, `entry ${id}`);
+      const judged = await validateUpdate!(data, `entry ${id}`);
       updates.set(id, judged.data);
       await count(judged);
     }

@@ -65,13 +65,13 @@ const CHANGED = `
          WHERE old.was IS DISTINCT FROM new.is_now)`;
 
 /**
- * @param asked `onlyVisible`: leaves out entries whose visible columns and order are unchanged
+ * @param requested `onlyVisible`: leaves out entries whose visible columns and order are unchanged
  * @returns null if there are more than fit into one message
  */
 export async function differences(
   read: Read,
   source: StoredDataSource,
-  asked: { scope: EntryScope; where: unknown; onlyVisible: boolean },
+  requested: { scope: EntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredChange[],
 ): Promise<Differences | null> {
   const images = touched(changes);
@@ -88,13 +88,13 @@ export async function differences(
       SELECT (one ->> 'id')::bigint AS id, (one -> 'data')::jsonb AS doc, one ->> 'data' AS text, (one ->> 'order')::float8 AS "order",
              (one ->> 'createdAt')::timestamptz AS created_at, (one ->> 'updatedAt')::timestamptz AS updated_at
         FROM json_array_elements($1::json) AS one)
-    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${condition("e", asked, statement)}) AS is,
-           b.doc IS NOT NULL AND (${condition("b", asked, statement)}) AS was,
-           CASE WHEN ${asked.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED} END AS changed,
+    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${condition("e", requested, statement)}) AS is,
+           b.doc IS NOT NULL AND (${condition("b", requested, statement)}) AS was,
+           CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED} END AS changed,
            b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
       FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
   const rows = await read<Row & Record<string, unknown>>(source.appId, sql, statement.values);
-  const view = (row: RawRow) => viewOf(row, source.id, asked.scope, null);
+  const view = (row: RawRow) => viewOf(row, source.id, requested.scope, null);
   const old = (row: Record<string, unknown>) =>
     view({
       id: row["of"],
@@ -108,7 +108,7 @@ export async function differences(
   let count = 0;
   for (const row of rows) {
     if (!row.was && !row.is) continue;
-    if (row.was && row.is && row.changed && !row.changed.some(asked.scope.sees)) continue;
+    if (row.was && row.is && row.changed && !row.changed.some(requested.scope.sees)) continue;
     const entry = row.is ? view(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;

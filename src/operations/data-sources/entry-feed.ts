@@ -107,7 +107,7 @@ export function createEntryFeed(options: {
   function inOrder(room: Room, work: () => Promise<void>): void {
     room.order = room.order.then(work).catch((error: unknown) => {
       log.warn({ err: error, appId: room.appId }, "changes of entries could not be read");
-      setTimeout(() => room.followers.size > 0 && examineRoom(room), RETRY_MS).unref();
+      setTimeout(() => room.followers.size > 0 && checkSubscribers(room), RETRY_MS).unref();
     });
   }
 
@@ -116,7 +116,7 @@ export function createEntryFeed(options: {
     return { ...(found ?? NOTHING), reset: found === null, position: text };
   }
 
-  const begun = ({ followers }: Room): Follower[] => [...followers].filter(({ position }) => position !== null);
+  const started = ({ followers }: Room): Follower[] => [...followers].filter(({ position }) => position !== null);
 
   function end(room: Room, follower: Follower, reason: ActionError): void {
     if (room.followers.has(follower)) follower.end(reason);
@@ -163,7 +163,7 @@ export function createEntryFeed(options: {
   }
 
   /** Starts subscriptions that have not started, including those whose start failed before. */
-  async function beginWaiting(room: Room): Promise<void> {
+  async function startWaiting(room: Room): Promise<void> {
     for (const follower of [...room.followers]) if (follower.position === null) await begin(room, follower);
   }
 
@@ -211,7 +211,7 @@ export function createEntryFeed(options: {
 
   async function advance(room: Room): Promise<void> {
     for (;;) {
-      const followers = begun(room);
+      const followers = started(room);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
       const changes = await rows<StoredChange>(db, SINCE, [room.appId, room.id, from]);
@@ -234,12 +234,12 @@ export function createEntryFeed(options: {
   const advanceRoom = (room: Room) => inOrder(room, () => advance(room));
 
   /** Checks the rights of the subscribers selected by `whom`, then sends them new changes. */
-  function examineRoom(room: Room, whom: (follower: Follower) => boolean = () => true): void {
+  function checkSubscribers(room: Room, whom: (follower: Follower) => boolean = () => true): void {
     inOrder(room, async () => {
       const source = await sourceOf(room);
       if (!source) return;
-      for (const follower of begun(room).filter(whom)) await examine(room, source, follower);
-      await beginWaiting(room);
+      for (const follower of started(room).filter(whom)) await examine(room, source, follower);
+      await startWaiting(room);
       await advance(room);
     });
   }
@@ -247,7 +247,7 @@ export function createEntryFeed(options: {
   function examineThose(followers: readonly Follower[]): void {
     const chosen = new Set(followers);
     const theirs = new Set(followers.flatMap((follower) => roomOfFollower.get(follower) ?? []));
-    for (const room of theirs) examineRoom(room, (follower) => chosen.has(follower));
+    for (const room of theirs) checkSubscribers(room, (follower) => chosen.has(follower));
   }
 
   notifications.listen(ENTRY_CHANNEL, (notice) => {
@@ -255,22 +255,22 @@ export function createEntryFeed(options: {
     if (room) advanceRoom(room);
   });
   notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
-    for (const room of rooms.values()) if (room.appId === Number(notice)) examineRoom(room);
+    for (const room of rooms.values()) if (room.appId === Number(notice)) checkSubscribers(room);
   });
   notifications.listen(READER_CHANNEL, (notice) => {
     const [appId, credentialId] = notice.split(":").map(Number);
     for (const room of rooms.values())
-      if (room.appId === appId) examineRoom(room, ({ visit }) => visit.caller?.credentialId === credentialId);
+      if (room.appId === appId) checkSubscribers(room, ({ visit }) => visit.caller?.credentialId === credentialId);
   });
   // Notifications may have been missed; the changes are still stored.
   notifications.onGap(() => {
-    for (const room of rooms.values()) examineRoom(room);
+    for (const room of rooms.values()) checkSubscribers(room);
   });
 
   /** Runs at intervals, whether or not anything changes, so that it reveals nothing. */
   function renewPositions(room: Room): void {
     inOrder(room, async () => {
-      const alike = Map.groupBy(begun(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
+      const alike = Map.groupBy(started(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
       for (const followers of alike.values()) {
         const news = newsOf(room, followers[0]!, NOTHING);
         for (const follower of followers) follower.push(news);
@@ -298,8 +298,8 @@ export function createEntryFeed(options: {
         throw new ActionError("REQUEST_INVALID", "the where of a subscription must not use a hashed column");
       }
       // An invalid where is rejected now instead of at the first change.
-      const asked = { scope, where, onlyVisible: true };
-      await differences(read, source, asked, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
+      const requested = { scope, where, onlyVisible: true };
+      await differences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const shown = shownBy(rights, source);
       return liveSource<EntryNews>(source.appId, (push, end) => {
         const room = roomOf(source.appId, source.id);
@@ -307,7 +307,7 @@ export function createEntryFeed(options: {
         room.followers.add(follower);
         roomOfFollower.set(follower, room);
         inOrder(room, async () => {
-          await beginWaiting(room);
+          await startWaiting(room);
           await advance(room);
         });
         return () => {

@@ -14,7 +14,7 @@ import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChanges, LISTED_ENTRIES } from "./entry-changes.js";
-import { createJudge, type ReadyEntry } from "./entry-judgement.js";
+import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { insertedIds, insertTexts, newestId, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
@@ -89,15 +89,15 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): Ready {
     const { trusted } = rights.as;
     const turn = hashTurn(source.appId, rights.writer.emitter);
-    const judge = createJudge(source, "insert", { grant: rights.grant(source, "insert"), trusted, turn });
+    const judge = createEntryValidator(source, "insert", { grant: rights.grant(source, "insert"), trusted, turn });
     let row = 0;
     let unlooked = 0;
-    for await (const given of wish.rows) {
+    for await (const input of wish.rows) {
       row += 1;
       const place = `entry ${row} of the import`;
       // The header of a CSV lists columns, also one named `data`.
       const isCsv = wish.layout !== undefined && wish.layout.columns !== null;
-      const data = isCsv ? (given as EntryData) : columnsOf(given, place);
+      const data = isCsv ? (input as EntryData) : columnsOf(input, place);
       const ready = await judge(data, place);
       met.meet(data);
       const bytes = Buffer.byteLength(ready.text);
@@ -167,7 +167,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     change.addGone(await removeOthers(change.executor, change.source, [], change.room));
   }
 
-  async function load(change: EntryChange, rights: Rights, wish: ImportWish, came: Came): Promise<void> {
+  async function load(change: EntryChange, rights: Rights, wish: ImportWish, received: Came): Promise<void> {
     const { append, operation } = wish;
     if (!append) await shareWholeSource(change.executor, change.source.appId, change.source.id);
     const keep = () => versions.snapshot(change, rights.writer, operation);
@@ -176,11 +176,11 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     if (!append && change.source.indexes.some(isUnique)) {
       await keep();
       await removeOld(change);
-      return store(change, came);
+      return store(change, received);
     }
-    await store(change, came);
+    await store(change, received);
     // The file has arrived: only now rows are locked that others write.
-    if (!append || came.more) await keep();
+    if (!append || received.more) await keep();
     if (!append) await removeOld(change);
   }
 
@@ -202,12 +202,12 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       const met = new MetColumns([]);
       const ready = readied(rights, source, wish, met);
       // A small file has arrived completely before it uses a connection.
-      const came = { ...(await take(ready, BULK_ENTRIES)), ready };
-      const leave = came.more ? enter(source.appId) : () => undefined;
+      const received = { ...(await take(ready, BULK_ENTRIES)), ready };
+      const leave = received.more ? enter(source.appId) : () => undefined;
       try {
         return await changes.commit(source, rights.writer, async (change) => {
           change.operation = wish.operation;
-          await load(change, rights, wish, came);
+          await load(change, rights, wish, received);
           const { columns = null, delimiter = null } = wish.layout ?? {};
           return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
         });

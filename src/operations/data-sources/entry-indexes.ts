@@ -173,12 +173,12 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
           `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
             WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'`,
         );
-        const { rows: said } = await client.query<DataSourceKey & { indexes: IndexWish[] }>(
+        const { rows: text } = await client.query<DataSourceKey & { indexes: IndexWish[] }>(
           `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,
         );
         const nameOfKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
-        const wishes = new Map(said.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
-        const keys = new Map(said.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
+        const wishes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
+        const keys = new Map(text.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
         for (const { name } of there) {
           const key = keyOfName(name);
           if (key) keys.set(nameOfKey(key), key);

@@ -97,7 +97,7 @@ export function createEntryJoins(read: Read) {
     const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
     const paths = join.on.map(([left, right]) => parsePath(right, `${place}.on.${left}`, source, true));
     const values = paths.map((path) => keyAt(path, source, statement));
-    const asked = values.map((value, pair) => {
+    const requested = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((found) => (found ? [found[pair]!] : [])))];
       // Uses the primary key instead of its text.
       if (paths[pair]!.own === "id")
@@ -125,7 +125,7 @@ export function createEntryJoins(read: Read) {
     const names = join.on.map((_, pair) => `t${pair}`);
     const equal = values.map((value, pair) => `${textOf(value)} = k.t${pair}`);
     return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
-      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...asked].join(" AND ")}`;
+      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
   }
 
   async function entriesFor(opened: Opened, keys: Keys): Promise<unknown[]> {

@@ -23,7 +23,7 @@ export type Judge = (data: EntryData, place: string) => Promise<ReadyEntry>;
  * Returns a function that prepares the entries of one request one by one.
  * @throws (in that function) DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, OVERLOADED
  */
-export function createJudge(
+export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
   { grant, trusted, turn }: { grant: EntryGrant; trusted: boolean; turn: HashTurn },
@@ -35,27 +35,27 @@ export function createJudge(
   async function hashed(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
     // A missing password stays null, and nothing equals it.
-    const given = columns.filter((column) => data[column] !== null && data[column] !== "");
-    if (given.length === 0) return data;
-    hashes += given.length;
+    const input = columns.filter((column) => data[column] !== null && data[column] !== "");
+    if (input.length === 0) return data;
+    hashes += input.length;
     if (hashes > most) {
       throw new ActionError("REQUEST_INVALID", `one request may hash ${most} values; send fewer entries at once`);
     }
     const result = { ...data };
-    for (const column of given) result[column] = await hash(checkHashable(data[column], column), turn);
+    for (const column of input) result[column] = await hash(checkHashable(data[column], column), turn);
     return result;
   }
 
-  return async (given, place) => {
+  return async (input, place) => {
     // Serialized before hashing spends time on it.
-    const text = entryText(given, place);
-    if (Object.keys(given).some((column) => !grant.mayTouch(column))) throw denied();
-    const data = hooked(given);
+    const text = entryText(input, place);
+    if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw denied();
+    const data = hooked(input);
     requireColumns(grant, new Set(Object.keys(data)), "data");
     // The rule's tests on the new data; an update must leave columns that it does not name unchanged.
     if (!meets(data, grant.tests)) throw denied();
     const done = await hashed(data);
-    return done === given ? { data: given, text } : ready(done, place);
+    return done === input ? { data: input, text } : ready(done, place);
   };
 }
 

@@ -84,11 +84,11 @@ export function createEntryReads({ read }: { read: Read }) {
   type Made = ReturnType<typeof readsBy>;
   const timed = () => readsBy(withinTime(read));
   return {
-    find: ((...asked) => timed().find(...asked)) as Made["find"],
-    findOne: ((...asked) => timed().findOne(...asked)) as Made["findOne"],
-    findById: ((...asked) => timed().findById(...asked)) as Made["findById"],
-    count: ((...asked) => timed().count(...asked)) as Made["count"],
-    distinct: ((...asked) => timed().distinct(...asked)) as Made["distinct"],
+    find: ((...requested) => timed().find(...requested)) as Made["find"],
+    findOne: ((...requested) => timed().findOne(...requested)) as Made["findOne"],
+    findById: ((...requested) => timed().findById(...requested)) as Made["findById"],
+    count: ((...requested) => timed().count(...requested)) as Made["count"],
+    distinct: ((...requested) => timed().distinct(...requested)) as Made["distinct"],
   };
 }
 

@@ -152,16 +152,16 @@ export function createEntrySearches(options: {
   return {
     /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async find(rights: Rights, source: StoredDataSource, query: unknown, reserve?: Reserve): Promise<Found> {
-      const given = isObject(query) ? query["where"] : undefined;
-      const scope = rights.scope(source, given);
-      const { where, ids } = await narrowed(rights, source, scope, given);
+      const input = isObject(query) ? query["where"] : undefined;
+      const scope = rights.scope(source, input);
+      const { where, ids } = await narrowed(rights, source, scope, input);
       const reader = { ...readerOf(rights, source, scope, ids), ...(reserve && { reserve }) };
-      const begun = performance.now();
-      const took = () => performance.now() - begun;
+      const started = performance.now();
+      const took = () => performance.now() - started;
       try {
         const found = await reads.find(
           source,
-          isObject(query) && given !== undefined ? { ...query, where } : query,
+          isObject(query) && input !== undefined ? { ...query, where } : query,
           reader,
         );
         recent.record(source, query, took());
@@ -179,9 +179,9 @@ export function createEntrySearches(options: {
     },
 
     /** Removes the matching entries. @throws as `find` */
-    async remove(rights: Rights, source: StoredDataSource, given: unknown): Promise<{ deletedCount: number }> {
-      const scope = rights.scopeOfRemoval(source, given);
-      const found = await narrowed(rights, source, scope, given);
+    async remove(rights: Rights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
+      const scope = rights.scopeOfRemoval(source, input);
+      const found = await narrowed(rights, source, scope, input);
       try {
         return await changes.commit(source, rights.writer, async (change) => {
           await removeMatching(change, rights, scope, found);

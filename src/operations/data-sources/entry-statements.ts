@@ -155,14 +155,14 @@ interface RemovedPart extends Gone {
 export async function removeOthers(
   executor: Executor,
   { appId, id }: Place,
-  kept: readonly number[],
+  stored: readonly number[],
   room: { entries: number; bytes: number },
 ): Promise<Gone> {
   const until = await newestId(executor, { appId, id });
   const total: Gone = { count: 0, bytes: 0, images: [] };
   let after: number | null = 0;
   while (after !== null) {
-    const values: unknown[] = [appId, id, after, until, kept, room.entries - total.count, room.bytes - total.bytes];
+    const values: unknown[] = [appId, id, after, until, stored, room.entries - total.count, room.bytes - total.bytes];
     const [part]: RemovedPart[] = await rows(executor, REMOVE_OTHERS, values);
     total.count += part!.count;
     total.bytes += part!.bytes;

@@ -9,7 +9,7 @@ import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
-import { createJudge, ready } from "./entry-judgement.js";
+import { createEntryValidator, ready } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, updateTexts } from "./entry-statements.js";
 
@@ -42,7 +42,7 @@ function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData):
 }
 
 /** @throws ENTRY_CHANGED with the current entry, as far as the caller can see it */
-export function mustStandAs(
+export function requireUnchangedEntry(
   rights: Rights,
   source: StoredDataSource,
   entry: HeldEntry,
@@ -54,11 +54,13 @@ export function mustStandAs(
 }
 
 /** Returns the data that replace an entry's: hashed columns stay if the new data have none, because no caller could have read them. */
-export function replaced(source: StoredDataSource, before: EntryData, given: EntryData): EntryData {
-  const kept = source.hashedColumns.filter((column) => Object.hasOwn(before, column) && !Object.hasOwn(given, column));
-  return kept.length === 0
-    ? given
-    : { ...given, ...Object.fromEntries(kept.map((column) => [column, before[column]])) };
+export function replaced(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
+  const stored = source.hashedColumns.filter(
+    (column) => Object.hasOwn(before, column) && !Object.hasOwn(input, column),
+  );
+  return stored.length === 0
+    ? input
+    : { ...input, ...Object.fromEntries(stored.map((column) => [column, before[column]])) };
 }
 
 export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: Intake }) {
@@ -77,13 +79,13 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
 
   return {
     /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async insert(rights: Rights, source: StoredDataSource, given: EntryData): Promise<Entry> {
-      const judge = createJudge(source, "insert", {
+    async insert(rights: Rights, source: StoredDataSource, input: EntryData): Promise<Entry> {
+      const judge = createEntryValidator(source, "insert", {
         grant: rights.grant(source, "insert"),
         trusted: rights.as.trusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
-      const { data, text } = await judge(given, "the entry");
+      const { data, text } = await judge(input, "the entry");
       const bytes = Buffer.byteLength(text);
       take(rights, source, bytes);
       return changes.commit(
@@ -92,7 +94,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         async (change) => {
           const [made] = await insertTexts(change.executor, source, [text]);
           change.addInserted(made!.id, data, bytes);
-          return viewFor(rights, source, { ...made!, data }, Object.keys(given));
+          return viewFor(rights, source, { ...made!, data }, Object.keys(input));
         },
         ["insert"],
       );
@@ -102,14 +104,14 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      * Merges top-level columns into the entry.
      * @throws as `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
      */
-    async update(rights: Rights, source: StoredDataSource, target: EntryTarget, given: EntryData): Promise<Entry> {
+    async update(rights: Rights, source: StoredDataSource, target: EntryTarget, input: EntryData): Promise<Entry> {
       const grant = rights.grant(source, "update");
-      const judge = createJudge(source, "update", {
+      const judge = createEntryValidator(source, "update", {
         grant,
         trusted: rights.as.trusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
-      const { data: written } = await judge(given, "the entry");
+      const { data: written } = await judge(input, "the entry");
       return changes.commit(
         source,
         rights.writer,
@@ -117,12 +119,12 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
           const found = await lockEntries(change.executor, source, [target.id]);
           const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
           if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
-          mustStandAs(rights, source, before!, target.precondition);
+          requireUnchangedEntry(rights, source, before!, target.precondition);
           const { data, text } = ready({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
           take(rights, source, bytes);
           const times = await updateTexts(change.executor, source, [{ id: target.id, text }]);
-          const columns = Object.keys(given);
+          const columns = Object.keys(input);
           change.addUpdated(before!, data, columns, bytes - found.get(target.id)!.bytes);
           return viewFor(rights, source, { ...before!, data, updatedAt: times.get(target.id)! }, columns);
         },
@@ -138,7 +140,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         const found = await lockEntries(change.executor, source, [target.id]);
         const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
         if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
-        mustStandAs(rights, source, before!, target.precondition);
+        requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);
         change.addRemoved(before!, found.get(target.id)!.bytes);
         return viewFor(rights, source, before!, []);

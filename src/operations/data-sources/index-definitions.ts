@@ -52,8 +52,8 @@ export const topColumnsOf = (wish: IndexWish): string[] =>
 function checkWish(wish: unknown, place: string): IndexWish {
   const named = isObject(wish);
   if (named && !("columns" in wish)) refuse(place, "a column, a list of columns or {columns, unique}", wish);
-  const given: unknown = named ? wish["columns"] : wish;
-  const columns: unknown[] = Array.isArray(given) ? given : [given];
+  const input: unknown = named ? wish["columns"] : wish;
+  const columns: unknown[] = Array.isArray(input) ? input : [input];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) refuse(place, `1 to ${COLUMNS_MAX} columns`, wish);
   for (const column of columns) pathOf(column, place);
   if (!named) return wish as IndexWish;

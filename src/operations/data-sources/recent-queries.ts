@@ -3,7 +3,7 @@
  * them. In memory, limited, without values; lost when the process ends.
  */
 import {
-  type JudgedShape,
+  type CheckedShape,
   type QueryShape,
   serves,
   shapeOf,
@@ -28,7 +28,7 @@ export interface RecentQuery extends QueryShape {
 }
 
 interface Kept {
-  shape: JudgedShape;
+  shape: CheckedShape;
   count: number;
   times: Float32Array;
   lastAt: number;
@@ -63,17 +63,17 @@ export function createRecentQueries(now: () => number = Date.now) {
       const shapes = youngest(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, Kept>());
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
       const make = () => ({ shape, count: 0, times: new Float32Array(TIMES_KEPT), lastAt: 0 });
-      const kept = youngest(shapes, name, SHAPES_MAX, make);
-      kept.times[kept.count % TIMES_KEPT] = ms;
-      kept.count += 1;
-      kept.lastAt = now();
+      const stored = youngest(shapes, name, SHAPES_MAX, make);
+      stored.times[stored.count % TIMES_KEPT] = ms;
+      stored.count += 1;
+      stored.lastAt = now();
     },
 
     /** Latest first; queries without a column are left out, because no index serves them. */
     list(source: StoredDataSource): RecentQuery[] {
-      const kept = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
+      const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
       const mayIndex = (column: string) => !source.hashedColumns.includes(column);
-      return kept.flatMap((one) => {
+      return stored.flatMap((one) => {
         const { shape, count, lastAt } = one;
         const { where, order, aggregate } = shape;
         if (where.length + order.length === 0) return [];

@@ -51,18 +51,18 @@ export function createStore(options: {
   person: SessionOf;
   /** True if a sign-in to the app needs a second factor. */
   ring: KeyRing;
-  asksSecondFactor: (appId: number) => Promise<boolean>;
+  needsSecondFactor: (appId: number) => Promise<boolean>;
   /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
   /** Receives the messages of hooks. */
   outlet: Outlet;
   log: Logger;
 }) {
-  const { db, databaseUrl, log, notifications, logEvents, intake, person, asksSecondFactor, userChanged } = options;
+  const { db, databaseUrl, log, notifications, logEvents, intake, person, needsSecondFactor, userChanged } = options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
   const attempts = createSignInAttempts({ db });
-  const appUsers = createAppUsers({ db, attempts, asksSecondFactor });
+  const appUsers = createAppUsers({ db, attempts, needsSecondFactor });
   const pool = createReadPool(databaseUrl);
   const reads = createEntryReads(pool);
   const rights = createEntryRights({ appUsers });

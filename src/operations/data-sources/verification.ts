@@ -73,8 +73,8 @@ export function createVerification(options: {
 
   const rulesOf = async (appId: number) => verificationRules((await settings.backend(appId)).get(VERIFY_SETTING));
 
-  async function byAddress(source: StoredDataSource, column: string, by: VerifiedBy, given: string): Promise<Subject> {
-    const named = textHooks(source.hooks, null)({ [column]: given });
+  async function byAddress(source: StoredDataSource, column: string, by: VerifiedBy, input: string): Promise<Subject> {
+    const named = textHooks(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(named)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, FIND, values);
     const address = String(named[column]);
@@ -157,7 +157,7 @@ export function createVerification(options: {
 
   return {
     /** True if a password is not enough to sign in. */
-    asksSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
+    needsSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
 
     /**
      * Without a code: sends one. With one: signs in the page's user, or adds the second factor; then returns null.

@@ -77,8 +77,8 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
         const { id, appId, triggers } = action;
         const wheres = httpWheres(triggers);
         if (wheres.length === 0) return action;
-        const kept = secrets.get(id);
-        const secret = kept ? await openSecret(appId, kept.masterId, kept.sealed) : null;
+        const stored = secrets.get(id);
+        const secret = stored ? await openSecret(appId, stored.masterId, stored.sealed) : null;
         const endpoints = wheres.map(({ method, path, auth }) => ({
           method: method ?? null,
           url: `${baseUrl}/h/${appId}/${encodeURI(path)}${auth.type === "secret" ? `/${secret}` : ""}`,
@@ -108,8 +108,8 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     async mayOpen({ masterId, sealed }: Route, appId: number, segment: string): Promise<boolean> {
       const secret = sealed && (await openSecret(appId, masterId, sealed));
       if (!secret) return false;
-      const [wanted, given] = [Buffer.from(secret), Buffer.from(segment)];
-      return wanted.length === given.length && timingSafeEqual(wanted, given);
+      const [wanted, input] = [Buffer.from(secret), Buffer.from(segment)];
+      return wanted.length === input.length && timingSafeEqual(wanted, input);
     },
 
     /** Replaces the secret of a draft and its live version; the old one stops working. Resolves to false if there is none. */

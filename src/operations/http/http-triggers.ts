@@ -150,11 +150,11 @@ export function createHttpTriggers(options: {
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
-  async function answer(asked: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
+  async function answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
     for (;;) {
-      const run = await runs.accept(asked, isAwaited, gone).catch(closedAsMissing);
+      const run = await runs.accept(requested, isAwaited, gone).catch(closedAsMissing);
       if (run.isRepeated) {
-        const replayed = await repeated(run, asked.eventKey!, isAwaited);
+        const replayed = await repeated(run, requested.eventKey!, isAwaited);
         if (replayed) return replayed;
         continue;
       }
@@ -205,7 +205,7 @@ export function createHttpTriggers(options: {
         const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
         intake.takePayload(sender, appId, Buffer.byteLength(payload));
       }
-      const asked: NamedRun = {
+      const requested: NamedRun = {
         appId,
         ref: { id: actionId },
         trigger: "http",
@@ -220,7 +220,7 @@ export function createHttpTriggers(options: {
         // A draft can be tried with the same request again and again.
         eventKey: isDraft ? null : eventKeyOf(route, request, body),
       };
-      return answer(asked, where.respond !== "immediately", request.gone);
+      return answer(requested, where.respond !== "immediately", request.gone);
     },
   };
 }

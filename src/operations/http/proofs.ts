@@ -46,8 +46,8 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
-    const kept = known.get(name);
-    if (kept?.version === version) return kept.keys;
+    const stored = known.get(name);
+    if (stored?.version === version) return stored.keys;
     const read = await settings.secretValues.read(appId);
     const keys = keysOf(read.underscore.find(([key]) => key === setting)?.[1]);
     known.set(name, { version: read.version, keys });
@@ -55,9 +55,9 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
   }
 
   async function checkBasic(request: ProvenRequest, keys: readonly string[]): Promise<null> {
-    const given = basicIn(request.header("authorization"));
+    const input = basicIn(request.header("authorization"));
     // Compares every key, so that the time does not depend on which one matches.
-    const fits = keys.filter((key) => given !== null && key.includes(":") && equalTexts(given, key)).length > 0;
+    const fits = keys.filter((key) => input !== null && key.includes(":") && equalTexts(input, key)).length > 0;
     if (!fits) throw new Refusal("UNAUTHORIZED", "the user name or the password is not right");
     return null;
   }

@@ -39,7 +39,7 @@ const TAKEN = `
    WHERE route.action_id <> ALL ($5::bigint[]) ORDER BY wanted.at LIMIT 1`;
 
 /** Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, null if none has. `except`: actions that may. */
-export async function takenFault(
+export async function addressTakenFault(
   executor: Executor,
   where: { appId: number; isDraft: boolean; except: readonly number[] },
   triggers: readonly Trigger[],

@@ -25,11 +25,11 @@ export function planApp(
 ): PartPlan {
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (definition === undefined) return plan;
-  const given = Object.entries(definition).filter(
+  const input = Object.entries(definition).filter(
     ([name, value]) => !isDeepStrictEqual(value, current[name as keyof AppDefinition]),
   );
   const wanted: Record<string, unknown> = {};
-  for (const [name, value] of given) {
+  for (const [name, value] of input) {
     try {
       Object.assign(wanted, changesIn({ [name]: value }, { asAdmin: false }));
     } catch (error) {

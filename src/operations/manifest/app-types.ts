@@ -1,6 +1,6 @@
 /** Types of an app for editors and compilers: its definitions and the declarations of the packages that its drafts import. */
 import { importedPackages, projectTypes } from "../../rules/project-types.js";
-import type { KeptScripts } from "../packages/kept-scripts.js";
+import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";
 
 export type AppTypes = ReturnType<typeof createAppTypes>;
@@ -8,7 +8,7 @@ export type AppTypes = ReturnType<typeof createAppTypes>;
 /** @param readClient returns the declarations of the client library */
 export function createAppTypes(options: {
   manifests: Pick<Manifests, "get">;
-  scripts: Pick<KeptScripts, "draftDeclarations">;
+  scripts: Pick<StoredScripts, "draftDeclarations">;
   readClient: () => Promise<string>;
 }) {
   const { manifests, scripts, readClient } = options;

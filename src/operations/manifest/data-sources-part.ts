@@ -49,20 +49,20 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
   const columns = [
     ...new Set([...(fields.columns ?? []), ...(merges || !fields.columns ? (before?.columns ?? []) : [])]),
   ];
-  const given: Definable = {
+  const input: Definable = {
     columns,
     accessRules: fields.accessRules ?? before?.accessRules ?? [],
     hooks: fields.hooks ?? before?.hooks ?? [],
     indexes: fields.indexes ?? before?.indexes ?? [],
     isUsers: fields.isUsers ?? before?.isUsers ?? false,
   };
-  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedBy(given.hooks)])];
-  checkUnique(given.indexes, hashedColumns);
+  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedBy(input.hooks)])];
+  checkUnique(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPerson(caller), hashed: hashedColumns };
-  checkUsersMark(given.isUsers, isUsers);
-  const changed = before ? COMPARED.filter((field) => !isDeepStrictEqual(given[field], before[field])) : [...COMPARED];
-  if (changed.includes("hooks")) checkPlaceholders(given.hooks, columns);
-  return { before, after: { name, ...given, hashedColumns }, fields: changed };
+  checkUsersMark(input.isUsers, isUsers);
+  const changed = before ? COMPARED.filter((field) => !isDeepStrictEqual(input[field], before[field])) : [...COMPARED];
+  if (changed.includes("hooks")) checkPlaceholders(input.hooks, columns);
+  return { before, after: { name, ...input, hashedColumns }, fields: changed };
 }
 
 export interface SourcesPlan extends PartPlan {
@@ -97,8 +97,8 @@ export async function planSources(
     const error = `an app has at most ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
-  const kept = current.filter((one) => !removed.includes(one));
-  const ids = new Map([...reserved, ...kept.map(({ name, id }): [string, number] => [name, id])]);
+  const stored = current.filter((one) => !removed.includes(one));
+  const ids = new Map([...reserved, ...stored.map(({ name, id }): [string, number] => [name, id])]);
   const changes = writes.map(({ before, after: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
     verb: before ? ("changed" as const) : ("created" as const),
@@ -124,8 +124,8 @@ export async function planSources(
     async apply() {
       for (const { before, after, fields } of writes) {
         const { hashedColumns: _, name, ...rest } = after;
-        const given = Object.fromEntries(Object.entries(rest).filter(([field]) => fields.includes(field)));
-        if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, given);
+        const input = Object.fromEntries(Object.entries(rest).filter(([field]) => fields.includes(field)));
+        if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, input);
         else await definitions.insert(manager, caller, appId, after, [], ids.get(name)!);
       }
       for (const source of removed) await definitions.removeEmpty(manager, caller, appId, source);

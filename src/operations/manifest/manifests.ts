@@ -247,7 +247,7 @@ export function createManifests(options: {
       if (isPlan) return { plan, tag: before.tag, sources: ofSources };
       if (changes.length > 0) {
         for (const part of parts) await part.apply();
-        await tellChanges(manager, caller, appId, told);
+        await recordChanges(manager, caller, appId, told);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
         await audit(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
@@ -257,7 +257,7 @@ export function createManifests(options: {
     });
   }
 
-  async function tellChanges(
+  async function recordChanges(
     manager: EntityManager,
     caller: Caller,
     appId: number,

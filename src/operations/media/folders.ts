@@ -117,7 +117,7 @@ export function createFolders(options: {
   }
 
   /** @throws REQUEST_INVALID for a folder that would be inside itself, or nested too deep */
-  async function checkPlace(
+  async function checkParent(
     manager: EntityManager,
     appId: number,
     id: number | null,
@@ -179,12 +179,12 @@ export function createFolders(options: {
     }
   }
 
-  async function list(admission: Admission, appId: number, given: ListingOptions): Promise<FolderListing> {
+  async function list(admission: Admission, appId: number, input: ListingOptions): Promise<FolderListing> {
     const grants = await callers.of(admission);
-    const id = given.folderId === undefined ? null : namedFolder(grants, given.folderId);
+    const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
     const row = id === null ? null : await known(grants, appId, id);
     if (row) grants.need(row.rules, "read");
-    const named = typeof given.name === "string" && given.name !== "" ? given.name : null;
+    const named = typeof input.name === "string" && input.name !== "" ? input.name : null;
     // No name contains NUL, and PostgreSQL rejects it.
     if (named?.includes("\0") && !grants.isTrusted) throw grants.refusal();
     const matching: Matching =
@@ -193,7 +193,7 @@ export function createFolders(options: {
         : { appId, files: NAMED, folders: NAMED, value: named };
     const visible = await visibleTo(db, grants, matching);
     const folders = await foldersOf(matching, visible);
-    const found = await filesOf(matching, visible, given);
+    const found = await filesOf(matching, visible, input);
     const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
     const listing = { folder: row && toFolder(row), path, folders, ...found };
     checkSomething(grants, listing);
@@ -213,7 +213,7 @@ export function createFolders(options: {
         // Checked again, because the folder may have been removed meanwhile.
         await rulesAt(grants, appId, parentId, manager);
         await checkCount(manager, appId);
-        await checkPlace(manager, appId, null, parentId);
+        await checkParent(manager, appId, null, parentId);
         const [made] = await rows<{ id: number }>(
           manager,
           "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
@@ -251,7 +251,7 @@ export function createFolders(options: {
         const { name = before.name, folderId: parentId = before.parentId } = change;
         if (parentId !== before.parentId) {
           await rulesAt(grants, appId, parentId, manager);
-          await checkPlace(manager, appId, id, parentId);
+          await checkParent(manager, appId, id, parentId);
         }
         const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2`;

@@ -48,8 +48,8 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
     holds(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;
-      const given = Buffer.from(signature, "base64url");
-      return ring.find((master) => timingSafeEqual(sign(master, appId, id, expires), given)) !== null;
+      const input = Buffer.from(signature, "base64url");
+      return ring.find((master) => timingSafeEqual(sign(master, appId, id, expires), input)) !== null;
     },
   };
 }

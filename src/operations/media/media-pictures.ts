@@ -79,7 +79,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       const known = made.get(key);
       if (known) return known;
       // Visitors of a page often request the same picture at the same moment.
-      const begun =
+      const started =
         making.get(key) ??
         inTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
           .then((bytes) => {
@@ -87,8 +87,8 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
             return bytes;
           })
           .finally(() => making.delete(key));
-      making.set(key, begun);
-      return begun.catch((error: unknown) => {
+      making.set(key, started);
+      return started.catch((error: unknown) => {
         if (!(error instanceof PictureFault)) throw error;
         throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);
       });

@@ -269,13 +269,13 @@ export function createUploads(options: UploadsOptions) {
 
       async finish({ folderId, name }) {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must have a file");
-        const given = name === undefined || name === "" || files.length > 1 ? null : mediaName(name);
+        const input = name === undefined || name === "" || files.length > 1 ? null : mediaName(name);
         const store = async (manager: EntityManager) => {
           await lockApp(manager, appId);
           grants.need(await folders.rulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
-            stored.push(await insert(manager, admission, appId, folderId, { ...file, name: given ?? file.name }));
+            stored.push(await insert(manager, admission, appId, folderId, { ...file, name: input ?? file.name }));
           return stored;
         };
         const made = await blobs.inTurn(appId, () => db.transaction(store));

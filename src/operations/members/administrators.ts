@@ -8,7 +8,7 @@ import { mustBeInList, type Precondition } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
-import { revokeOvertakenLinks } from "../accounts/overtaken-links.js";
+import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { END_SESSIONS } from "./members.js";
 
 /* True for a person with a passphrase, a passkey or an identity at a provider. */
@@ -54,7 +54,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   }
 
   /** @throws RESOURCE_CHANGED if the person's right or the list has changed since */
-  async function mustStand(manager: EntityManager, personId: number, precondition: Precondition): Promise<void> {
+  async function requireUnchanged(manager: EntityManager, personId: number, precondition: Precondition): Promise<void> {
     if (!precondition) return;
     const all = await list(manager);
     const administrator = all.find(({ id }) => id === personId);
@@ -72,7 +72,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       await mustAdministrate(manager, caller);
       const [person] = await rows<Found>(manager, FIND, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
-      await mustStand(manager, personId, precondition);
+      await requireUnchanged(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
       if (isAdministrator) await mustBeAllowed(manager, person);
       else {
@@ -81,7 +81,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       }
       await manager.query(SET, [personId, isAdministrator]);
       if (!isAdministrator) await manager.query(END_SESSIONS, [personId]);
-      await revokeOvertakenLinks(manager, personId);
+      await revokeInvalidLinks(manager, personId);
       const type = isAdministrator ? "administrator.create" : "administrator.delete";
       const { address } = caller;
       await recordAccess(manager, { type, personId: caller.personId, subjectId: personId, address });

@@ -9,7 +9,7 @@ import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unkno
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
-import { revokeOvertakenLinks } from "../accounts/overtaken-links.js";
+import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { audit } from "../records/audit.js";
 
 /** A person with permission to edit an app; `updatedAt` is ISO 8601. */
@@ -66,7 +66,7 @@ export function createEditors({
     type: "editor.create" | "editor.delete",
     { appId, id }: { appId: number; id: number },
   ): Promise<void> {
-    await revokeOvertakenLinks(manager, id);
+    await revokeInvalidLinks(manager, id);
     const [app] = await rows<{ organizationId: number }>(manager, ORGANIZATION_OF, [appId]);
     const { personId, address } = caller;
     await recordAccess(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });

@@ -14,7 +14,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
-import { lockPeople, revokeOvertakenLinks } from "../accounts/overtaken-links.js";
+import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, audit } from "../records/audit.js";
 
 /** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
@@ -177,7 +177,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   async function write(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
-      await revokeOvertakenLinks(manager, personId);
+      await revokeInvalidLinks(manager, personId);
       return;
     }
     const cleared: Date[] = [];
@@ -187,7 +187,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     const at = changedAfter(cleared[0]);
     if (role === "editor") await manager.query(SET_EDITOR, [appId, personId, at]);
     else await manager.query(SET_APP, [appId, personId, role, at]);
-    await revokeOvertakenLinks(manager, personId);
+    await revokeInvalidLinks(manager, personId);
   }
 
   async function listOf(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
@@ -202,7 +202,12 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /** @throws RESOURCE_CHANGED if the person's role, and the list of members, changed after the state of the change */
-  async function mustStand(manager: EntityManager, scope: RoleScope, personId: number, precondition: Precondition) {
+  async function requireUnchanged(
+    manager: EntityManager,
+    scope: RoleScope,
+    personId: number,
+    precondition: Precondition,
+  ) {
     if (!precondition) return;
     const members = statedMembers(await listOf(manager, scope));
     mustBeInList(
@@ -239,7 +244,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (isAbove(role, own) || (before !== null && isAbove(before, own))) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
-        await mustStand(manager, scope, personId, precondition);
+        await requireUnchanged(manager, scope, personId, precondition);
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
         if (before === null) await refuseTooMany(manager, scope);
         await write(manager, scope, personId, role);
@@ -266,12 +271,12 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (isAbove(before, own)) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
-        await mustStand(manager, scope, personId, precondition);
+        await requireUnchanged(manager, scope, personId, precondition);
         await mustKeepOwner(manager, scope, personId);
         for (const sql of appId === null ? CLEAR_ORGANIZATION : CLEAR_APP) {
           await manager.query(sql, [appId ?? organizationId, personId]);
         }
-        await revokeOvertakenLinks(manager, personId);
+        await revokeInvalidLinks(manager, personId);
         await manager.query(END_TOKENS, [organizationId, appId, personId]);
         await manager.query(END_SESSIONS, [personId]);
         await record(manager, caller, scope, { type: "member.delete", subjectId: personId, data: { before } });

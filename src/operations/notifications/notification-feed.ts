@@ -9,10 +9,10 @@ import type { Caller } from "../../rules/access.js";
 import { inScope } from "../../rules/scope.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import {
-  lastPlace,
+  lastPosition,
   NOTIFICATION_CHANNEL,
   type Notification,
-  placeBefore,
+  positionBefore,
   publishedAfter,
 } from "./notification-rows.js";
 import { READER_CHANNEL, type Reader, type ReaderOf, usersOf } from "./reader.js";
@@ -131,8 +131,8 @@ export function createNotificationFeed(options: {
       let open = true;
       let from = seen;
       inOrder(room, async () => {
-        from ??= await placeBefore(db, appId, since);
-        room.place ??= await lastPlace(db, appId);
+        from ??= await positionBefore(db, appId, since);
+        room.place ??= await lastPosition(db, appId);
         for await (const one of after(appId, from, reader.key, room.place)) {
           if (!open) return;
           if (inScope(one.scope, reader.user)) listener(one);

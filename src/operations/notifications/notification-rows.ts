@@ -95,12 +95,12 @@ export async function publishedAfter(
 }
 
 /** The last position before that time. */
-export async function placeBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
+export async function positionBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
 }
 
-export async function lastPlace(executor: Executor, appId: number): Promise<number> {
+export async function lastPosition(executor: Executor, appId: number): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1";
   return (await rows<{ cursor: number }>(executor, sql, [appId]))[0]!.cursor;
 }

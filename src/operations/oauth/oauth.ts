@@ -86,22 +86,22 @@ export class Oauth {
    * redirected, because such redirects could send people to other sites.
    * @throws OauthFailure
    */
-  async readAuthorization(given: Parameters): Promise<AuthorizationRequest> {
-    const client = await this.#client(given["client_id"]);
-    const redirectUri = given["redirect_uri"] ?? "";
+  async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
+    const client = await this.#client(input["client_id"]);
+    const redirectUri = input["redirect_uri"] ?? "";
     if (!isRegisteredRedirect(redirectUri, client)) {
       throw new OauthFailure("invalid_request", "redirect_uri is not registered for this program");
     }
-    if (given["response_type"] !== "code")
+    if (input["response_type"] !== "code")
       throw new OauthFailure("unsupported_response_type", "response_type must be code");
-    const codeChallenge = given["code_challenge"] ?? "";
-    if (given["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
+    const codeChallenge = input["code_challenge"] ?? "";
+    if (input["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
       throw new OauthFailure("invalid_request", "code_challenge with code_challenge_method=S256 is required");
     }
-    const state = given["state"] ?? null;
+    const state = input["state"] ?? null;
     if (state !== null && state.length > STATE_MAX_CHARACTERS)
       throw new OauthFailure("invalid_request", "state is too long");
-    return { client, redirectUri, scopes: readScopes(given["scope"]), state, codeChallenge };
+    return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
   /** Returns the next URL of the browser: the program's, with a code or an error. */
@@ -125,21 +125,21 @@ export class Oauth {
     return address.href;
   }
 
-  async #grant(client: OauthClient, asked: readonly string[], decision: Decision): Promise<Grant> {
-    if (decision.scopes.some((scope) => !asked.includes(scope))) {
+  async #grant(client: OauthClient, requested: readonly string[], decision: Decision): Promise<Grant> {
+    if (decision.scopes.some((scope) => !requested.includes(scope))) {
       throw new ActionError("REQUEST_INVALID", "scopes must be among those that the program asked for");
     }
     return this.grants.create(decision, client.id);
   }
 
-  async startDevice(given: Parameters): Promise<StartedDevice> {
-    const client = await this.#client(given["client_id"]);
+  async startDevice(input: Parameters): Promise<StartedDevice> {
+    const client = await this.#client(input["client_id"]);
     if (!client.grantTypes.includes(DEVICE_GRANT))
       throw new OauthFailure("unauthorized_client", "register the device grant first");
-    const app = given["app"];
+    const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
       throw new OauthFailure("invalid_request", "app must be an ID");
-    return this.devices.start(client.id, readScopes(given["scope"]), app === undefined ? null : Number(app));
+    return this.devices.start(client.id, readScopes(input["scope"]), app === undefined ? null : Number(app));
   }
 
   /** @throws NOT_FOUND if no device waits for the code */
@@ -155,9 +155,9 @@ export class Oauth {
   }
 
   /** POST /oauth/token. @throws OauthFailure */
-  async token(given: Parameters): Promise<TokenAnswer> {
-    const client = await this.#client(given["client_id"]);
-    const type = given["grant_type"] ?? "";
+  async token(input: Parameters): Promise<TokenAnswer> {
+    const client = await this.#client(input["client_id"]);
+    const type = input["grant_type"] ?? "";
     if (!client.grantTypes.includes(type)) {
       const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT].includes(type);
       throw new OauthFailure(
@@ -165,26 +165,26 @@ export class Oauth {
         "grant_type is not registered",
       );
     }
-    if (type === DEVICE_GRANT) return this.#byDevice(client, given);
-    return type === "refresh_token" ? this.#byRefresh(client, given) : this.#byCode(client, given);
+    if (type === DEVICE_GRANT) return this.#byDevice(client, input);
+    return type === "refresh_token" ? this.#byRefresh(client, input) : this.#byCode(client, input);
   }
 
-  async #byCode(client: OauthClient, given: Parameters): Promise<TokenAnswer> {
-    const code = given["code"] ?? "";
+  async #byCode(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
+    const code = input["code"] ?? "";
     const found = await this.grants.findSecret("code", code);
     const isRight =
       found !== null &&
       found.grant.clientId === client.id &&
-      found.redirectUri === given["redirect_uri"] &&
+      found.redirectUri === input["redirect_uri"] &&
       found.expiresAt.getTime() > Date.now() &&
-      isChallengeOf(given["code_verifier"] ?? "", found.codeChallenge ?? "");
+      isChallengeOf(input["code_verifier"] ?? "", found.codeChallenge ?? "");
     if (!isRight || !(await this.grants.spendSecret(code)))
       throw new OauthFailure("invalid_grant", "the code is not valid");
     return this.#issue(client, found.grant);
   }
 
-  async #byRefresh(client: OauthClient, given: Parameters): Promise<TokenAnswer> {
-    const token = given["refresh_token"] ?? "";
+  async #byRefresh(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
+    const token = input["refresh_token"] ?? "";
     const found = await this.grants.findSecret("refresh", token);
     const isRight = found !== null && found.grant.clientId === client.id && found.expiresAt.getTime() > Date.now();
     if (!isRight || !(await this.grants.spendSecret(token))) {
@@ -193,8 +193,8 @@ export class Oauth {
     return this.#issue(client, found.grant);
   }
 
-  async #byDevice(client: OauthClient, given: Parameters): Promise<TokenAnswer> {
-    const grantId = await this.devices.redeem(given["device_code"] ?? "", client.id);
+  async #byDevice(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
+    const grantId = await this.devices.redeem(input["device_code"] ?? "", client.id);
     const grant = await this.grants.find(grantId);
     if (!grant) throw new OauthFailure("invalid_grant", "the access was ended");
     return this.#issue(client, grant);
@@ -214,9 +214,9 @@ export class Oauth {
   }
 
   /** POST /oauth/revoke. */
-  async revoke(given: Parameters): Promise<void> {
-    const client = await this.#client(given["client_id"]);
-    await this.grants.revokeByToken(given["token"] ?? "", client.id);
+  async revoke(input: Parameters): Promise<void> {
+    const client = await this.#client(input["client_id"]);
+    await this.grants.revokeByToken(input["token"] ?? "", client.id);
   }
 
   grantableApps(personId: number): Promise<GrantableApp[]> {

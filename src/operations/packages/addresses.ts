@@ -12,9 +12,9 @@ import {
 } from "../../engine/checked-connections.js";
 import { unresolved } from "../../rules/packages.js";
 import type { Intake } from "../records/intake.js";
-import { assetOf, type KeptScripts, sha256Of } from "./kept-scripts.js";
+import { assetOf, type StoredScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
-import type { Author, ScriptRoom } from "./script-room.js";
+import type { Author, ScriptQuota } from "./script-room.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
@@ -58,8 +58,8 @@ export type Addresses = ReturnType<typeof createAddresses>;
 
 export function createAddresses(options: {
   connections: CheckedConnections;
-  scripts: KeptScripts;
-  room: ScriptRoom;
+  scripts: StoredScripts;
+  room: ScriptQuota;
   intake: Intake;
 }) {
   const { connections, scripts, room, intake } = options;
@@ -77,11 +77,11 @@ export function createAddresses(options: {
     async keep(author: Author, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
       const { href, pathname } = new URL(url);
       const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-      const asked = inVain.get(author) ?? new Set();
-      if (asked.has(href)) return unreached;
+      const requested = inVain.get(author) ?? new Set();
+      if (requested.has(href)) return unreached;
       const source = await fetchScript(connections, dependency, url, limitMs);
       if (source === null) {
-        inVain.set(author, asked.add(href));
+        inVain.set(author, requested.add(href));
         return unreached;
       }
       await room.take(author, dependency, sha256Of(source), source.length);

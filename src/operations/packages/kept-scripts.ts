@@ -9,7 +9,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { described } from "../../rules/described.js";
-import { isKept, type KeptAsset, keptPath } from "../../rules/packages.js";
+import { isKept, type KeptAsset, storedPath } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
 /** A part of a script: a package of the registry. */
@@ -132,17 +132,17 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
     ...(global !== null && { global }),
     ...(names?.includes("eval()") && { usesEval: true }),
   };
-  return { name, path: keptPath(sha256), sha256, ...told, integrity, bytes };
+  return { name, path: storedPath(sha256), sha256, ...told, integrity, bytes };
 }
 
 /** The stored scripts among assets, each once. */
-export const keptScripts = (assets: readonly StoredAsset[]): string[] => [
+export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
 ];
 
-export type KeptScripts = ReturnType<typeof createKeptScripts>;
+export type StoredScripts = ReturnType<typeof createStoredScripts>;
 
-export function createKeptScripts(db: DataSource) {
+export function createStoredScripts(db: DataSource) {
   const lately = new LRUCache<string, KeptScript>({
     maxSize: IN_MEMORY_BYTES,
     sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,

@@ -56,14 +56,14 @@ class Tree {
         unresolved(this.asking.dependency, `needs ${described(name)}, which is no name of a package`),
       );
     }
-    const asked = this.registry.document(this.asking, name).then((document) => {
+    const requested = this.registry.document(this.asking, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const most = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
       throw unresolved(this.asking.dependency, `needs packages of which the registry tells more than ${most}`);
     });
-    this.documents.set(name, asked);
-    return asked;
+    this.documents.set(name, requested);
+    return requested;
   }
 
   /** Requests the registry documents of several packages concurrently; later readers find them cached. */
@@ -74,8 +74,8 @@ class Tree {
     const missing = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missing.length; at += AT_ONCE) {
       // The package that needs it reports the failure.
-      const asked = missing.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
-      await Promise.all(asked);
+      const requested = missing.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
+      await Promise.all(requested);
     }
   }
 

@@ -30,18 +30,18 @@ import type { Intake } from "../records/intake.js";
 import { createAddresses, LOOK_LIMIT_MS } from "./addresses.js";
 import {
   assetOf,
-  createKeptScripts,
-  type KeptScripts,
-  keptScripts,
+  createStoredScripts,
   type Part,
   type ScriptFacts,
+  type StoredScripts,
   sha256In,
   sha256Of,
+  storedScripts,
 } from "./kept-scripts.js";
 import type { PackageProbe } from "./package-probe.js";
 import { gather } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
-import { type Author, createScriptRoom } from "./script-room.js";
+import { type Author, createScriptQuota } from "./script-room.js";
 
 /** Concurrent downloads and builds of packages in this process, and of requests to URLs, each for another app. */
 const PACKAGES_AT_ONCE = 4;
@@ -119,7 +119,7 @@ export function bundlingRefused(dependency: string, error: unknown): unknown {
 const globalExpression = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
 
-const keptFor = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
+const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isKept(asset));
 
 /** Key of a chosen version in the database. */
@@ -146,16 +146,16 @@ export type Packages = ReturnType<typeof createPackages>;
 export function createPackages(options: PackagesOptions) {
   const { db, catalogue, intake, npm, probe, log } = options;
   const connections = connectionsOf(options);
-  const scripts: KeptScripts = createKeptScripts(db);
+  const scripts: StoredScripts = createStoredScripts(db);
   const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
   const registry: Registry | null = npm && createRegistry({ ...npm, connections: connections.npm });
   if (npm?.sandbox === false)
     log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
   const lines = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
-  const room = createScriptRoom(scripts);
+  const room = createScriptQuota(scripts);
   const addresses = createAddresses({ connections: connections.elsewhere, scripts, room, intake });
 
-  function judgeLicences(dependency: string, parts: readonly Part[]): void {
+  function checkLicences(dependency: string, parts: readonly Part[]): void {
     const allowed = npm?.licences;
     const refused = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
     if (!refused) return;
@@ -183,7 +183,7 @@ export function createPackages(options: PackagesOptions) {
       .catch((error: unknown) => {
         throw bundlingRefused(dependency, error);
       });
-    judgeLicences(dependency, parts);
+    checkLicences(dependency, parts);
     const text = Buffer.from(source);
     const fault = await probe({ name: dependency, sha256: sha256Of(text), source }, asking.signal);
     if (fault !== null) throw bundlingRefused(dependency, new PackageFault(fault));
@@ -210,7 +210,7 @@ export function createPackages(options: PackagesOptions) {
           throw error;
         });
     // The allowed licences may have changed since it was stored.
-    judgeLicences(dependency, facts.parts);
+    checkLicences(dependency, facts.parts);
     return assetOf(dependency, facts);
   }
 
@@ -272,7 +272,7 @@ export function createPackages(options: PackagesOptions) {
         const entry = catalogue.get(dependency);
         if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
         if (entry || /^https?:/i.test(dependency)) return [];
-        const { global } = assets.get(dependency) ?? keptFor(dependency, [...known, ...late]) ?? {};
+        const { global } = assets.get(dependency) ?? storedAssetOf(dependency, [...known, ...late]) ?? {};
         const expression = global === undefined ? "undefined" : globalExpression(global);
         return [dependency, importName(dependency)].map((name) => [name, expression]);
       });
@@ -294,7 +294,7 @@ export function createPackages(options: PackagesOptions) {
     ): Promise<Resolved> {
       const assets = new Map<string, StoredAsset>();
       const known = [...promised.kept, ...before];
-      const had = new Set(keptScripts(before));
+      const had = new Set(storedScripts(before));
       const deadline = performance.now() + SAVE_LIMIT_MS;
       try {
         for (const dependency of new Set(dependencies)) {
@@ -324,7 +324,7 @@ export function createPackages(options: PackagesOptions) {
       const late: StoredAsset[] = [];
       let fault: unknown = null;
       const deadline = performance.now() + CATCH_UP_LIMIT_MS;
-      const missing = [...new Set(dependencies)].filter((dependency) => keptFor(dependency, known) === undefined);
+      const missing = [...new Set(dependencies)].filter((dependency) => storedAssetOf(dependency, known) === undefined);
       for (const dependency of missing) {
         if (performance.now() > deadline) break;
         try {
@@ -346,11 +346,14 @@ export function createPackages(options: PackagesOptions) {
         return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
       });
       const facts = new Map((await scripts.known(entries.map(({ sha256 }) => sha256))).map((one) => [one.sha256, one]));
-      const kept = entries.flatMap(({ name, sha256 }) => {
+      const stored = entries.flatMap(({ name, sha256 }) => {
         const one = facts.get(sha256);
         return one && isScriptOf(one, name) ? [assetOf(name, one)] : [];
       });
-      return { kept, versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))) };
+      return {
+        kept: stored,
+        versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))),
+      };
     },
 
     /**
@@ -365,8 +368,8 @@ export function createPackages(options: PackagesOptions) {
         const read = readDependency(dependency, catalogue);
         if (read.kind === "served") return read.asset;
         // A script that another save has stored meanwhile stays, like every stored script.
-        const kept = keptFor(dependency, [...known, ...late]);
-        if (kept) return kept;
+        const stored = storedAssetOf(dependency, [...known, ...late]);
+        if (stored) return stored;
         if (fault !== null) throw fault;
         const before = known.find(({ name }) => name === dependency);
         // A package that left the catalogue is gone; a URL stays as it was.

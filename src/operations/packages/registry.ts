@@ -82,7 +82,7 @@ export function createRegistry(options: {
     }
   }
 
-  function judgeStatus(asking: Asking, name: string, { status }: Download): void {
+  function checkStatus(asking: Asking, name: string, { status }: Download): void {
     if (status === 200) return;
     const { dependency } = asking;
     if (status === 401 || status === 403)
@@ -103,7 +103,7 @@ export function createRegistry(options: {
     async document(asking: Asking, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
       const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, minAgeDays > 0 ? FULL : ABBREVIATED);
-      judgeStatus(asking, name, answer);
+      checkStatus(asking, name, answer);
       return answer.body;
     },
 
@@ -134,7 +134,7 @@ export function createRegistry(options: {
       if (url.protocol !== "https:" && url.origin !== origin)
         throw unresolved(asking.dependency, `cannot be fetched: the archive of ${name} is at an address without TLS`);
       const answer = await ask(asking, name, url, maxBytes, "application/octet-stream, */*");
-      judgeStatus(asking, name, answer);
+      checkStatus(asking, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
         throw unresolved(
           asking.dependency,

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type KeptAsset, unresolved } from "../../rules/packages.js";
-import type { KeptScripts } from "./kept-scripts.js";
+import type { StoredScripts } from "./kept-scripts.js";
 
 /** The requester of dependencies, one per request. */
 export interface Author {
@@ -16,9 +16,9 @@ const COUNTED_FOR_MS = 60_000;
 /** More than the TypeScript declarations of any package. */
 const DECLARATIONS_BYTES = 2 * 1024 * 1024;
 
-export type ScriptRoom = ReturnType<typeof createScriptRoom>;
+export type ScriptQuota = ReturnType<typeof createScriptQuota>;
 
-export function createScriptRoom(scripts: Pick<KeptScripts, "bytesWith">) {
+export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
   /** An upper estimate of an app's scripts: if it is far from the limit, as usual, the scripts are not counted. */
   const atMost = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
   /** Scripts that a request has stored so far: no action uses them before its transaction. */

@@ -68,11 +68,11 @@ async function inTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): P
   try {
     const uncountSender = countWaiting(key, WAITING_PER_SENDER);
     try {
-      const leaveSender = await senders.enter(key);
-      const leaveApp = await apps.enter(appId);
+      const releaseSender = await senders.enter(key);
+      const releaseApp = await apps.enter(appId);
       return await work().finally(() => {
-        leaveSender();
-        leaveApp();
+        releaseSender();
+        releaseApp();
       });
     } finally {
       uncountSender();
@@ -126,6 +126,6 @@ export async function matches(text: string, stored: unknown, turn: HashTurn): Pr
   );
   const isSame = timingSafeEqual(computed, expected);
   if (found) return isSame;
-  const [given, kept] = [Buffer.from(text), Buffer.from(typeof stored === "string" ? stored : "")];
-  return kept.length > 0 && given.length === kept.length && timingSafeEqual(given, kept);
+  const [input, kept] = [Buffer.from(text), Buffer.from(typeof stored === "string" ? stored : "")];
+  return kept.length > 0 && input.length === kept.length && timingSafeEqual(input, kept);
 }

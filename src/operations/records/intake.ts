@@ -2,7 +2,7 @@
  * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Counts in this
  * process's memory: several processes allow as many times as much. Stores nothing.
  */
-import type { DiskRoom } from "../../engine/disk-room.js";
+import type { DiskSpace } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import {
@@ -25,7 +25,7 @@ function refusal(whose: string, megabytes: number, retryAfter: number): ActionEr
 }
 
 /** @param quotaBytes bytes per minute for one app's own credentials; 0 is unlimited */
-export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskRoom }) {
+export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const own = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
@@ -44,7 +44,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     });
   }
 
-  function takeOfVisitors(sender: Sender, appId: number, cost: number): void {
+  function takeVisitorQuota(sender: Sender, appId: number, cost: number): void {
     // The address is counted first: what it is refused must not use up the shared quota.
     const wait = addresses.take(addressOf(sender), cost);
     if (wait > 0) throw refusal("one address", megabytes(INTAKE_ADDRESS_SHARE), wait);
@@ -68,7 +68,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
         if (wait > 0) throw refusal("this app", megabytes(1), wait);
         return;
       }
-      takeOfVisitors(sender, appId, cost);
+      takeVisitorQuota(sender, appId, cost);
     },
 
     /**
@@ -77,7 +77,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
      * @throws RATE_LIMIT_EXCEEDED
      */
     takePayload(sender: Sender, appId: number, bytes: number): void {
-      if (quotaBytes > 0 && isVisitor(sender)) takeOfVisitors(sender, appId, bytes);
+      if (quotaBytes > 0 && isVisitor(sender)) takeVisitorQuota(sender, appId, bytes);
     },
 
     /** Counts rows that have been stored already: the next sender waits for them. */

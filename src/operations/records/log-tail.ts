@@ -125,7 +125,7 @@ export function createLogTail(options: {
   }
 
   /** Resolves when every transaction has ended that could still write an id below the existing ones. */
-  async function writersGone(): Promise<void> {
+  async function writersEnded(): Promise<void> {
     const before = new Set(await reading(() => logs.writers()));
     const until = Date.now() + UNDER_WAY_MAX_MS;
     while (before.size > 0 && Date.now() < until) {
@@ -144,7 +144,7 @@ export function createLogTail(options: {
       if (there.length === 0) return;
       if (firstMissing(from, there) !== null) {
         const last = there.at(-1)!.id;
-        await writersGone();
+        await writersEnded();
         there = (await reading(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
       }
       const ids = there.filter(({ id, appId }) => followers.has(appId) && !past.has(id)).map(({ id }) => id);

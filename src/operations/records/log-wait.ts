@@ -1,13 +1,14 @@
 /** Waits for the log entry in which a run ends, in any process. */
 import type { Notifications } from "../../engine/notifications.js";
-import { ActionError, nobodyWaits } from "../../errors.js";
+import { ActionError, clientDisconnected } from "../../errors.js";
 import { LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 
 /** Interval of reads of the table, in case a notification is lost. */
 const LOOK_MS = 1_000;
 
 /** Error for a wait that ends early: the reason of the signal if it is an ActionError, else that the caller has disconnected. */
-const errorOf = ({ reason }: AbortSignal): ActionError => (reason instanceof ActionError ? reason : nobodyWaits());
+const errorOf = ({ reason }: AbortSignal): ActionError =>
+  reason instanceof ActionError ? reason : clientDisconnected();
 
 /**
  * Returns the log entry that ends the run, once it is written.
@@ -19,10 +20,10 @@ export async function entryOfRun(
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
   const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
-  const given = signals.filter((signal) => signal !== undefined);
-  for (const signal of given) if (signal.aborted) throw errorOf(signal);
+  const input = signals.filter((signal) => signal !== undefined);
+  for (const signal of input) if (signal.aborted) throw errorOf(signal);
   const leave = ({ target }: Event) => reject(errorOf(target as AbortSignal));
-  for (const signal of given) signal.addEventListener("abort", leave);
+  for (const signal of input) signal.addEventListener("abort", leave);
   const look = () => {
     logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
   };
@@ -34,7 +35,7 @@ export async function entryOfRun(
   look();
   return promise.finally(() => {
     unfollow();
-    for (const signal of given) signal.removeEventListener("abort", leave);
+    for (const signal of input) signal.removeEventListener("abort", leave);
     clearInterval(timer);
   });
 }

@@ -110,7 +110,7 @@ async function findByWords(
 }
 
 /** Position of a search, and its limit. */
-export interface SearchPlace {
+export interface SearchPosition {
   /** Only runs with smaller ids. */
   before?: number | null;
   most: number;
@@ -172,8 +172,8 @@ export function createRunWords(db: DataSource) {
      * Words consist of letters and digits; the case of ASCII letters is ignored.
      * @throws REQUEST_INVALID if the search contains no word, or so many runs match that it takes too long
      */
-    async find(appId: number, asked: string, { before = null, most }: SearchPlace): Promise<number[]> {
-      const query = queryOf(appId, asked);
+    async find(appId: number, requested: string, { before = null, most }: SearchPosition): Promise<number[]> {
+      const query = queryOf(appId, requested);
       if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
       const below = before ?? Number.MAX_SAFE_INTEGER;
       // Planned once: planning for all partitions takes longer than reading these rows.

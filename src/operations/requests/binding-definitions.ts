@@ -39,14 +39,14 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
       settings.secretValues.sealedKeys(appId, executor),
 
     /** For a transaction that has locked the app. */
-    async write(manager: EntityManager, caller: Caller, appId: number, given: readonly GivenBinding[]): Promise<void> {
-      const bindings = given.map(({ value: _, ...binding }) => binding);
+    async write(manager: EntityManager, caller: Caller, appId: number, input: readonly GivenBinding[]): Promise<void> {
+      const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealed = await settings.secretValues.sealedKeys(appId, manager);
       await rows(manager, WRITE, [appId, JSON.stringify(bindings)]);
-      await sealKeys(manager, appId, sealedAfter(sealed, given));
+      await sealKeys(manager, appId, sealedAfter(sealed, input));
       await rows(manager, TOUCH_SECRETS, [appId]);
-      const said = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
-      await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: said } });
+      const text = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
+      await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: text } });
     },
   };
 }

@@ -124,9 +124,9 @@ export function createBindingTrials(options: {
           facts = ended;
         },
       });
-      const begunAt = performance.now();
+      const startedAtMs = performance.now();
       const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
-      const durationMs = Math.round(performance.now() - begunAt);
+      const durationMs = Math.round(performance.now() - startedAtMs);
       const receivedBytes = (facts as ExchangeFacts | null)?.receivedBytes ?? 0;
       const [status, code, error] = JSON.parse(head) as [number, string, string];
       if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };

@@ -89,8 +89,8 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     const text = type === "bytes" ? null : textOfResponse(response);
     const masked = scan && (await maskResponse(scan, response, text));
     for (const key of masked?.keys ?? []) {
-      const said = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
-      run.print({ level: "warn", at: Date.now(), text: said });
+      const text = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
+      run.print({ level: "warn", at: Date.now(), text: text });
     }
     const { headers } = masked ?? response;
     const body = masked ? masked.body : (text ?? response.body);
@@ -122,7 +122,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           pool: String(run.appId),
           mayUse: (one) => run.origins.includes(one),
           originOf: normalOrigin,
-          judgeRedirect: (next) => refuseSecretsInUrl(run, next, origin),
+          checkRedirect: (next) => refuseSecretsInUrl(run, next, origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },

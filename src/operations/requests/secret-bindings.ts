@@ -64,15 +64,15 @@ export function createSecretBindings(options: {
     await lockApp(manager, appId);
     const before = await read(appId, manager);
     if (precondition) mustBeAt(before, precondition);
-    const given = readSecretBindings(body, allowPrivateNetwork);
+    const input = readSecretBindings(body, allowPrivateNetwork);
     const sealed = await settings.secretValues.sealedKeys(appId, manager);
-    const key = keyWithoutValue(before.bindings, sealed, given);
+    const key = keyWithoutValue(before.bindings, sealed, input);
     if (key !== null) {
       const message = `${key} is sealed: unsealing it, or a new destination, requires its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
     }
-    await definitions.write(manager, caller, appId, given);
-    const values = new Map(given.filter(({ value }) => value !== undefined).map((one) => [one.key, one.value]));
+    await definitions.write(manager, caller, appId, input);
+    const values = new Map(input.filter(({ value }) => value !== undefined).map((one) => [one.key, one.value]));
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 

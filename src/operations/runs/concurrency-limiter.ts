@@ -7,7 +7,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { fromState, toState } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
-import { type ContendingRun, judgeRuns, type Verdict } from "../../rules/concurrency.js";
+import { type ContendingRun, decideRuns, type Verdict } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { Measures } from "../watch/measures.js";
 import { cancelledEnding } from "./outcomes.js";
@@ -126,7 +126,7 @@ export class ConcurrencyLimiter {
     ]);
     const { due, limit, runs } = read!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
-    const { admit, skip, cancel } = judgeRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
+    const { admit, skip, cancel } = decideRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
     // If more runs wait than were read, those to admit may have to be cancelled as well.

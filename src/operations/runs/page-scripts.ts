@@ -20,7 +20,7 @@ import {
   unresolved,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { KeptScripts } from "../packages/kept-scripts.js";
+import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { HeldRun, RunCode } from "./run-types.js";
 
 /** dist/web, relative to dist/src/operations/runs. */
@@ -63,7 +63,7 @@ interface PageScriptsOptions {
   sessionOf: SessionOf;
   credentials: Credentials;
   catalogue: Catalogue;
-  keptScripts: KeptScripts;
+  storedScripts: StoredScripts;
   /** The service's URL as runs reach it. */
   apiUrl: string;
 }
@@ -97,7 +97,7 @@ export class PageScripts {
 
   /** A script that was stored when the action was saved: a run fetches nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
-    const script = await this.options.keptScripts.read(sha256);
+    const script = await this.options.storedScripts.read(sha256);
     if (!script) throw unresolved(dependency, "is not among the scripts that the service stores");
     const { source, names, global } = script;
     const needs = names ? needsOfNames(names) : ({ mode: "document" } as const);
@@ -116,8 +116,8 @@ export class PageScripts {
 
   /** The script of a dependency. Rows of older releases hold URLs from which the page loads it. */
   private async packageScript(dependency: string, { code, assets, dependencies }: Listing): Promise<PageScript> {
-    const kept = assets.find(({ name }) => name === dependency);
-    if (kept && isKept(kept)) return this.storedScript(dependency, kept.sha256);
+    const stored = assets.find(({ name }) => name === dependency);
+    if (stored && isKept(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
     if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
     const { path, url = dependency } = entry ?? {};

@@ -150,8 +150,8 @@ export function createSettings(options: {
   /** @throws SETTINGS_INVALID if the settings of one app would be too large */
   async function checkTotal(executor: Executor, appId: number, texts: { key: string; text: string }[]): Promise<void> {
     const keys = texts.map(({ key }) => key);
-    const [kept] = await rows<{ bytes: number }>(executor, OTHERS_BYTES, [appId, keys]);
-    const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), kept!.bytes);
+    const [stored] = await rows<{ bytes: number }>(executor, OTHERS_BYTES, [appId, keys]);
+    const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
     if (total <= SETTINGS_MAX_BYTES) return;
     const message = `the settings of one app may take ${SETTINGS_MAX_BYTES} bytes; with these they would take ${total}`;
     throw new ActionError("SETTINGS_INVALID", message);

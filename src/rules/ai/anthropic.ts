@@ -113,8 +113,8 @@ function openStream(model: string): CompletionStream {
 }
 
 export const ANTHROPIC: ProviderApi = {
-  request(given, model, key) {
-    const options = given as AiOptions;
+  request(input, model, key) {
+    const options = input as AiOptions;
     if (options.call !== "completions") throw policy(`the provider anthropic does not offer ${options.call}`);
     if (options.responseFormat !== null) throw policy("the provider anthropic does not offer responseFormat");
     const headers = { "x-api-key": key, "anthropic-version": VERSION };

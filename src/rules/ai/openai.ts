@@ -7,10 +7,10 @@ import { argumentsOf, at, countOf, malformed, objectOf, textOf } from "./provide
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-const toolCallFor = ({ id, name, arguments: given }: ToolCall) => ({
+const toolCallFor = ({ id, name, arguments: input }: ToolCall) => ({
   id,
   type: "function",
-  function: { name, arguments: typeof given === "string" ? given : JSON.stringify(given) },
+  function: { name, arguments: typeof input === "string" ? input : JSON.stringify(input) },
 });
 
 const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
@@ -143,8 +143,8 @@ function imagesOf(body: Record<string, unknown>): AiAnswer {
 }
 
 export const OPENAI: ProviderApi = {
-  request(given, model, key) {
-    const options = given as AiOptions;
+  request(input, model, key) {
+    const options = input as AiOptions;
     switch (options.call) {
       case "completions":
         return jsonRequest("/chat/completions", bearer(key), completionBody(options, model));
@@ -160,8 +160,8 @@ export const OPENAI: ProviderApi = {
         return transcriptRequest(options, model, key);
     }
   },
-  read(given, model, body) {
-    const options = given as AiOptions;
+  read(input, model, body) {
+    const options = input as AiOptions;
     const answer = objectOf(body);
     if (options.call === "completions") return completionOf(answer, model);
     if (options.call === "embeddings") return vectorsOf(answer);

@@ -94,8 +94,8 @@ function objectIn(value: unknown, field: string, fields: readonly string[]): Rec
 }
 
 function toolCallIn(value: unknown, field: string): ToolCall {
-  const { id, name, arguments: given } = objectIn(value, field, ["id", "name", "arguments"]);
-  return { id: textIn(id, `${field}.id`), name: textIn(name, `${field}.name`), arguments: given ?? {} };
+  const { id, name, arguments: input } = objectIn(value, field, ["id", "name", "arguments"]);
+  return { id: textIn(id, `${field}.id`), name: textIn(name, `${field}.name`), arguments: input ?? {} };
 }
 
 function messageIn(value: unknown, field: string): Message {
@@ -128,8 +128,8 @@ function toolIn(value: unknown, field: string): Tool {
 
 function completionIn(options: Record<string, unknown>, model: string | null): CompletionOptions {
   const { messages, tools, maxTokens = null, temperature = null, responseFormat = null, stream = false } = options;
-  const given = listIn(messages, "messages");
-  if (given.length === 0) refuse("messages", "a list of at least one message", messages);
+  const input = listIn(messages, "messages");
+  if (input.length === 0) refuse("messages", "a list of at least one message", messages);
   const isCount = Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0 && (maxTokens as number) <= 1_000_000;
   if (maxTokens !== null && !isCount) refuse("maxTokens", "a whole number from 1 to 1000000", maxTokens);
   const isWarm = typeof temperature === "number" && temperature >= 0 && temperature <= 2;
@@ -139,7 +139,7 @@ function completionIn(options: Record<string, unknown>, model: string | null): C
   return {
     call: "completions",
     model,
-    messages: given.map((one, at) => messageIn(one, `messages[${at}]`)),
+    messages: input.map((one, at) => messageIn(one, `messages[${at}]`)),
     tools: isAbsent(tools) ? [] : listIn(tools, "tools").map((one, at) => toolIn(one, `tools[${at}]`)),
     maxTokens: maxTokens as number | null,
     temperature: temperature as number | null,
@@ -163,9 +163,10 @@ function transcriptIn(options: Record<string, unknown>, model: string | null): T
 /** @throws AiError POLICY that names the field */
 export function readAiOptions(call: AiCall, value: unknown): AiOptions {
   const options = objectIn(value ?? {}, "options", FIELDS[call]);
-  const { model: asked = null } = options;
-  if (asked !== null && (typeof asked !== "string" || !NAME.test(asked))) refuse("model", "the name of a model", asked);
-  const model = asked as string | null;
+  const { model: requested = null } = options;
+  if (requested !== null && (typeof requested !== "string" || !NAME.test(requested)))
+    refuse("model", "the name of a model", requested);
+  const model = requested as string | null;
   if (call === "completions") return completionIn(options, model);
   if (call === "transcribe") return transcriptIn(options, model);
   if (call === "image") {

@@ -61,8 +61,8 @@ export class EventReader {
     return [...this.eventsOf(last), ...this.eventsOf("")];
   }
 
-  private eventsOf(given: string): unknown[] {
-    const line = given.replace(/\r$/, "");
+  private eventsOf(input: string): unknown[] {
+    const line = input.replace(/\r$/, "");
     if (line.startsWith("data:")) this.data.push(line.slice("data:".length).replace(/^ /, ""));
     if (line !== "") return [];
     const data = this.data.join("\n");

@@ -52,22 +52,22 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (provider !== "openai" && provider !== "anthropic") throw fault("provider", '"openai" or "anthropic"', provider);
   if (!isText(key) || !/^[\x21-\x7e]+$/.test(key))
     throw policy(`the setting ${AI_SETTING} is not valid: key is required`);
-  const { baseUrl: given = DEFAULT_URL[provider] } = value;
-  const url = typeof given === "string" ? URL.parse(given) : null;
+  const { baseUrl: input = DEFAULT_URL[provider] } = value;
+  const url = typeof input === "string" ? URL.parse(input) : null;
   const isUsable =
     url !== null &&
     (url.protocol === "https:" || (allowHttp && url.protocol === "http:")) &&
     url.username === "" &&
     url.search === "";
-  if (!isUsable) throw fault("baseUrl", "an https URL without credentials and query", given);
+  if (!isUsable) throw fault("baseUrl", "an https URL without credentials and query", input);
   if (typeof logTexts !== "boolean") throw fault("logTexts", "true or false", logTexts);
   const limits = { dailyTokens: limitIn(value, "dailyTokens"), dailyRequests: limitIn(value, "dailyRequests") };
   return { provider, baseUrl: url, key, models: modelsIn(value), ...limits, logTexts };
 }
 
 /** Returns the model of a call. @throws AiError POLICY if the setting does not list it */
-export function modelOf({ models }: AiSetting, asked: string | null): string {
-  const model = asked ?? models?.[0];
+export function modelOf({ models }: AiSetting, requested: string | null): string {
+  const model = requested ?? models?.[0];
   if (model === undefined) throw policy(`model is required: the setting ${AI_SETTING} lists no models`);
   if (models === null || models.includes(model)) return model;
   throw policy(`model must be one of the setting ${AI_SETTING}: ${models.join(", ")} (got ${described(model)})`);

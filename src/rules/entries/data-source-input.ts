@@ -83,12 +83,12 @@ export function parseNewDataSource<Indexes>(
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> & { name: string; entries: EntryData[] } {
   if (!isObject(body)) refuse("a data source", "an object", body);
-  const fields = { ...given(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
+  const fields = { ...input(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
   refuseUnknownFields(body, NEW_SHAPE);
   return fields;
 }
 
-function given<Indexes>(body: Record<string, unknown>, parseIndexes: ParseIndexes<Indexes>): DataSourceFields<Indexes> {
+function input<Indexes>(body: Record<string, unknown>, parseIndexes: ParseIndexes<Indexes>): DataSourceFields<Indexes> {
   const named = FIELDS.filter((field) => body[field] !== undefined);
   return Object.fromEntries(named.map((field) => [field, parseField(body[field], field, parseIndexes)]));
 }
@@ -99,7 +99,7 @@ export function parseDataSourceChange<Indexes>(
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> {
   if (!isObject(body)) refuse("the fields", "an object", body);
-  const fields = given(body, parseIndexes);
+  const fields = input(body, parseIndexes);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;
 }

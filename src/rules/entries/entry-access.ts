@@ -135,8 +135,8 @@ export function requireValues({ tests }: EntryGrant, where: unknown): void {
 }
 
 /** @throws DATA_SOURCE_ACCESS_DENIED that names the missing column if the caller can know it */
-export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, place: "where" | "data"): void {
-  const missing = grant.required.find((column) => !given.has(column));
+export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, place: "where" | "data"): void {
+  const missing = grant.required.find((column) => !input.has(column));
   if (missing === undefined) return;
   if (!grant.mayTouch(missing)) throw denied();
   throw new ActionError(

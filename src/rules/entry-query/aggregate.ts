@@ -81,8 +81,8 @@ const count: Stage = (spec, place, input, _sees, statement) => {
 function built(members: readonly [name: string, value: string][], statement: Statement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.name(), statement.name()];
-  const weighed = `SELECT k, v, sum(pg_column_size(v)) OVER () AS held FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
-  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${weighed}) ${y} WHERE ${orEnd("held")})`;
+  const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS held FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
+  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${orEnd("held")})`;
 }
 
 const isOff = (value: unknown): boolean => value === 0 || value === false;

@@ -37,17 +37,17 @@ export function object(value: unknown, place: string): Record<string, unknown> {
 
 /** Returns an object of known fields, absent ones undefined. @throws REQUEST_INVALID for other fields or types */
 export function fields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  const given = object(value, place);
-  refuseUnknownFields(given, flat(allowed), place);
-  return given;
+  const input = object(value, place);
+  refuseUnknownFields(input, flat(allowed), place);
+  return input;
 }
 
 /** Returns an object of known operators. @throws REQUEST_INVALID for other operators or types */
 export function operators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  const given = object(value, place);
-  const unknown = Object.keys(given).find((key) => !allowed.includes(key));
+  const input = object(value, place);
+  const unknown = Object.keys(input).find((key) => !allowed.includes(key));
   if (unknown !== undefined) refuseName(place, allowed, unknown);
-  return given;
+  return input;
 }
 
 export function list(value: unknown, place: string, max: number, min = 0): unknown[] {

@@ -103,15 +103,15 @@ function pairs(value: unknown, place: string): Join["on"] {
 
 function shown(join: Record<string, unknown>, place: string): Join["shows"] {
   const { sum } = join;
-  const asked = [
+  const requested = [
     flag(join["has"], `${place}.has`),
     flag(join["count"], `${place}.count`),
     sum !== undefined && sum !== null,
   ];
-  if (asked.filter(Boolean).length > 1) refuse(place, "an object with one of has, count and sum", join);
-  if (asked[0]) return { as: "has" };
-  if (asked[1]) return { as: "count" };
-  return asked[2] ? { as: "sum", column: text(sum, `${place}.sum`, 512) } : { as: "entries" };
+  if (requested.filter(Boolean).length > 1) refuse(place, "an object with one of has, count and sum", join);
+  if (requested[0]) return { as: "has" };
+  if (requested[1]) return { as: "count" };
+  return requested[2] ? { as: "sum", column: text(sum, `${place}.sum`, 512) } : { as: "entries" };
 }
 
 function parseJoin(name: string, value: unknown): Join {

@@ -16,8 +16,8 @@ const ID: Path = { own: "id" };
 
 /** The sort keys, the id last, so that the order is total. @throws REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
-  const given = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
-  const keys = given.map((one, at): OrderKey => {
+  const input = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
+  const keys = input.map((one, at): OrderKey => {
     const inside = `${place}[${at}]`;
     const [column, direction = "ASC"] = typeof one === "string" ? [one] : list(one, inside, 2, 1);
     const upper = typeof direction === "string" ? direction.toUpperCase() : "";

@@ -27,7 +27,7 @@ export interface QueryShape {
   aggregate: boolean;
 }
 
-export interface JudgedShape extends QueryShape {
+export interface CheckedShape extends QueryShape {
   conditions: readonly Condition[];
   sorting: readonly Sorting[];
 }
@@ -42,8 +42,8 @@ const ENTRY = { entry: "e" };
 const escaped = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
 
-function named(given: string, bareOwn: boolean, text: (name: string) => string): Named {
-  const path = parsePath(given, "", ENTRY, bareOwn);
+function named(input: string, bareOwn: boolean, text: (name: string) => string): Named {
+  const path = parsePath(input, "", ENTRY, bareOwn);
   if (path.own !== null) return { column: null, top: null, text: text(path.own satisfies OwnField) };
   const column = escaped(path.segments);
   return { column, top: path.segments[0]!, text: text(column) };
@@ -63,8 +63,8 @@ function conditionsOf(where: Record<string, unknown>, within: string): Condition
         isEquality: false,
       }));
     }
-    const said = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
-    const operators = said.length > 0 ? said : ["$eq"];
+    const text = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
+    const operators = text.length > 0 ? text : ["$eq"];
     return operators
       .filter((operator) => operator !== "$options")
       .map((operator) => ({
@@ -87,7 +87,7 @@ function sortingOf(order: unknown): Sorting[] {
  * Shape of a valid query. null if it has too many parts, or names columns that `knows` does not: otherwise callers could fill the list with
  * invented names.
  */
-export function shapeOf(query: unknown, knows: (column: string) => boolean): JudgedShape | null {
+export function shapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {
   if (!isObject(query)) return null;
   const { where, order, aggregate } = query;
   const conditions = isObject(where) ? conditionsOf(where, "") : [];
@@ -103,7 +103,7 @@ const isOneWay = (sorting: readonly Sorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
 /** True if an index on those columns serves it: by its first column, or by its order. */
-export function serves(columns: readonly string[], { conditions, sorting }: JudgedShape): boolean {
+export function serves(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
   const plain = columns.map((column) => named(column, false, (name) => name).column);
   if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plain[0])) return true;
   const sorted = sorting.map(({ column }) => column);
@@ -112,7 +112,7 @@ export function serves(columns: readonly string[], { conditions, sorting }: Judg
 
 /** Columns of an index that would serve it; null if none would. @param mayIndex true if the top-level column can be indexed */
 export function suggestionFor(
-  { conditions, sorting }: JudgedShape,
+  { conditions, sorting }: CheckedShape,
   mayIndex: (column: string) => boolean,
 ): string[] | null {
   const found = conditions.filter(({ isFound, top }) => isFound && top !== null && mayIndex(top));

@@ -48,13 +48,13 @@ function bodyIn({ body, base64 }: Record<string, unknown>): { body: HttpAnswer["
 /** Builds the response from options of `Svc.App.V3.Actions.response(options)`; null if they are invalid. */
 export function givenAnswer(options: unknown): HttpAnswer | null {
   if (responseFault(options) !== null) return null;
-  const given = options as Record<string, unknown>;
-  const redirect = given["redirect"] ?? null;
-  const headers = headersIn(given["headers"]);
+  const input = options as Record<string, unknown>;
+  const redirect = input["redirect"] ?? null;
+  const headers = headersIn(input["headers"]);
   if (redirect !== null) headers["location"] = redirect as string;
-  const status = (given["status"] as number | null | undefined) ?? (redirect === null ? 200 : 302);
+  const status = (input["status"] as number | null | undefined) ?? (redirect === null ? 200 : 302);
   if (WITHOUT_BODY.includes(status)) return { status, headers, body: null };
-  const { body, type } = bodyIn(given);
+  const { body, type } = bodyIn(input);
   if (type !== null) headers["content-type"] ??= type;
   return { status, headers, body };
 }

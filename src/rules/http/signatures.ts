@@ -22,11 +22,11 @@ export interface SignedRequest {
 type Verifier = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
 /** Compares in constant time; different lengths are unequal. */
-function equals(given: Uint8Array, wanted: Uint8Array): boolean {
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+function equals(input: Uint8Array, wanted: Uint8Array): boolean {
+  return input.length === wanted.length && timingSafeEqual(input, wanted);
 }
 
-const equalTexts = (given: string, wanted: string): boolean => equals(Buffer.from(given), Buffer.from(wanted));
+const equalTexts = (input: string, wanted: string): boolean => equals(Buffer.from(input), Buffer.from(wanted));
 
 const hmac = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
   parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
@@ -95,7 +95,7 @@ function twilioUrls(url: string): string[] {
 }
 
 const twilio: Verifier = ({ header, body, urls }, key) => {
-  const given = header("x-twilio-signature") ?? "";
+  const input = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(twilioUrls).filter((url) => {
     // A body that is not a form is signed by its digest, which is in the URL.
@@ -108,7 +108,7 @@ const twilio: Verifier = ({ header, body, urls }, key) => {
     const params = isForm && !hasDigest ? twilioParams(body) : "";
     if (params === null) return false;
     const signed = url + params;
-    return equalTexts(given, hmac("sha1", key, signed).toString("base64"));
+    return equalTexts(input, hmac("sha1", key, signed).toString("base64"));
   });
 };
 
@@ -130,12 +130,12 @@ const sendgrid: Verifier = ({ header, body }, key, auth, now) => {
 
 const generic: Verifier = ({ header, body }, key, auth, now) => {
   const { algorithm = "sha256", encoding = "hex", prefix = "", timestampHeader } = auth;
-  const given = header((auth.header ?? "").toLowerCase()) ?? "";
-  if (!given.startsWith(prefix)) return false;
+  const input = header((auth.header ?? "").toLowerCase()) ?? "";
+  if (!input.startsWith(prefix)) return false;
   const time = timestampHeader === undefined ? undefined : header(timestampHeader.toLowerCase());
   if (timestampHeader !== undefined && !isFresh(timeIn(time), auth, now)) return false;
   const wanted = hmac(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
-  const signature = given.slice(prefix.length);
+  const signature = input.slice(prefix.length);
   if (encoding === "base64") return equalTexts(signature, wanted.toString("base64"));
   const hex = wanted.toString("hex");
   return equalTexts(signature, hex) || equalTexts(signature, hex.toUpperCase());

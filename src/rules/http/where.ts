@@ -151,19 +151,19 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
 export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${shapeOf(path)}`;
 
-function given<T extends object>(object: object, fields: readonly string[]): T {
+function input<T extends object>(object: object, fields: readonly string[]): T {
   const found = fields.map((field) => [field, own(object as Fields, field)] as const);
   return Object.fromEntries(found.filter(([, value]) => value !== null)) as T;
 }
 
 /** The stored form of a valid `where`: only known fields that are set. */
-export function keptHttpWhere(where: Fields): HttpWhere {
+export function storedHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = own(where, "cors") as { origins: string[] } | null;
   return {
-    ...given<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
-    auth: given<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),
+    ...input<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
+    auth: input<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),
     ...(cors !== null && { cors: { origins: [...cors.origins] } }),
-    ...given<Pick<HttpWhere, "respond" | "idempotencyHeader">>(where, ["respond", "idempotencyHeader"]),
+    ...input<Pick<HttpWhere, "respond" | "idempotencyHeader">>(where, ["respond", "idempotencyHeader"]),
   };
 }

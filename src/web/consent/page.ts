@@ -58,19 +58,19 @@ const problem = (error: unknown) =>
   element("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
 /** The form with the app and the scopes. Nothing is chosen for the person but what the program asked for. */
-function decisionForm(asked: Asked, decide: (decision: object) => Promise<void>): HTMLElement {
+function decisionForm(requested: Asked, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = element(
     "select",
     { name: "app", required: true },
-    ...asked.apps.map(({ id, name, role }) => {
-      return element("option", { value: String(id), selected: id === asked.appId }, `${name} · ${id} (${role})`);
+    ...requested.apps.map(({ id, name, role }) => {
+      return element("option", { value: String(id), selected: id === requested.appId }, `${name} · ${id} (${role})`);
     }),
   );
   const boxes = element("fieldset", {}, element("legend", {}, "It may"));
   const update = () => {
-    const app = asked.apps.find(({ id }) => String(id) === select.value);
+    const app = requested.apps.find(({ id }) => String(id) === select.value);
     for (const label of boxes.querySelectorAll("label")) label.remove();
-    for (const scope of asked.scopes.filter((one) => app?.scopes.includes(one))) {
+    for (const scope of requested.scopes.filter((one) => app?.scopes.includes(one))) {
       const box = element("input", { type: "checkbox", name: "scope", value: scope, checked: true });
       boxes.append(element("label", {}, box, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }
@@ -99,27 +99,27 @@ function decisionForm(asked: Asked, decide: (decision: object) => Promise<void>)
   return form;
 }
 
-function showRequest(asked: Asked, decide: (decision: object) => Promise<void>): void {
-  const name = element("strong", {}, asked.client);
+function showRequest(requested: Asked, decide: (decision: object) => Promise<void>): void {
+  const name = element("strong", {}, requested.client);
   const warning =
-    asked.to === null
+    requested.to === null
       ? "Go on only if you started this sign-in yourself and see the same code there."
-      : `You will be sent to ${asked.to}. Anyone can choose a program's name.`;
-  if (asked.apps.length === 0) {
+      : `You will be sent to ${requested.to}. Anyone can choose a program's name.`;
+  if (requested.apps.length === 0) {
     show(element("p", {}, "You have no role on any app."));
     return;
   }
   show(
     element("p", {}, name, " wants to work on one of your apps."),
     element("p", {}, warning),
-    decisionForm(asked, decide),
+    decisionForm(requested, decide),
   );
 }
 
 async function authorize(): Promise<void> {
   const path = `/oauth/consent${location.search}`;
-  const asked = (await request(path)) as unknown as Asked;
-  showRequest(asked, async (decision) => {
+  const requested = (await request(path)) as unknown as Asked;
+  showRequest(requested, async (decision) => {
     const { redirectTo } = await request(path, decision);
     location.assign(String(redirectTo));
   });
@@ -127,8 +127,8 @@ async function authorize(): Promise<void> {
 
 async function confirmCode(code: string): Promise<void> {
   const path = `/oauth/devices/${encodeURIComponent(code)}`;
-  const asked = (await request(path)) as unknown as Asked;
-  showRequest(asked, async (decision) => {
+  const requested = (await request(path)) as unknown as Asked;
+  showRequest(requested, async (decision) => {
     const { status } = await request(path, decision);
     show(
       element("p", {}, status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page."),

@@ -9,15 +9,15 @@ function withoutHeaders(value: string): string {
   }
 }
 
-/** @param kept where it is kept, localStorage as a rule */
-export function headerlessStorage(kept: Storage) {
+/** @param stored where it is kept, localStorage as a rule */
+export function headerlessStorage(stored: Storage) {
   return {
-    getItem: (key: string) => kept.getItem(key),
-    setItem: (key: string, value: string) => kept.setItem(key, withoutHeaders(value)),
-    removeItem: (key: string) => kept.removeItem(key),
-    clear: () => kept.clear(),
+    getItem: (key: string) => stored.getItem(key),
+    setItem: (key: string, value: string) => stored.setItem(key, withoutHeaders(value)),
+    removeItem: (key: string) => stored.removeItem(key),
+    clear: () => stored.clear(),
     get length() {
-      return kept.length;
+      return stored.length;
     },
   };
 }

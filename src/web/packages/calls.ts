@@ -26,9 +26,9 @@ export function rejecting<Members extends object>(members: Members): Members {
     if (typeof call !== "function") return [name, call];
     return [
       name,
-      async (...given: unknown[]) => {
+      async (...input: unknown[]) => {
         try {
-          return await call(...given);
+          return await call(...input);
         } catch (error) {
           throw asFailure(error);
         }

@@ -114,17 +114,17 @@ function follow({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNe
 }
 
 /** What an import takes: rows, the text of a CSV or of a JSON array, a file, or a form with one. */
-async function send(path: string, given: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
-  if (Array.isArray(given)) {
-    const { inserted } = await ask<{ inserted: number }>("POST", path, given);
+async function send(path: string, input: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
+  if (Array.isArray(input)) {
+    const { inserted } = await ask<{ inserted: number }>("POST", path, input);
     return { inserted };
   }
-  const form = given instanceof FormData ? given : new FormData();
-  if (typeof given === "string") {
-    const [type, name] = /^\s*\[/.test(given) ? ["application/json", "import.json"] : ["text/csv", "import.csv"];
-    form.append("file", new Blob([given], { type }), name);
-  } else if (given instanceof Blob) form.append("file", given);
-  else if (form !== given) throw new TypeError("an import takes CSV, JSON, an array of rows, a file or a FormData");
+  const form = input instanceof FormData ? input : new FormData();
+  if (typeof input === "string") {
+    const [type, name] = /^\s*\[/.test(input) ? ["application/json", "import.json"] : ["text/csv", "import.csv"];
+    form.append("file", new Blob([input], { type }), name);
+  } else if (input instanceof Blob) form.append("file", input);
+  else if (form !== input) throw new TypeError("an import takes CSV, JSON, an array of rows, a file or a FormData");
   const answer = await connection().exchange("POST", path, form);
   const { inserted } = (await answer.json()) as { inserted: number };
   return { inserted };
@@ -164,7 +164,7 @@ function connectionTo(to: SourceRef): DataSourceConnection {
     remove: (options) => ask("POST", source("query"), { type: "delete", where: options?.where }),
     append: (rows) => send(source("import", { append: "true" }), rows),
     replaceWith: (rows) => send(source("import"), rows),
-    import: (given) => send(source("import"), given),
+    import: (input) => send(source("import"), input),
     commit: (changes) => ask("POST", source("commit"), changes),
     async getIndex(column) {
       const found = await ask<Record<string, unknown[]>>("GET", source(`indexes/${columnSegment(column)}`));

@@ -16,8 +16,8 @@ const folder = (id: number) => `${root()}/folders/${idSegment(id, "FOLDER_NOT_FO
 
 /** The fields that are there, as a query. */
 function query(fields: Record<string, unknown>): string {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
-  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+  const input = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
+  return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
 }
 
 async function ask<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
@@ -41,11 +41,11 @@ const Folders: MediaFolders = {
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
 /** A form with what was given: the service looks for the fields in the address, whatever the form's order is. */
-function formOf({ file: given, data, name }: UploadOptions): FormData {
+function formOf({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
-  if (!(given instanceof Blob)) throw new TypeError("Svc.Media.Files.upload takes a file, or data that is a FormData");
+  if (!(input instanceof Blob)) throw new TypeError("Svc.Media.Files.upload takes a file, or data that is a FormData");
   const form = new FormData();
-  form.append("file", given, name ?? (given instanceof File ? given.name : "file"));
+  form.append("file", input, name ?? (input instanceof File ? input.name : "file"));
   return form;
 }
 

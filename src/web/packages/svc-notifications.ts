@@ -7,8 +7,8 @@ import { define } from "./define.js";
 import { insert, notificationsPath as path } from "./notification-calls.js";
 
 function query(options: object): string {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+  const input = Object.entries(options).filter(([, value]) => value !== undefined);
+  return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
 }
 
 /** The bytes of a key that is written in base64url. */

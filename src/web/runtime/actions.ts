@@ -13,8 +13,8 @@ function segment(nameOrId: string | number): string {
 
 function query(options: { limit?: number; offset?: number } | null): string {
   const { limit, offset } = options ?? {};
-  const given = Object.entries({ limit, offset }).filter(([, n]) => n !== undefined);
-  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, n]) => [name, String(n)]))}`;
+  const input = Object.entries({ limit, offset }).filter(([, n]) => n !== undefined);
+  return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, n]) => [name, String(n)]))}`;
 }
 
 export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {

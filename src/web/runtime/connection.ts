@@ -158,11 +158,11 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     async request(method, path, body, { keepalive = false, headers = {}, once = false } = {}) {
       const url = address(path);
       const text = body === undefined ? undefined : jsonOf(body);
-      const kept = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
+      const stored = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
       const ofBody =
         text === undefined
           ? { headers }
-          : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: kept };
+          : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: stored };
       const call = async () => answer(await ask(url, { method, ...ofBody }), url);
       return once ? call() : authorized(call);
     },
@@ -194,8 +194,8 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       return response.text();
     },
     token: () => token,
-    onUnauthorized(given) {
-      renew = given;
+    onUnauthorized(input) {
+      renew = input;
     },
   };
 }

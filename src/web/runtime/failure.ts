@@ -21,15 +21,15 @@ export function failure(status: string, error: string, details: Details = {}): S
 
 /** Takes the known properties one by one: a body is data from the network, not something to spread over an object. */
 export function failureFrom(body: unknown, httpStatus: number): SvcError {
-  const given = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-  const status = typeof given["status"] === "string" ? given["status"] : "INTERNAL_ERROR";
-  const error = typeof given["error"] === "string" ? given["error"] : `the service answered ${httpStatus}`;
+  const input = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const status = typeof input["status"] === "string" ? input["status"] : "INTERNAL_ERROR";
+  const error = typeof input["error"] === "string" ? input["error"] : `the service answered ${httpStatus}`;
   const details: Details = {};
-  if (typeof given["retryAfter"] === "number") details.retryAfter = given["retryAfter"];
-  if (typeof given["nextValidRequestDate"] === "string") details.nextValidRequestDate = given["nextValidRequestDate"];
-  if (typeof given["runId"] === "number") details.runId = given["runId"];
-  if (typeof given["action"] === "object") details.action = given["action"] as Action;
-  if (typeof given["entry"] === "object") details.entry = given["entry"] as Entry | null;
-  if (Array.isArray(given["columns"])) details.columns = given["columns"].map(String);
+  if (typeof input["retryAfter"] === "number") details.retryAfter = input["retryAfter"];
+  if (typeof input["nextValidRequestDate"] === "string") details.nextValidRequestDate = input["nextValidRequestDate"];
+  if (typeof input["runId"] === "number") details.runId = input["runId"];
+  if (typeof input["action"] === "object") details.action = input["action"] as Action;
+  if (typeof input["entry"] === "object") details.entry = input["entry"] as Entry | null;
+  if (Array.isArray(input["columns"])) details.columns = input["columns"].map(String);
   return failure(status, error, details);
 }

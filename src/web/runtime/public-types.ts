@@ -302,7 +302,7 @@ export interface DataSourceConnection {
   append(rows: object[]): Promise<{ inserted: number }>;
   replaceWith(rows: object[]): Promise<{ inserted: number }>;
   /** The text of a CSV or of a JSON array, rows, a file or a form with one; it replaces what is there. */
-  import(given: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
+  import(input: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
   /** All of it or nothing. Answers the entries with `returnEntries`, else how many. */
   commit(changes: {
     entries?: { id?: number; data: object; ifUpdatedAt?: string }[];

@@ -15,7 +15,7 @@ interface Answer {
 }
 
 export function createSession({ appId, request }: Pick<Connection, "appId" | "request">) {
-  let asked: Promise<AppSession | null> | null = null;
+  let requested: Promise<AppSession | null> | null = null;
 
   async function ask(): Promise<AppSession | null> {
     const { data } = (await request("POST", "/graphql", { query: QUERY, variables: { appId: appId() } })) as Answer;
@@ -25,10 +25,10 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
   return {
     /** null where the service knows nobody; rejects where no answer came. */
     session(): Promise<AppSession | null> {
-      const answer = asked ?? ask();
-      asked = answer;
+      const answer = requested ?? ask();
+      requested = answer;
       answer.catch(() => {
-        if (asked === answer) asked = null;
+        if (requested === answer) requested = null;
       });
       return answer.catch((error: { status?: string }) => {
         if (error.status === "NETWORK_ERROR") throw error;
@@ -37,7 +37,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
     },
     /** With another credential it is another's. */
     forget(): void {
-      asked = null;
+      requested = null;
       Reflect.deleteProperty(scope.ENV ?? {}, "session");
     },
   };

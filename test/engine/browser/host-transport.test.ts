@@ -28,11 +28,11 @@ describe("a host that wants https alone", () => {
   let chromium: Chromium;
   let page: Page;
   let urls: string;
-  let came: string[] = [];
+  let received: string[] = [];
   let onCame: () => void = () => {};
 
   const arrive = (what: string) => {
-    came.push(what);
+    received.push(what);
     onCame();
   };
 
@@ -75,7 +75,7 @@ describe("a host that wants https alone", () => {
 
   /** How that document's way to the plain address came, in the middle of a run. */
   async function goes(before: string): Promise<string> {
-    came = [];
+    received = [];
     const first = new Promise<void>((resolve) => {
       onCame = resolve;
     });
@@ -85,7 +85,7 @@ describe("a host that wants https alone", () => {
     await first;
     cancel.abort();
     await ended;
-    return came[0]!;
+    return received[0]!;
   }
 
   it("has it in the run that heard so", async () => {
@@ -98,10 +98,10 @@ describe("a host that wants https alone", () => {
     await open();
     // A page that a busy machine was late for tells nothing of what renewal leaves.
     for (;;) {
-      const heard = await page.run(
+      const received = await page.run(
         runOf(`const execute = async () => { ${urls} return (await fetch(strict)).status }`),
       );
-      expect(heard).to.deep.equal({ ok: true, data: "200" });
+      expect(received).to.deep.equal({ ok: true, data: "200" });
       if (await page.renew()) break;
       await open();
     }

@@ -125,12 +125,12 @@ describe("a run without a document", function () {
 
   it("is what code gets that names nothing else and loads nothing; all other gets a document", async () => {
     const modeOf = async (source: string, packages: PageScript[] = []) => {
-      let told = "";
+      let received = "";
       const onMode = (mode: Mode) => {
-        told += mode;
+        received += mode;
       };
       await resultOf(browsers, source, { mode: undefined, packages, onMode });
-      return told;
+      return received;
     };
     expect(await modeOf("const execute = async () => Math.max(1, 2)")).to.equal("isolate");
     expect(await modeOf("const execute = async () => crypto.randomUUID()")).to.equal("network-isolate");

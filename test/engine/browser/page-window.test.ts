@@ -120,7 +120,7 @@ describe("the window of a document", () => {
 
   it("says nothing of being shown, to the document and to its frames; what code sends itself arrives", async () => {
     await open();
-    const heard = await result(`
+    const received = await result(`
       const heard = [];
       const hear = (window) => {
         for (const type of ["visibilitychange", "webkitvisibilitychange", "focus", "blur"]) {
@@ -138,7 +138,7 @@ describe("the window of a document", () => {
       document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
       return [${HIDDEN}, frame.document.visibilityState, before, heard];
     `);
-    expect(heard).to.deep.equal([false, "visible", 0, Array(3).fill("visibilitychange")]);
+    expect(received).to.deep.equal([false, "visible", 0, Array(3).fill("visibilitychange")]);
   });
 
   for (const [title, code] of Object.entries(AWAIT_FRAMES)) {

@@ -202,9 +202,9 @@ describe("browsers that others started", () => {
     broker.stop();
     await until(() => !browsers.ready());
     const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
-    const told = lines.join();
-    expect(told).to.include("does not report its command line").and.to.include("the browser is gone");
-    expect(told + refused).to.not.include(SECRET);
+    const received = lines.join();
+    expect(received).to.include("does not report its command line").and.to.include("the browser is gone");
+    expect(received + refused).to.not.include(SECRET);
   });
 
   it("refuses a browser whose command line would not contain actions, and says what is missing", async () => {

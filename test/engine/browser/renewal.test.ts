@@ -166,8 +166,8 @@ describe("what the requests of a run leave", () => {
       const ways = [...UNHEARD.map((one) => [...one, false] as const), ...HEARD.map((one) => [...one, true] as const)];
       for (const [title, code, , isHeard] of ways.filter(([, , rooms]) => rooms.includes(mode))) {
         it(`is no name and password of an address, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
-          const told = isHeard ? "await fetch(url + '/told')" : "";
-          const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${told}`);
+          const received = isHeard ? "await fetch(url + '/told')" : "";
+          const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${received}`);
           expect(first.some(hasName), first.join()).to.equal(isHeard);
           const kept = await page.renew();
           if (isHeard) expect(kept).to.equal(false);

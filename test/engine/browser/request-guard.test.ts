@@ -107,7 +107,7 @@ describe("addresses that a run may not send", () => {
   let arrived: string[] = [];
   const scan = createSecretScan([SECRET, LINES].map((value) => ({ name: "_secret", value, whole: false })));
   /** Received data beyond a host's name. */
-  const told = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
+  const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
@@ -193,7 +193,7 @@ describe("addresses that a run may not send", () => {
   for (const [title, way] of EXITS) {
     it(`leave by ${title} in none of ${ENCODINGS.length} encodings`, async () => {
       await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
-      expect(told()).to.deep.equal([]);
+      expect(received()).to.deep.equal([]);
     });
   }
 
@@ -312,7 +312,7 @@ describe("addresses that a run may not send", () => {
       const unasked = EXITS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));
       for (const [title, way] of unasked) {
         await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
-        expect(told(), title).to.deep.equal([]);
+        expect(received(), title).to.deep.equal([]);
       }
       for (const mode of ROOMS) {
         // Code that runs before the guard is set may still send requests.
@@ -320,7 +320,7 @@ describe("addresses that a run may not send", () => {
         await trusting.run(runOf(codeFor("", "[]"), unjudged));
         for (const [title, way] of REQUESTS) {
           await trusting.run(runOf(codeFor(way, "[s]"), { ...unjudged, mayRequest }));
-          expect(told(), `${title} of mode ${mode}`).to.deep.equal([]);
+          expect(received(), `${title} of mode ${mode}`).to.deep.equal([]);
         }
       }
     } finally {

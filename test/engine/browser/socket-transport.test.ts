@@ -36,11 +36,11 @@ describe("the socket to a browser", () => {
   it("stays open through many pings that are answered, and knows whom it reached", async () => {
     const { transport, far } = await open(true);
     for (let pings = 0; pings < 10; pings += 1) await once(far, "ping");
-    const heard = new Promise((resolve) => {
+    const received = new Promise((resolve) => {
       transport.onmessage = resolve;
     });
     far.send("there");
-    expect([await heard, transport.peer]).to.deep.equal(["there", "127.0.0.1"]);
+    expect([await received, transport.peer]).to.deep.equal(["there", "127.0.0.1"]);
   });
 
   it("closes although the other end does not say goodbye", async () => {

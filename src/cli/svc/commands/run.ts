@@ -14,14 +14,14 @@ const RUNS = "/v3/apps/:app/runs";
 const PAGE = 100;
 
 /** The payload as JSON, `@file` or `-` for standard input. */
-async function readPayload(session: Session, given: string): Promise<object> {
-  let text = given;
-  if (given === "-") text = await session.readStdin();
-  if (given.startsWith("@")) {
+async function readPayload(session: Session, input: string): Promise<object> {
+  let text = input;
+  if (input === "-") text = await session.readStdin();
+  if (input.startsWith("@")) {
     try {
-      text = readFileSync(resolve(session.surroundings.cwd, given.slice(1)), "utf8");
+      text = readFileSync(resolve(session.surroundings.cwd, input.slice(1)), "utf8");
     } catch (error) {
-      throw wrongUse(`--payload: ${given.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+      throw wrongUse(`--payload: ${input.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
     }
   }
   let payload: unknown;

@@ -156,10 +156,10 @@ async function pull(session: Session, { force = false }: { force?: boolean }): P
     });
   }
   // Items that only this folder changed stay as they are here.
-  const kept = new Set(force ? [] : mine.map(({ kind, name }) => `${kind} ${name}`));
-  const taken = (kind: string, name: unknown) => !kept.has(`${kind} ${String(name)}`);
+  const stored = new Set(force ? [] : mine.map(({ kind, name }) => `${kind} ${name}`));
+  const taken = (kind: string, name: unknown) => !stored.has(`${kind} ${String(name)}`);
   const settings =
-    kept.size === 0
+    stored.size === 0
       ? server.manifest.settings
       : merged(server.manifest.settings, local.settings, "key", (key) => taken("setting", key));
   const alerts = merged(server.manifest.alerts, local.alerts, "name", (name) => taken("alert", name));

@@ -97,12 +97,12 @@ function outcomes() {
   }
 
   /** What never comes says so. */
-  async function inTime(came: Promise<unknown>): Promise<unknown> {
+  async function inTime(received: Promise<unknown>): Promise<unknown> {
     let late: unknown;
     const never = new Promise((resolve) => {
       late = setTimeout(resolve, 3_000, "never");
     });
-    const first = await Promise.race([came, never]);
+    const first = await Promise.race([received, never]);
     clearTimeout(late as number);
     return first;
   }
@@ -115,8 +115,8 @@ function outcomes() {
       const found: string[] = [];
       for (const [, work] of samples) {
         log = [];
-        const came = await inTime(outcome(work));
-        found.push(JSON.stringify(log.length === 0 ? came : [came, log]));
+        const received = await inTime(outcome(work));
+        found.push(JSON.stringify(log.length === 0 ? received : [received, log]));
       }
       return found;
     },
