@@ -11,7 +11,7 @@ describe("Access of programs that people let in", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api" });
   });
   after(() => service?.stop());
 

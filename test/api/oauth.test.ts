@@ -12,7 +12,7 @@ describe("Programs that people let in", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api" });
   });
   after(() => service?.stop());
 

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { drawn, fuzz, NUL, numbersFrom } from "./fuzz.js";
 
@@ -30,7 +31,7 @@ describe("odd values in every place of a request", function () {
 
   it("other odd values give no 5xx", async () => {
     const draw = numbersFrom(39);
-    for (let round = 0; round < 3; round += 1) {
+    for (const _round of sampleOf([1, 2, 3], 0, 3)) {
       expect((await fuzz(service, document, schema, () => drawn(draw))).found).to.deep.equal([]);
     }
   });

@@ -9,7 +9,7 @@ const REFUSE = `
 describe("a new person", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 

@@ -265,6 +265,20 @@ describe("access rules", () => {
       });
     }
 
+    it("hide it from the number of removed entries, also where only the rule of reading excludes it", async () => {
+      const reading = { type: ["select"], allow: "all", exclude: ["Secret"] };
+      for (const where of [{ Secret: SECRET }, { Name: "a", $not: { Secret: "else" } }]) {
+        const { path } = await sample([reading, { type: ["delete"], allow: "all" }]);
+        const removal = { as: "live", body: { type: "delete", where } };
+        const { body } = await service.rest("POST", `${path}/query`, removal);
+        const { path: other } = await sample([reading, { type: ["delete"], allow: "all" }], {
+          Name: "a",
+          Secret: "else",
+        });
+        expect(body).to.deep.equal((await service.rest("POST", `${other}/query`, removal)).body);
+      }
+    });
+
     it("hide it where a data source is joined: its own rules decide", async () => {
       const closed = await sample([], { Ref: 1, Secret: SECRET });
       const half = await sample([{ type: ["select"], allow: "all", exclude: ["Secret"] }], { Ref: 1, Secret: SECRET });

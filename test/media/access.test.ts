@@ -342,9 +342,8 @@ describe("media: who may", () => {
     });
 
     it("end at their time", async () => {
-      const url = new URL((await link({ expiresIn: 1 })).body.url);
-      url.searchParams.set("expires", String(Number(url.searchParams.get("expires")) - 10));
-      expect((await fetch(url)).status, "one of the past").to.equal(401);
+      const { url } = (await link({ expiresIn: 1 })).body;
+      await until(async () => (await fetch(url)).status === 401);
     });
 
     it("hold for nothing but what was signed", async () => {

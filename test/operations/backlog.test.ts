@@ -90,6 +90,14 @@ describe("a backlog", () => {
     expect(await room.take(2, 9_000)).to.equal(true);
   });
 
+  it("is bounded in the bytes of all apps together", async () => {
+    await wait(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
+    await wait(2, QUEUE_MIN_PER_APP, { payload: "{}" });
+    const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
+    const taken = (more: number) => new QueueLimits(db, { ...BOUNDS, maxBytes: bytes + 100 }).take(2, more);
+    expect([await taken(100), await taken(101)]).to.deep.equal([true, false]);
+  });
+
   it("does not count a run whose row was not written", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: "{}" });
     const queueLimits = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });

@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 describe("following execution logs", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 

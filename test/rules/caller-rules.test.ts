@@ -82,6 +82,7 @@ describe("tests with the user's columns", () => {
     for (const column of ["empty", "list", "missing", "toString"])
       expect(filledTests({ a: { equals: `{{user.${column}}}` } }, user), column).to.equal(null);
     expect(filledTests({ a: { equals: "{{user.n}}" } }, null)).to.equal(null);
+    expect(filledTests({ a: { equals: "of {{user.missing}}" } }, user)).to.equal(null);
     expect(filledTests({ a: { equals: "plain" } }, null)).to.deep.equal({ a: { equals: "plain" } });
   });
 
@@ -155,5 +156,7 @@ describe("the form of access rules", () => {
       require: ["a", { b: { equals: 1 } }],
     };
     expect(parseAccessRules([sound])).to.deep.equal([sound]);
+    const { require } = parseAccessRules([{ ...RULE, require: Array(500).fill("a") }])[0]!;
+    expect(require).to.have.length(500);
   });
 });

@@ -203,25 +203,42 @@ describe("schedule: clock changes", () => {
 });
 
 const WALK_MINUTES = 3 * 24 * 60;
+const QUARTER_MS = 15 * 60_000;
+const WEEK_MS = 7 * 86_400_000;
 const clocks = new Map<string, Intl.DateTimeFormat>();
+const offsets = new Map<string, number>();
 
-/** The wall clock as text that sorts by time: "2026-03-28 23:30". */
-function wallClock(zone: string, at: number): string {
+/** Milliseconds by which the zone's clock is ahead of UTC. Formatting is slow, and no clock changes within a quarter of an hour. */
+function offsetAt(zone: string, at: number): number {
+  const quarter = Math.floor(at / QUARTER_MS) * QUARTER_MS;
+  const key = `${zone} ${quarter}`;
+  const found = offsets.get(key);
+  if (found !== undefined) return found;
   const known = clocks.get(zone);
   const clock = known ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
   clocks.set(zone, clock);
-  return clock.format(at);
+  const offset = Date.parse(`${clock.format(quarter).replace(" ", "T")}:00Z`) - quarter;
+  offsets.set(key, offset);
+  return offset;
 }
 
-/** The first minutes after each clock change of 2026, found by checking every hour. */
+/** The wall clock as text that sorts by time: "2026-03-28 23:30". */
+function wallClock(zone: string, at: number): string {
+  return new Date(at + offsetAt(zone, at)).toISOString().slice(0, 16).replace("T", " ");
+}
+
+/** The first moments after each clock change of 2026. No two changes of a zone are in one week. */
 function clockChanges(zone: string): { zone: string; at: number }[] {
-  const offset = (at: number) => Date.parse(`${wallClock(zone, at).replace(" ", "T")}:00Z`) - at;
   const changes: { zone: string; at: number }[] = [];
-  for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += 86_400_000) {
-    if (offset(at) === offset(at + 86_400_000)) continue;
-    let minute = at;
-    while (offset(minute) === offset(at)) minute += 60_000;
-    changes.push({ zone, at: minute });
+  for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += WEEK_MS) {
+    let [before, after] = [at, at + WEEK_MS];
+    if (offsetAt(zone, before) === offsetAt(zone, after)) continue;
+    while (after - before > QUARTER_MS) {
+      const middle = before + Math.floor((after - before) / 2 / QUARTER_MS) * QUARTER_MS;
+      if (offsetAt(zone, middle) === offsetAt(zone, before)) before = middle;
+      else after = middle;
+    }
+    changes.push({ zone, at: after });
   }
   return changes;
 }

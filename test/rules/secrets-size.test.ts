@@ -42,6 +42,19 @@ describe("the secrets of an app", () => {
       [json, false],
       ["sixteen-letters!", false],
     ]);
+    for (const alone of [
+      '"a quoted text of many characters"',
+      "https://someone-without-a-password@host.example/",
+      "https://host:8888888888888888888888/path",
+    ])
+      expect(values("_a", alone), alone).to.deep.equal([[alone, false]]);
+    // Four characters, of two units each.
+    expect(values("__a", "🔑🔒🔐🗝")).to.deep.equal([["🔑🔒🔐🗝", true]]);
+    expect(values("__a", "🔑🔒🔐🗝🔑🔒🔐🗝")).to.deep.equal([["🔑🔒🔐🗝🔑🔒🔐🗝", false]]);
+    expect(values("__mail", { key: "a-long-value-1", other: "a-long-value-2" }).sort()).to.deep.equal([
+      ["a-long-value-1", false],
+      ["a-long-value-2", false],
+    ]);
     expect(values("__ai", { key: "sk-0123456789", url: "https://models.example" })).to.deep.equal([
       ["sk-0123456789", false],
     ]);

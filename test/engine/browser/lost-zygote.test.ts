@@ -62,8 +62,7 @@ describe("the zygotes of a browser", () => {
   });
 });
 
-describe("a browser whose zygote process is killed", function () {
-  this.timeout(60_000);
+describe("a browser whose zygote process is killed", () => {
   let browsers: Browsers;
   const losses: string[] = [];
   /** Kills the zygotes of the current browser. Returns the pid of that browser. */
@@ -121,8 +120,7 @@ describe("a browser whose zygote process is killed", function () {
   });
 });
 
-describe("a browser that is lost", function () {
-  this.timeout(60_000);
+describe("a browser that is lost", () => {
   let browsers: Browsers;
   beforeEach(async () => {
     browsers = testBrowsers();
@@ -146,8 +144,7 @@ describe("a browser that is lost", function () {
   });
 });
 
-describe("the wait before a browser is replaced", function () {
-  this.timeout(60_000);
+describe("the wait before a browser is replaced", () => {
   let browsers: Browsers;
   let pauses: number[];
   beforeEach(async () => {

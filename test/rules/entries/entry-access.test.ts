@@ -263,7 +263,15 @@ describe("the tests of a rule as a where", () => {
         { "data.a\\.b": { $iLike: "z" } },
       ],
     });
+    expect(testsAsWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
     expect(testsAsWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
+  });
+
+  it("are refused where they ask for a value that the user does not have", () => {
+    const rules: AccessRule[] = [{ type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] }];
+    const grant = (user: Record<string, unknown> | null) => () => grantFor(rules, "select", { trusted: false, user });
+    for (const user of [null, {}, { Boss: "" }]) refusal("DATA_SOURCE_ACCESS_DENIED", grant(user));
+    expect(grant({ Boss: "x" })().tests).to.deep.equal({ a: { equals: "x" } });
   });
 
   it("demand only whole columns of what every found entry must meet", () => {

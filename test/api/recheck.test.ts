@@ -1,0 +1,99 @@
+/** When the tokens of open sockets are resolved again: at their expiry, which sends no notice, and on request. */
+import { mock } from "node:test";
+import { expect } from "chai";
+import { createRecheck, type Held } from "../../src/api/live/recheck.js";
+import type { Credentials } from "../../src/operations/access/credentials.js";
+import type { Caller } from "../../src/rules/access.js";
+
+const NOW = Date.UTC(2026, 10, 21);
+
+describe("the tokens of open sockets", () => {
+  let expiresAt: Record<string, number | null>;
+  let isAway: boolean;
+  let resolved: string[];
+  let ended: string[];
+  const callerOf = (token: string): Caller | null => {
+    const end = expiresAt[token];
+    if (end === undefined || (end !== null && end <= Date.now())) return null;
+    return { credentialId: token.length, ...(end !== null && { expiresAt: end }) } as Caller;
+  };
+  const create = () =>
+    createRecheck({
+      credentials: {
+        async resolve(token: string) {
+          resolved.push(token);
+          if (isAway) throw new Error("away");
+          return callerOf(token);
+        },
+      } as unknown as Credentials,
+      onResolved: ({ token, caller }: Held) => {
+        if (caller === null) ended.push(token!);
+      },
+    });
+  const holder = (token: string): Held => ({ token, caller: callerOf(token) });
+  const pass = async (ms: number) => {
+    mock.timers.tick(ms);
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+  };
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ["setTimeout", "Date"], now: NOW });
+    expiresAt = { long: null, short: NOW + 60_000 };
+    isAway = false;
+    resolved = [];
+    ended = [];
+  });
+  afterEach(() => mock.timers.reset());
+
+  it("are resolved again when they expire, and not before; those without an end never", async () => {
+    const recheck = create();
+    for (const token of ["long", "short"]) recheck.add(holder(token));
+    await pass(59_999);
+    expect(resolved).to.deep.equal([]);
+    await pass(1);
+    expect([resolved, ended]).to.deep.equal([["short"], ["short"]]);
+    await pass(3_600_000);
+    expect(resolved).to.deep.equal(["short"]);
+  });
+
+  it("are watched until the new end where they were extended", async () => {
+    const recheck = create();
+    recheck.add(holder("short"));
+    expiresAt["short"] = NOW + 120_000;
+    await pass(60_000);
+    expect(ended).to.deep.equal([]);
+    await pass(60_000);
+    expect(ended).to.deep.equal(["short"]);
+  });
+
+  it("are watched no more once their socket is gone", async () => {
+    const recheck = create();
+    const gone = holder("short");
+    recheck.add(gone);
+    recheck.remove(gone);
+    await pass(120_000);
+    expect(resolved).to.deep.equal([]);
+  });
+
+  it("stand while the database is away", async () => {
+    const recheck = create();
+    const one = holder("long");
+    recheck.add(one);
+    isAway = true;
+    expect(await recheck.holds(one)).to.equal(true);
+    isAway = false;
+    delete expiresAt["long"];
+    expect(await recheck.holds(one)).to.equal(false);
+    expect(ended).to.deep.equal(["long"]);
+  });
+
+  it("are resolved once for all sockets of a token", async () => {
+    const recheck = create();
+    for (const token of ["long", "long", "short"]) recheck.add(holder(token));
+    await recheck.all();
+    expect(resolved.sort()).to.deep.equal(["long", "short"]);
+    resolved = [];
+    await recheck.ofCredential("short".length);
+    expect(resolved).to.deep.equal(["short"]);
+  });
+});
