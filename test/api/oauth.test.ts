@@ -12,7 +12,7 @@ describe("Programs that people let in", () => {
   let service: TestService;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await startTestService();
   });
   after(() => service?.stop());
 

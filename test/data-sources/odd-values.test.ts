@@ -8,7 +8,7 @@ describe("values at the edges", () => {
   let base: string;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await startTestService();
     base = `/v1/apps/${service.appId}`;
   });
   after(() => service.stop());

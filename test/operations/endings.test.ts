@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import type { Ending } from "../../src/operations/runs/finish.js";
+import { type Ending, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
@@ -110,6 +110,11 @@ describe("runs that end together", () => {
       repository.finish(queued, HOLDER, ending(4)),
     ]);
     expect(ended).to.deep.equal([true, false, true, false, false]);
+    const again = await Promise.all([
+      repository.finish(queued, null, ending(5)),
+      repository.finish(own, HOLDER, ending(0)),
+    ]);
+    expect(again).to.deep.equal([false, false]);
     const [{ entries }] = await db.query("SELECT count(*) AS entries FROM execution_log");
     expect(entries).to.equal(2);
     const untouched = await db.query("SELECT last_run_at FROM action WHERE id = $1", [actions[2]]);
@@ -136,5 +141,39 @@ describe("runs that end together", () => {
     expect(ended.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
     const states = await db.query("SELECT state FROM run ORDER BY id");
     expect(states.map(({ state }: { state: string }) => state)).to.deep.equal(["completed", "running", "completed"]);
+  });
+});
+
+describe("the statements of runs that end together", () => {
+  const sizesOf = async (texts: readonly string[]) => {
+    const sizes: number[] = [];
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const query = async (_text: string, [ids]: (number | number[])[]) => {
+      const ended = [ids!].flat();
+      sizes.push(ended.length);
+      await answered;
+      return ended.map((runId) => ({ runId }));
+    };
+    const finisher = new RunFinisher({ query } as unknown as DataSource);
+    const all = texts.map((text, at) =>
+      finisher.finish({
+        ...{ id: at + 1, holder: HOLDER, state: "completed", type: "app.task.completed" },
+        data: { text, payloadAt: null },
+      }),
+    );
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    const atOnce = sizes.length;
+    answer();
+    expect(new Set(await Promise.all(all))).to.deep.equal(new Set([true]));
+    return { sizes, atOnce };
+  };
+
+  it("are two at once, of at most eight runs each", async () => {
+    expect(await sizesOf(Array(20).fill("{}"))).to.deep.equal({ sizes: [8, 8, 4], atOnce: 2 });
+  });
+
+  it("are shared by entries of up to 64 KiB: a longer one delays no other", async () => {
+    expect((await sizesOf(["x".repeat(65_536), "{}", "{}"])).sizes).to.deep.equal([3]);
+    expect((await sizesOf(["{}", "x".repeat(65_537), "{}"])).sizes).to.deep.equal([1, 2]);
   });
 });

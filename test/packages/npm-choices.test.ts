@@ -34,7 +34,7 @@ describe("Choices of npm packages", () => {
   before(async () => {
     registry = await startRegistry();
     registry.publish(HASHES, dated("1.0.0", 30), dated("1.1.0", 8), dated("1.2.0", 6), dated("2.0.0", 1));
-    service = await startTestService({ ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
+    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
   });
   after(async () => {
     await service?.stop();

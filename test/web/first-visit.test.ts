@@ -11,7 +11,7 @@ describe("GraphiQL's first query", () => {
   });
 
   it("runs as it stands, operation after operation, beside what the README makes", async () => {
-    const service = await startTestService({ ROLES: "api" });
+    const service = await startTestService();
     const readme = { name: "hello", code: "async function execute() {}" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readme });
     const document = parse(FIRST_QUERY);

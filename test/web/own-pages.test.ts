@@ -21,7 +21,7 @@ describe("pages on other origins", () => {
   let addresses = 0;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
+    service = await startTestService({ TRUST_PROXY: "1" });
     app = `/v1/apps/${service.appId}`;
     await service.rest("POST", `${app}/publish`);
     await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks: HOOKS, isUsers: true } });

@@ -15,7 +15,7 @@ describe("Studio with a thousand actions and a long log", () => {
   let studio: StudioPage;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
     const { db, appId } = service;
     const action = { name: "ran", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });

@@ -19,7 +19,7 @@ for (const width of [390, 640]) {
     let studio: StudioPage;
 
     before(async () => {
-      [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+      [service, browser] = await Promise.all([startTestService(), launchChromium()]);
       const name = `a-name-that-is-long-${"x".repeat(120)}`;
       const action = { name, active: true, triggers: [{ trigger: "manual" }], code: CODE };
       await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
