@@ -1,4 +1,4 @@
-/** Bundles src/web into dist/web: pages with hashed names, the client library and the packages with fixed ones. */
+/** Bundles src/web into dist/web: pages with hashed names, the client library and the packages with fixed names. */
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -37,7 +37,7 @@ const PAGES = {
   },
 };
 
-/** Monaco's own, whole: its modules' rules are left out of the bundles. Loaded with the first editor. */
+/** Monaco's complete style sheet: its modules' rules are left out of the bundles. Loaded with the first editor. */
 const MONACO_STYLE = "monaco-editor/min/vs/editor/editor.main.css";
 
 const WORKERS = {
@@ -100,8 +100,8 @@ const smallMonaco = {
 };
 
 /**
- * What lies in one file is decided by who imports it. The core of a page is imported by each part that it loads while it runs, and so
- * is one file; else it would be one for each set of parts that share something, twenty of which a browser asks for six at once.
+ * Groups modules into one core file per page, which all parts of the page import. Otherwise there would be one file for each set of parts
+ * that share a module, and a browser requests only six of twenty files at once.
  */
 const PART = "part-of-a-page";
 const partsImportTheCore = {
@@ -122,7 +122,7 @@ const partsImportTheCore = {
 const STRICT = '"use strict";';
 const FUNCTION = "(()=>{";
 
-/** Where a script that begins by saying that it is strict is evaluated in many scopes, V8 compiles it anew in each; its function may say so as well. */
+/** V8 would compile a script with a leading "use strict" again in each scope; its function contains the directive instead. */
 const strictWithin = {
   name: "strict-within",
   setup(bundler) {
@@ -136,7 +136,7 @@ const strictWithin = {
   },
 };
 
-/** Addresses that others write into their pages: fixed names, told apart by ETag. */
+/** URLs that other sites embed: fixed names, with ETags. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
 const PLAIN = { ...CLIENT, format: "iife", plugins: [strictWithin] };
 const PACKAGES = [
@@ -150,13 +150,13 @@ const PACKAGES = [
   "notifications",
   "ai",
 ];
-/** A library of theirs decodes texts as it is loaded, also where no name is but those of the language. */
+/** A library decodes texts while it loads, also in scopes that have only the names of the language. */
 const DECODING = ["barcode"];
 
-/** What the client library has in common with the server. */
+/** Files that the client library shares with the server. */
 const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
-/** The files of types as one, so that whoever loads it needs no other. */
+/** Joins the type files, so that the result imports nothing. */
 async function joinTypes(runtime) {
   const names = ["public-types", "message-types", "ai-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
@@ -213,7 +213,7 @@ async function buildMonacoStyle() {
   return address(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
 }
 
-/** What a script imports before it runs, itself the first: what the browser needs to show anything. */
+/** A script and its static imports, the script first: the files that the browser needs to render. */
 function importedBy(outputs, file, found = []) {
   if (found.includes(file)) return found;
   found.push(file);
@@ -251,7 +251,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   const page = {
     title,
     script: address(script),
-    // A browser asks for six at once: one that is large and asked for last is waited for alone.
+    // A browser requests six files at once: a large file that is requested last delays the page.
     needs: largestFirst(needs),
     next: largestFirst(soon),
     parts: Object.fromEntries(
@@ -289,7 +289,7 @@ async function compress(pages, monacoStyle) {
   await Promise.all([...files.map(pack), ...[...small].map((path) => packSmall(join(OUT, path)))]);
 }
 
-/** What the output depends on: the sources by content, what they share with the server too, the libraries by lock file. */
+/** Inputs of the output: the sources by content, including files shared with the server, and the libraries by lock file. */
 async function fingerprint() {
   const shared = [
     "src/limits.ts",
@@ -313,7 +313,7 @@ if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
   const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
-  // Each page apart: files that two pages share would be one more request of each.
+  // Each page separately: shared files would cost each page another request.
   const [pages] = await Promise.all([
     Promise.all(Object.keys(PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
     buildClient(),

@@ -16,7 +16,7 @@ import { ROOT, SetupError } from "./setup/steps.mjs";
 const QUIET_MS = 100;
 const WATCHED = ["src", "migrations"];
 const START = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
-/** What runs when the service restarts need not finish. */
+/** Running actions need not finish when the service restarts. */
 const GRACE_MS = "500";
 
 function fail(error) {
@@ -55,7 +55,7 @@ class Service {
   }
 }
 
-/** Builds what changed. Returns false if it does not compile; the output of the compiler is on the terminal then. */
+/** Builds the changes. Returns false if they do not compile; the compiler's output is on the terminal then. */
 async function rebuild() {
   try {
     await withLock(ROOT, () => build(ROOT));

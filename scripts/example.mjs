@@ -1,6 +1,6 @@
 /**
- * `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: puts the example app (examples/bookings) into an app of a running service, by its API,
- * or takes it out again. It uses the command line `svc` of a built checkout, against any service.
+ * `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: installs the example app (examples/bookings) in an app of a running service,
+ * by its API, or removes it. It uses the command line `svc` of a built checkout, with any service.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ function readOptions() {
   }
 }
 
-/** The token of credentials.json goes to the service that wrote it, and nowhere else. */
+/** The token of credentials.json is only sent to the service that wrote it. */
 function tokenFor(url, first) {
   const own = process.env.SVC_TOKEN;
   if (own && !/^[\x21-\x7e]+$/.test(own))

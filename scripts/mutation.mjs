@@ -1,7 +1,7 @@
 /**
- * `npm run test:mutation`: puts small faults into compiled modules, one at a time, and runs the tests of the module. Prints each fault that
- * no test finds, and the share that is found. `MUTANTS=200` sets the size of the sample, `SEED=2` draws another one, `MODULE=rules/ticks` takes
- * only faults of that module.
+ * `npm run test:mutation`: adds small faults to compiled modules, one at a time, and runs the tests of the module. Prints each fault that
+ * no test detects, and the share of detected ones. `MUTANTS=200` sets the size of the sample, `SEED=2` selects another one,
+ * `MODULE=rules/ticks` only uses faults of that module.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,15 +16,15 @@ const SAMPLE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
-/** A fault that makes a test wait forever counts as found. */
+/** A fault that makes a test wait forever counts as detected. */
 const LIMIT_MS = 120_000;
 
-/** A module of rules, with a test file of its own. */
+/** A module of rules that has its own test file. */
 function ruleOwn(name) {
   return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
 }
 
-/** Modules of dist/src and the tests that are to find their faults, of dist/test. None of these tests starts a service. */
+/** Modules of dist/src with the tests in dist/test that must detect their faults. None of these tests starts a service. */
 const GROUPS = [
   ...["alert-conditions", "concurrency", "integration-origins", "media-serving", "message-destination", "scope"].map(
     ruleOwn,

@@ -1,6 +1,6 @@
 /**
- * `npm run pictures`: makes the documents' pictures anew, of a service of its own with the example app in it: seats are booked in one browser, and
- * Studio looks at what came of it.
+ * `npm run pictures`: takes the documents' pictures again, with a new service and the example app: a browser books seats, and Studio shows
+ * the result.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -88,7 +88,7 @@ async function takeAll(browser, service) {
   await studio.keyboard.press("a");
   await studio.keyboard.up("Control");
   await studio.keyboard.sendCharacter('{ "seat": "A1" }');
-  // Studio's editor is no guest, so the seat is not sold.
+  // Studio's editor is not a guest, so the seat is not sold.
   await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });
@@ -104,7 +104,7 @@ const executablePath = findChromium(
   process.env.CHROME_PATH || null,
   usualPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
-// Chromium refuses its sandbox as root; these pages are ours.
+// Chromium refuses its sandbox as root; these pages are trusted.
 const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 const browser = await launch({ executablePath, pipe: true, args: ["--force-color-profile=srgb", ...asRoot] });
 const service = startProcess({ LOG_LEVEL: "info", NPM_PACKAGES: "off" });

@@ -1,6 +1,6 @@
 /**
- * `npm run schema`: schema/ and each src/web/…/documents.ts anew, from whatever state these are in: nothing that is written here is compiled
- * before it is written.
+ * `npm run schema`: generates schema/ and each src/web/…/documents.ts, even if they are outdated: generated files are not compiled before
+ * they are written.
  */
 import { join } from "node:path";
 import { withLock } from "./setup/lock.mjs";

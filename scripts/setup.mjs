@@ -6,7 +6,7 @@ import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
-/** The service only: no packages that only tests and the lint need, and no tests compiled. */
+/** For the service only: no packages and no compilation of tests and lint. */
 const isService = process.argv.includes("--service");
 
 async function setUp() {

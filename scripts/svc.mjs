@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command line `svc` from a checkout or an installed package: runs the built program with the package's own Node where there is one.
+// The command line `svc` of a checkout or an installed package: runs the built program with the package's own Node if there is one.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * `npm test`: set-up, lint and tests, then one last line with the sum. `npm test -- test/x.test.ts --grep text` runs only these files, with
- * the options of mocha. `TEST_SHARD=2/4` runs the second quarter of all files.
+ * `npm test`: set-up, lint and tests, then a last line with the totals. `npm test -- test/x.test.ts --grep text` runs only these files,
+ * with options of mocha. `TEST_SHARD=2/4` runs the second quarter of all files.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,10 +11,10 @@ import { ROOT } from "./setup/steps.mjs";
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /** More than cores, because tests wait for browsers and clocks: with 4 processes, 2 cores were idle for 30 % of the time. */
 const PROCESSES = 6;
-/** Folders whose files take longest, the longest first. Short files level the end. */
+/** Folders whose files take longest, longest first. Short files fill the gaps at the end. */
 const LONG_FOLDERS = ["service", "docs", "cli", "web", "engine", "attacks", "backup", "packages"];
 
-/** The Node of node_modules; npm put that folder first on the path before anything was in it. */
+/** The Node of node_modules; npm put that folder first in PATH while it was still empty. */
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;
@@ -32,19 +32,19 @@ async function runCheck(node, args) {
   return { code: code ?? 1, output };
 }
 
-/** Runs a script by `node`. Resolves to the exit code, and to the figures when the script sends any. */
+/** Runs a script by `node`. Resolves to the exit code, and to the figures if the script sends any. */
 async function run(node, args) {
   const child = spawn(node, args, { cwd: ROOT, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   let figures = null;
   child.on("message", (message) => {
     figures = message;
   });
-  // The channel may still hold the figures when the process is gone.
+  // The channel may still contain the figures when the process has ended.
   const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
   return { code: code ?? 1, figures };
 }
 
-/** Returns true for the files of this shard: every n-th one, so that long kinds are spread. */
+/** True for the files of this shard: every n-th one, so that long kinds are spread. */
 function shardFilter(shard = "1/1") {
   const [part, parts] = shard.split("/").map(Number);
   if (!(part >= 1 && part <= parts)) throw new Error(`TEST_SHARD must be like 2/4 (got ${shard})`);
@@ -56,7 +56,7 @@ function rankOf(name) {
   return rank === -1 ? LONG_FOLDERS.length : rank;
 }
 
-/** Every test that is not a long one. */
+/** All tests except test/long. */
 function gateFiles() {
   const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
   return names
@@ -73,7 +73,7 @@ function readArguments(all) {
   return { files: all.filter(isFile).map(compiled), options: all.filter((argument) => !isFile(argument)) };
 }
 
-/** Runs the files, each process the next of them. Resolves to the sum, to each failure, and to whether mocha itself ended badly. */
+/** Runs the files, distributed over the processes. Resolves to the totals, to each failure, and to whether mocha itself failed. */
 async function runTests(node, files, options) {
   const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", PROCESSES];
   const { code, figures } = await run(node, [...mocha, ...options, ...files]);
@@ -81,7 +81,7 @@ async function runTests(node, files, options) {
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
 }
 
-/** So that nobody looks for it in thousands of lines. */
+/** Repeats failures at the end of the output. */
 function repeat({ title, file, message }) {
   process.stdout.write(`failed: ${title}\n  in ${file}\n  ${message.replaceAll("\n", "\n  ")}\n`);
 }
@@ -91,7 +91,7 @@ async function main() {
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
-  // Processes that tests start share what V8 compiled. A folder of this checkout: others must not be able to write it.
+  // Test processes share V8's compile cache, in a folder of this checkout that others must not be able to write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   const checks = [
     ["biome check", ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]],

@@ -7,11 +7,11 @@ import { StartError } from "./errors.js";
 
 export { ROLES, type Role } from "./config/variables.js";
 
-/** What one process needs to know to start (contract, section 1). Times are in milliseconds. */
+/** Configuration of one process (contract, section 1). Times are in milliseconds. */
 export interface Config {
   port: number;
   host: string;
-  /** Whose `X-Forwarded-For` is believed: so many proxies before this service, those addresses and networks, or nobody's. */
+  /** Trusted proxies for `X-Forwarded-For`: their number, their addresses and networks, or none. */
   trustProxy: number | string[] | false;
   /** The address that people and browsers use, without a closing slash; unset: http://HOST:PORT. */
   publicUrl: string | null;
@@ -19,7 +19,7 @@ export interface Config {
   runtimeUrl: string | null;
   /** null: the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
-  /** The same database without a pooler between, for what needs a session of its own; null: that of `databaseUrl`. */
+  /** URL of the same database without a pooler, for connections that need a session; null: `databaseUrl`. */
   databaseDirectUrl: string | null;
   /** Absolute path. */
   dataDir: string;
@@ -42,31 +42,31 @@ export interface Config {
   allowPrivateNetwork: boolean;
   /** The local address of every connection that a run makes; null leaves it to the system. */
   egressAddress: string | null;
-  /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
+  /** Keys of 32 bytes, the current one first; null: from a file in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
-  /** Runs that may wait, in all and of one app, and what all their payloads may take. */
+  /** Maximum queued runs, in total and of one app, and bytes of all their payloads. */
   queueMax: number;
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** What an app's finished runs with their logs may take on disk, and its events once more; 0 is unlimited. */
+  /** Disk space of an app's finished runs with their logs, and the same again for its events; 0 is unlimited. */
   logMaxMb: number;
-  /** What one app's own credentials may have stored in a minute, and its visitors half of; 0 is unlimited. */
+  /** Bytes that one app's own credentials can store per minute; half of that for its visitors; 0 is unlimited. */
   intakeQuotaMb: number;
-  /** What the entries of one app may take together, and its snapshots of them once more; 0 is unlimited. */
+  /** Size of the entries of one app, and the same again for its snapshots; 0 is unlimited. */
   dataSourceQuotaMb: number;
   /** Room below which events are refused; 0 never refuses. */
   diskFreeMinMb: number;
-  /** What a database of DATABASE_URL may grow to; 0 leaves that to whoever runs it. */
+  /** Maximum size of a database of DATABASE_URL; 0: not limited by the service. */
   databaseMaxMb: number;
-  /** The bucket that media lie in; null: a folder of `dataDir`. Its credentials are the AWS client's to find. */
+  /** Bucket for media; null: a folder in `dataDir`. The AWS client finds the credentials itself. */
   mediaBucket: Bucket | null;
   /** One file, and all of one app; the latter 0 is unlimited. */
   mediaMaxMb: number;
   mediaQuotaMb: number;
   /** IANA name; the zone of actions that name none. The same in every process, whatever zone its machine is in. */
   defaultTimezone: string;
-  /** JSON array of further packages for the catalogue; null: the built-in ones alone. */
+  /** JSON array of further packages for the catalogue; null: only the built-in ones. */
   packagesFile: string | null;
   /**
    * The registry from which dependencies are fetched, without a closing slash, its token and the licences that are allowed (SPDX; null:
@@ -82,7 +82,7 @@ export interface Config {
   } | null;
   /** The operator's mail server, for apps without one of their own: smtp:// or smtps://, may hold credentials. */
   smtpUrl: string | null;
-  /** The sender of what goes by it: an address, perhaps with a name. */
+  /** Sender of the service's mail: an address, perhaps with a name. */
   mailFrom: string | null;
   /** OpenID providers at which people sign in. */
   openIdProviders: readonly OpenIdProvider[];

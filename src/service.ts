@@ -54,7 +54,7 @@ export interface StartOptions {
   ownsProcess?: boolean;
 }
 
-/** @throws StartError naming the variable that does not fit this machine */
+/** @throws StartError that names the variable that does not fit this machine */
 async function listen(server: Server, { host, port }: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -84,7 +84,7 @@ async function announceFirst(
   return { firstCredentials, setupLink: needsLink ? (await accounts.setupLink()).link : null };
 }
 
-/** Starts the parts in order. @throws what a part throws, or the reason of `unwanted` */
+/** Starts the parts in order. @throws errors of the parts, or the reason of `unwanted` */
 async function startParts(
   input: Plan,
   url: string,
@@ -127,7 +127,7 @@ async function startParts(
   return { databaseUrl, ...first };
 }
 
-/** Stops what the plan holds. */
+/** Stops the parts of the plan. */
 function createStop({ config, log, parts, releases }: Plan, impatient: AbortController): Service["stop"] {
   let stopped: Promise<void> | null = null;
   const begin = () => {

@@ -1,4 +1,4 @@
-/** The service's version, as package.json says. */
+/** The service's version from package.json. */
 import { readFileSync } from "node:fs";
 
 export function serviceVersion(): string {

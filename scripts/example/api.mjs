@@ -1,10 +1,10 @@
-/** Calls of a service's API by one credential. Knows no example; every failure is a sentence for the person who called the command. */
+/** Calls a service's API with one credential. Each failure is a message for the person at the command line. */
 
 export class ExampleError extends Error {}
 
 const LIMIT_WAIT_MS = 60_000;
 
-/** What to do about an answer that no other try would change. */
+/** Advice for a response that a retry would not change. */
 function sentenceFor(http, answer, { url, appId, from }) {
   const [refused] = answer.errors ?? [];
   const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;
@@ -22,7 +22,7 @@ function reasonOf(error) {
 
 /**
  * @param {{url: string, appId: number, token: string, from: string, say: (text: string) => void}} target
- * @returns `call(method, path, body)`, which resolves to the answer's JSON; `path` stands after the service's address
+ * @returns `call(method, path, body)`, which resolves to the response's JSON; `path` is appended to the service's URL
  */
 export function createApi(target) {
   const { url, token, say } = target;

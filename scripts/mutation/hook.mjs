@@ -1,4 +1,4 @@
-/** Loads one module with a fault in it, as `MUTANT` says. For scripts/mutation.mjs. */
+/** Loads one module with the fault in `MUTANT`. For scripts/mutation.mjs. */
 import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 

@@ -7,13 +7,13 @@ import { ownEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
 
-/** apt-get's prefix: none as root, sudo where it asks for no password, null where neither is given. */
+/** Command prefix for apt-get: empty as root, sudo if it needs no password, null if neither is available. */
 async function privilege() {
   if (process.getuid?.() === 0) return [];
   return (await run("sudo", ["-n", "true"])).code === 0 ? ["sudo", "-n"] : null;
 }
 
-/** The line of an installer's output that tells most. */
+/** The most informative line of an installer's output. */
 function reasonIn(output) {
   const lines = output.split("\n").map((line) => line.trim());
   return lines.findLast((line) => /^E: |error/i.test(line)) ?? lines.findLast(Boolean) ?? "no output";
@@ -33,7 +33,7 @@ async function installByApt() {
     return attempt("apt-get", command, rest);
   };
   await step(`installing ${PACKAGE} by apt-get`, async () => {
-    // Lists that cannot be renewed may still hold the package.
+    // Package lists that cannot be updated may still contain the package.
     await apt("update").catch(() => {});
     await apt("install", "-y", "--no-install-recommends", PACKAGE);
   });
@@ -48,13 +48,13 @@ async function installByPuppeteer(root, cache) {
   );
 }
 
-/** As root the browser goes where the unprivileged account it runs under can reach it. */
+/** As root, the browser is installed where its unprivileged account can read it. */
 function cacheFor(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");
 }
 
-/** Goes through the installers until `find` finds something; resolves to the path, or to what each installer said. */
+/** Tries the installers until `find` succeeds; resolves to the path, or to each installer's message. */
 export async function installUntilFound(find, installers) {
   const complaints = [];
   for (const install of installers) {
@@ -66,9 +66,9 @@ export async function installUntilFound(find, installers) {
 }
 
 export async function ensureChromium(root, environment) {
-  // The browsers are others' then.
+  // Other processes run the browsers then.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
-  // The very finder that the service uses: what satisfies the set-up satisfies the start.
+  // The finder of the service itself, so that both agree.
   const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;
   const find = () => finder.findChromium(explicit, finder.usualPaths(environment.PUPPETEER_CACHE_DIR || null));

@@ -1,4 +1,4 @@
-/** The npm packages and the Node that the project runs on. Installs exactly what package-lock.json says. */
+/** The npm packages and the Node version of the project. Installs exactly the versions of package-lock.json. */
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { prunePackages } from "./prune.mjs";
@@ -21,7 +21,7 @@ function admits(list, value) {
   return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
 }
 
-/** npm leaves an optional package out where it does not fit; one without a word about platforms may hang on one that has. */
+/** npm skips an optional package that does not fit the platform; a package without platforms may depend on one that has some. */
 function mayBeAbsent(entry, machine) {
   if (!entry.optional) return false;
   const fits = admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
@@ -29,8 +29,8 @@ function mayBeAbsent(entry, machine) {
 }
 
 /**
- * True if node_modules holds something else than the lock file says, by npm's own record of what it installed. An
- * installation that was cut short has no record. Where `isService`, development packages may be there or not.
+ * True if node_modules differs from the lock file, by npm's own record of the installation. An interrupted installation has no record. With
+ * `isService`, development packages are optional.
  */
 export function packagesAreStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -56,7 +56,7 @@ export async function ensurePackages(root, isService = false) {
   });
 }
 
-/** The Node of node_modules, or where npm has none for the platform, this one, if it is right. */
+/** The Node of node_modules or, if npm has none for the platform, the current one if its version is right. */
 export function ensureNode(root, version = process.versions.node) {
   if (existsSync(join(root, "node_modules/.bin/node"))) return;
   const [major, minor] = version.split(".").map(Number);

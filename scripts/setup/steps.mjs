@@ -1,4 +1,4 @@
-/** How a step of the set-up runs and shows itself: a line when it begins, one when it ends, its output when it fails. */
+/** Runs a step of the set-up: prints a line at its start and end, and its output if it fails. */
 import { spawn } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,14 +7,14 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 const STILL_AT_IT_MS = 15_000;
 
-/** A failure that is told in its one line; anything else is a fault of the set-up itself. */
+/** A failure that is reported in one line; any other error is a fault of the set-up itself. */
 export class SetupError extends Error {}
 
 export function say(line) {
   process.stderr.write(`set-up: ${line}\n`);
 }
 
-/** The project's own programs come first, its Node before all: the one that started the set-up may be older. */
+/** The project's programs come first in PATH, above all its Node: the Node that started the set-up may be older. */
 export function ownEnvironment(root) {
   return { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
 }
@@ -31,7 +31,7 @@ export function run(command, args, { cwd = ROOT, env = ownEnvironment(ROOT) } = 
   });
 }
 
-/** Runs `action` between two lines, with a sign of life every 15 s. */
+/** Runs `action` between two lines, with a progress line every 15 s. */
 export async function step(title, action) {
   const began = performance.now();
   const elapsed = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
@@ -49,7 +49,7 @@ export async function step(title, action) {
   }
 }
 
-/** Runs a program that must succeed; its output is shown only when it does not. */
+/** Runs a program that must succeed; its output is shown only if it fails. */
 export async function must(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;

@@ -1,4 +1,4 @@
-/** Page on which a person lets a program into one app: by a redirect of the program, or by the code of a device. */
+/** Page on which a person authorizes a program for one app: by a redirect of the program, or by the code of a device. */
 import { serviceAddress } from "../service-address.js";
 import "./consent.css";
 
@@ -11,7 +11,7 @@ interface App {
 
 interface Asked {
   client: string;
-  /** Where the browser goes afterwards; null for a device. */
+  /** Next URL of the browser; null for a device. */
   to: string | null;
   scopes: string[];
   appId?: number | null;
@@ -57,7 +57,7 @@ async function request(path: string, body?: object): Promise<Record<string, unkn
 const problem = (error: unknown) =>
   element("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-/** The form with the app and the scopes. Nothing is chosen for the person but what the program asked for. */
+/** The form with the app and the scopes. It preselects only what the program requested. */
 function decisionForm(requested: Asked, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = element(
     "select",
@@ -162,7 +162,7 @@ interface Grant {
   lastUsedAt: string | null;
 }
 
-/** The programs that this person let in, each with a button that ends its access. */
+/** Programs that this person has authorized, each with a button that ends its access. */
 async function listPrograms(): Promise<void> {
   const { grants } = (await request("/oauth/grants")) as unknown as { grants: Grant[] };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {

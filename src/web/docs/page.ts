@@ -25,7 +25,7 @@ function addFields(frame: Element, code: HTMLElement): void {
   const [app, token] = [field("App ID", "1"), field("Token", "")];
   const text = code.textContent ?? "";
   form.addEventListener("input", () => {
-    // Anything else could be a command of the shell into which the example is pasted.
+    // Any other text could be a command of the shell into which the example is pasted.
     const id = app.value.replaceAll(/\D/g, "") || "1";
     const safe = token.value.replaceAll(/[^\w-]/g, "") || NO_TOKEN;
     code.textContent = text.replace(APP_AND_TOKEN, `SVC_APP=${id} SVC_TOKEN="${safe}"`);

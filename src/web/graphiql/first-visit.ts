@@ -1,4 +1,4 @@
-/** What GraphiQL shows on a first visit: the main job from creating an action to reading its log. */
+/** GraphiQL's content on a first visit: queries from creating an action to reading its log. */
 
 /** Run one operation after the other with the play button. */
 export const FIRST_QUERY = `# 1. Paste a token into Headers, below.

@@ -1,4 +1,4 @@
-/** The GraphiQL page. Owns which editors and plugins it shows; the wire is in fetcher.ts. */
+/** The GraphiQL page: its editors and plugins. Requests are in fetcher.ts. */
 import "../monaco-workers.js";
 import "graphiql/style.css";
 import "./page.css";

@@ -1,6 +1,6 @@
-/** GraphiQL's memory between visits, less every header: a token must not outlive its tab. */
+/** GraphiQL's storage between visits, without headers: a token must not outlive its tab. */
 
-/** GraphiQL leaves headers out of its tabs when told to, but not out of its history. */
+/** GraphiQL can leave headers out of its tabs, but not out of its history. */
 function withoutHeaders(value: string): string {
   try {
     return JSON.stringify(JSON.parse(value), (key, inner: unknown) => (key === "headers" ? undefined : inner));

@@ -1,14 +1,13 @@
 /**
- * Stands in for the global `atob` in packages that decode texts of their own as they load: a realm of the language has none. Takes what is
- * base64 alone, and encodes nothing.
+ * Replaces the global `atob` in packages that decode texts while they load, because a realm of the language has none. Accepts base64 only.
  */
 
 const CHUNK_BYTES = 8_192;
 
-/** @returns one character a byte */
+/** @returns one character per byte */
 export function atob(text: string): string {
   const { fromBase64 } = Uint8Array as { fromBase64?: (text: string) => Uint8Array };
-  // Browsers of before 2025 have the global alone.
+  // Browsers from before 2025 only have the global.
   if (!fromBase64) return globalThis.atob(text);
   const bytes = fromBase64.call(Uint8Array, text);
   let characters = "";

@@ -1,7 +1,7 @@
-/** The client library's connection for packages, looked up at each call: svc.js may come after the package. Holds nothing. */
+/** The client library's connection for packages, looked up at each call, because svc.js may load after the package. */
 import type { PackageConnection } from "../runtime/package-connection.js";
 
-/** The library's own key; a value from there would bring the library into each package. */
+/** The key as a literal: importing it would add the library to each package. */
 const CONNECTION = Symbol.for("svc.connection");
 
 /** @throws Error in a page that has not loaded svc.js */

@@ -1,4 +1,4 @@
-/** Calls of notifications that two packages make. */
+/** Calls of notifications that two packages share. */
 import type { Notification, NotificationOptions } from "../runtime/message-types.js";
 import { connection } from "./connection.js";
 

@@ -1,4 +1,4 @@
-/** `Svc.AI`: language models, asked through the service, which has the key. In server actions only. */
+/** `Svc.AI`: language models, requested through the service, which has the key. In server actions only. */
 import type { AI, AiCompletion, AiCompletionOptions, AiFile, AiPart } from "../runtime/ai-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";

@@ -1,17 +1,17 @@
-/** `Svc.Audio`: plays, decodes and makes sound by Web Audio. Records nothing. */
+/** `Svc.Audio`: plays, decodes and generates sound by Web Audio. Records nothing. */
 import { define } from "./define.js";
 
-/** How long sound may be held back before it fails. */
+/** Time for which the browser may block sound before the call fails. */
 const SOUND_WAIT_MS = 2_000;
 
-/** Samples a second of what is decoded, on every machine. */
+/** Sample rate of decoded sound, the same on every machine. */
 const DECODED_RATE = 48_000;
 
 type Source = string | ArrayBuffer;
 
 let context: AudioContext | null = null;
 
-/** One for the page: browsers allow few. */
+/** One for the page, because browsers allow few. */
 function audioContext(): AudioContext {
   if (typeof AudioContext === "undefined") throw new Error("this browser has no Web Audio");
   context ??= new AudioContext();
@@ -25,19 +25,19 @@ async function bytesOf(source: Source): Promise<ArrayBuffer> {
   return response.arrayBuffer();
 }
 
-/** Opens no device, as an AudioContext does, which takes longer than a short sound's decoding. */
+/** Opens no audio device, unlike an AudioContext, whose opening takes longer than decoding a short sound. */
 async function decoded(source: Source): Promise<AudioBuffer> {
   return new OfflineAudioContext(1, 1, DECODED_RATE).decodeAudioData(await bytesOf(source));
 }
 
-/** What a sound is: seconds, samples a second, and the samples of each channel between -1 and 1. */
+/** Facts of a sound: seconds, sample rate, and the samples of each channel between -1 and 1. */
 async function decode(source: Source) {
   const buffer = await decoded(source);
   const channels = Array.from({ length: buffer.numberOfChannels }, (_, index) => buffer.getChannelData(index));
   return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
 }
 
-/** A browser may hold sound back until the user has touched the page, and its promise then waits with it. */
+/** A browser may block sound until the user has interacted with the page, and its promise waits until then. */
 async function resume(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {

@@ -1,4 +1,4 @@
-/** `Svc.Communicate`: e-mails, text messages and push notifications by the service; in a page also what the browser itself offers. */
+/** `Svc.Communicate`: e-mails, text messages and push notifications by the service; in a page also functions of the browser. */
 import type {
   BatchedEmail,
   Communicate,
@@ -22,14 +22,14 @@ async function sendAll(rest: string, body: unknown): Promise<MessageReceipt[]> {
   return ((await send(rest, body)) as { messages: MessageReceipt[] }).messages;
 }
 
-/** @throws Error where no person stands before the code */
+/** @throws Error if there is no page with a user */
 function mustBePage(name: string): void {
   if (location.protocol === "about:" || !("share" in navigator || "clipboard" in navigator)) {
     throw new Error(`Svc.Communicate.${name} works only in a page with a user`);
   }
 }
 
-/** Opens the person's own mail program with a message that is not sent yet. */
+/** Opens the user's mail program with an unsent message. */
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
   mustBePage("composeEmail");
   const of = (type: string) =>
@@ -44,7 +44,7 @@ async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailO
   window.open(`mailto:${of("to").join(",")}${query.length > 0 ? `?${query.join("&")}` : ""}`, "_self");
 }
 
-/** Offers an address to the person's other programs; where the browser cannot, copies it. */
+/** Shares a URL with the user's other programs; copies it if the browser cannot share. */
 async function shareURL({
   url = location.href,
   title = document.title,

@@ -1,11 +1,11 @@
-/** `Svc.CSV`: text to rows and rows to text, by Papa Parse. Reads no file and no address. */
+/** `Svc.CSV`: converts text to rows and rows to text, by Papa Parse. Reads no file and no URL. */
 import Papa from "papaparse";
 import { define } from "./define.js";
 
 export interface ParseOptions {
-  /** The first line names the columns and rows are objects; false: rows are arrays. Default true. */
+  /** True: the first line names the columns and rows are objects; false: rows are arrays. Default true. */
   header?: boolean;
-  /** Default: found out from the text. */
+  /** Default: detected from the text. */
   delimiter?: string;
   /** "12" becomes 12, "true" becomes true. Default false. */
   dynamicTyping?: boolean;
@@ -14,10 +14,10 @@ export interface ParseOptions {
 export interface StringifyOptions {
   /** Default ",". */
   delimiter?: string;
-  /** Which columns, in which order. Default: those of the first row. */
+  /** Columns and their order. Default: those of the first row. */
   columns?: string[];
   header?: boolean;
-  /** Puts an apostrophe before a cell that a spreadsheet would take for a formula. Default true. */
+  /** Adds an apostrophe before a cell that a spreadsheet would treat as a formula. Default true. */
   escapeFormulae?: boolean;
 }
 

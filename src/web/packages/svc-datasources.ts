@@ -1,4 +1,7 @@
-/** `Svc.DataSources`: an app's data sources and their entries over the service's REST routes, followed over its websocket. Keeps nothing. */
+/**
+ * `Svc.DataSources`: an app's data sources and their entries over the service's REST routes, with subscriptions over its websocket. Stores
+ * nothing.
+ */
 import type {
   DataSource,
   DataSourceConnection,
@@ -43,10 +46,10 @@ async function ask<Answer>(
 const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
   ifUpdatedAt === undefined ? {} : { "If-Match": `"${ifUpdatedAt}"` };
 
-/** A page of entries that knows its neighbours; an array like any other to who only reads it. */
+/** A page of entries with links to its neighbours; otherwise an array like any other. */
 function pageOf({ entries, cursor }: Found, at: (cursor: string) => Promise<EntryPage>): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Past either end there is nothing, and from there one comes back.
+  // Beyond either end there are no pages, but the way back remains.
   const beyond = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       withNeighbours([], {
@@ -73,7 +76,7 @@ function withNeighbours(
   return Object.defineProperties(entries, Object.fromEntries(hidden)) as EntryPage;
 }
 
-/** Follows from the last position that was heard, so that nothing is lost while it is paused or away. */
+/** Resumes from the last received position, so that nothing is lost during a pause or a disconnection. */
 function follow({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let since: string | undefined;
@@ -113,7 +116,7 @@ function follow({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNe
   };
 }
 
-/** What an import takes: rows, the text of a CSV or of a JSON array, a file, or a form with one. */
+/** Input of an import: rows, the text of a CSV or of a JSON array, a file, or a form with one. */
 async function send(path: string, input: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
   if (Array.isArray(input)) {
     const { inserted } = await ask<{ inserted: number }>("POST", path, input);
@@ -130,7 +133,7 @@ async function send(path: string, input: string | unknown[] | FormData | Blob): 
   return { inserted };
 }
 
-/** How a connection refers to its data source. By name, digits are a name too. */
+/** A connection's reference to its data source. By name, digits are a name too. */
 interface SourceRef {
   ref: string | number;
   by?: "name";

@@ -1,4 +1,4 @@
-/** `Svc.Encryption`: WebCrypto with safe choices made: AES-256-GCM, SHA-2, HMAC, PBKDF2. Keeps no key. */
+/** `Svc.Encryption`: WebCrypto with safe defaults: AES-256-GCM, SHA-2, HMAC, PBKDF2. Stores no key. */
 import { define } from "./define.js";
 
 type Hash = "SHA-256" | "SHA-512";
@@ -46,7 +46,7 @@ async function deriveKey(password: string, salt: string): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, material, KEY_BYTES * 8)));
 }
 
-/** Base64 of a fresh initialization vector, the ciphertext and its tag. */
+/** Base64 of a new initialization vector, the ciphertext and its tag. */
 async function encrypt(text: string, key: string): Promise<string> {
   const iv = randomBytes(IV_BYTES);
   const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, await aesKey(key), encoder.encode(text));
@@ -56,7 +56,7 @@ async function encrypt(text: string, key: string): Promise<string> {
   return toBase64(joined);
 }
 
-/** @throws Error when the key is another one or the text was changed */
+/** @throws Error if the key differs or the text was changed */
 async function decrypt(encrypted: string, key: string): Promise<string> {
   const bytes = fromBase64(encrypted, "the encrypted text");
   const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };

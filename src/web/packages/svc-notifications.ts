@@ -11,13 +11,13 @@ function query(options: object): string {
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** The bytes of a key that is written in base64url. */
+/** Bytes of a key in base64url. */
 function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** The page's service worker. @throws Error that says what is missing */
+/** The page's service worker. @throws Error that names what is missing */
 async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
     throw new Error("Web Push needs a page with an origin of its own, over https, in a browser that has it");
@@ -27,7 +27,7 @@ async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
   return (await navigator.serviceWorker.getRegistration(scope))!;
 }
 
-/** The worker's file stands on the page's own origin: `importScripts("<service>/client/push-worker.js")` is all that it says. */
+/** The worker's file is on the page's own origin and contains only `importScripts("<service>/client/push-worker.js")`. */
 async function subscribe({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
   const registration = await workerOf(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
@@ -47,7 +47,7 @@ async function unsubscribe(): Promise<boolean> {
   return subscription.unsubscribe();
 }
 
-/** Calls back with each once; after a gap the service goes on behind the last one that came. */
+/** Calls back once per notification; after a disconnection the service resumes after the last one. */
 function stream(callback: (one: Notification) => void): () => void {
   const { appId, follow } = connection();
   let after: number | null = null;

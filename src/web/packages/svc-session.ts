@@ -1,10 +1,10 @@
-/** `Svc.Session`: who the code runs for. Knows no token: a session here is a description, not a credential. */
+/** `Svc.Session`: the user for whom the code runs. A session here is a description, not a credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 
 const page = globalThis as unknown as {
-  /** A server run's (specification, Authentication 3). */
+  /** Session of a server run (specification, Authentication 3). */
   __svcSession?: AppSession | null;
   ENV?: { session?: AppSession };
   Svc?: { session?(): Promise<AppSession | null> };
@@ -12,11 +12,11 @@ const page = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// Taken once and removed, so that code which was not given the package does not find it; as a text, which no other code can change.
+// Read once and removed, so that code without the package does not find it; stored as text, which other code cannot change.
 const ofRun = page.__svcSession === undefined ? undefined : stringify(page.__svcSession);
 delete page.__svcSession;
 
-/** A copy for each call: one piece of code cannot change what another reads. By the language alone, which is all that most runs have. */
+/** A copy for each call, so that code cannot change what other code reads. Uses only the language, because most runs have nothing else. */
 const copyOf = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
 async function get(): Promise<AppSession | null> {
@@ -24,7 +24,7 @@ async function get(): Promise<AppSession | null> {
   return copyOf(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
 }
 
-/** Of the page itself: what it knew of its session is another's from then on. */
+/** The page itself forgets its cached session, which belongs to another user from now on. */
 async function change(method: "POST" | "PUT" | "DELETE", body?: unknown): Promise<AppSession> {
   const { appId, request, forgetSession } = connection();
   const { session } = await request(method, `/v1/apps/${appId()}/session`, body);

@@ -1,4 +1,4 @@
-/** The face of svc-ai; with public-types.ts served as svc.d.ts. Types alone. */
+/** Public types of svc-ai; served with public-types.ts as svc.d.ts. Only types. */
 
 export interface AiToolCall {
   id: string;
@@ -9,9 +9,9 @@ export interface AiToolCall {
 export interface AiMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string;
-  /** Of an assistant's message that calls tools. */
+  /** For an assistant's message that calls tools. */
   toolCalls?: AiToolCall[];
-  /** Of a tool's message: the call that it answers. */
+  /** For a tool's message: the call that it answers. */
   toolCallId?: string;
 }
 

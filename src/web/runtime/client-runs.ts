@@ -102,7 +102,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
 
-  // A page that is only hidden for a while may come back, and its runs with it.
+  // A page that is hidden for a while may come back, and its runs with it.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
     const { error } = describe(Object.assign(new Error(LEFT), { name: "PageClosedError" }));
@@ -116,9 +116,9 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   async function run(action: ActionScript, payload: object): Promise<void> {
     const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
     openRuns.add(openRun);
-    // The report says the same again, should this one be lost.
+    // The report at the end repeats the data if this request is lost.
     send(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
-    // It leaves before code that may never give the thread back.
+    // Sent before the code runs, which may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await execute(action, payload);
     openRuns.delete(openRun);

@@ -1,4 +1,4 @@
-/** Puts the client library together. Knows neither how it was loaded nor under which name it is found. */
+/** Assembles the client library. Independent of how it was loaded and of its global name. */
 import { CLIENT_TIMEOUT_MS } from "../../limits.js";
 import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
@@ -15,15 +15,15 @@ import { createSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
 import { createVisitor } from "./visitor.js";
 
-/** How the library came into the page. */
+/** How the page loaded the library. */
 export interface Loading {
-  /** Its own address. */
+  /** URL of the library. */
   from?: string;
-  /** Of the script element, where the page's policy asks for one. */
+  /** Nonce of the script element, if the page's policy needs one. */
   nonce?: string;
-  /** A way to the service that is no `fetch`. */
+  /** Transport to the service other than `fetch`. */
   send?: SendToService | undefined;
-  /** A way to other services. */
+  /** Transport to other services. */
   outgoing?: OutgoingWay | undefined;
 }
 
@@ -41,7 +41,7 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
   );
   const analytics = createAnalytics(connection, handle);
   const { session, forget } = createSession(connection);
-  // The service's bootstrap script names the environment; a page without it may want the operations alone.
+  // The service's bootstrap script names the environment; a page without it may only need the operations.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   function changed(): void {
     forget();
@@ -74,6 +74,6 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
     follow: socket.follow,
     forgetSession: forget,
   };
-  // Copied by Object.assign with all else.
+  // Object.assign copies it with the other members.
   return Object.assign(client, { [CONNECTION]: Object.freeze(ofPackages) });
 }

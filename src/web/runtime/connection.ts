@@ -1,4 +1,4 @@
-/** Where the service is and who calls it: the only holder of the token. */
+/** The service's URL and the caller: the only holder of the token. */
 import { failure, failureFrom } from "./failure.js";
 import { linesOf } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
@@ -7,28 +7,28 @@ import type { Reply, SendToService } from "./service-way.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;
-  /** The configured app's id. @throws SvcError when there is none */
+  /** The configured app's id. @throws SvcError if there is none */
   appId(): number;
-  /** An address of the service. @throws SvcError for one of any other origin */
+  /** A URL of the service. @throws SvcError for one of any other origin */
   address(path: string): URL;
-  /** Sends to the service and gives the body of its answer. @throws SvcError */
+  /** Sends a request to the service and returns the body of its response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Body>;
   /** Sends to the service and yields each line of its answer when it arrives, parsed. @throws SvcError */
   lines(method: string, path: string, body: unknown): AsyncIterable<unknown>;
-  /** The same for what is no JSON: a form to send, bytes to read. The answer's body is the caller's to read. @throws SvcError */
+  /** The same for bodies that are not JSON: a form to send, bytes to read. The caller reads the response's body. @throws SvcError */
   exchange(method: string, path: string, body?: FormData): Promise<Response>;
   /** Reads a script's source with the token, for pages that have no cookie. @throws SvcError */
   source(url: URL, integrity: string): Promise<string>;
   token(): string | null;
-  /** Has `renew` try for another token after an answer 401; the request is repeated if it resolves to true. */
+  /** Sets `renew`, which requests another token after a 401; the request is repeated if it resolves to true. */
   onUnauthorized(renew: () => Promise<boolean>): void;
 }
 
 export interface RequestOptions {
-  /** Outlives the page, where the body is small enough. */
+  /** The request may outlive the page if its body is small enough. */
   keepalive?: boolean;
   headers?: Record<string, string>;
-  /** An answer 401 is final: the request is itself the one for a session. */
+  /** A 401 is final: this request itself asks for a session. */
   once?: boolean;
 }
 
@@ -39,12 +39,12 @@ interface TextRequest {
   keepalive?: boolean;
 }
 
-/** Browsers refuse more than 64 KB in all for requests that outlive their page. */
+/** Browsers limit requests that outlive their page to 64 KB in total. */
 const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type Body = Record<string, unknown>;
 
-/** Origin and path, with a closing slash. */
+/** Origin and path, with a trailing slash. */
 function apiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, scope.location?.href);
   const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -56,7 +56,7 @@ function apiBase(apiUrl: string): string {
 
 const noAnswer = (from: string, answered = false) => failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
 
-/** @throws SvcError for what JSON cannot hold */
+/** @throws SvcError if the value cannot be JSON */
 function jsonOf(body: unknown): string {
   try {
     return JSON.stringify(body);
@@ -65,7 +65,7 @@ function jsonOf(body: unknown): string {
   }
 }
 
-/** The service that a library came from. */
+/** The service from which a library was loaded. */
 const servedBy = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
 async function answer(response: Reply, { origin }: URL): Promise<Body> {
@@ -76,7 +76,7 @@ async function answer(response: Reply, { origin }: URL): Promise<Body> {
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // Not ours to show: a proxy's page, say.
+    // Not an error of the service: a proxy's page, for example.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -86,18 +86,18 @@ async function answer(response: Reply, { origin }: URL): Promise<Body> {
 }
 
 /**
- * @param env read once: a script that changes window.ENV later does not get the token sent elsewhere
- * @param loadedFrom where the library itself came from, which is its API unless `env` names another
- * @param sendToService for what it takes, in the place of `fetch`
+ * @param env read once: a later change of window.ENV cannot send the token elsewhere
+ * @param loadedFrom URL of the library, whose origin is the API unless `env` names another
+ * @param sendToService used instead of `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
   const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : (scope.location?.origin ?? "null"));
-  // A page without an address, such as about:blank, configures one before the first call.
+  // A page without a URL, such as about:blank, must be configured before the first call.
   let base = known === "null" ? null : apiBase(known);
   let app = env.appId;
   let token: string | null = env.token ?? null;
   let renew: (() => Promise<boolean>) | null = null;
-  // Not for whatever else reads, prints or sends the page's ENV.
+  // Removed, so that other code that reads or prints the page's ENV does not get it.
   Reflect.deleteProperty(env, "token");
 
   function address(path: string): URL {
@@ -108,7 +108,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     return url;
   }
 
-  /** A redirect could carry the credential off, so none is followed. */
+  /** A redirect could leak the credential, so none is followed. */
   async function send(url: URL, init: RequestInit): Promise<Response> {
     const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
     const credentials = token === null ? "same-origin" : "omit";
@@ -119,7 +119,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     }
   }
 
-  /** What is text both ways: where there is a shorter way, by that, with the token alone. */
+  /** Texts in both directions can use the shorter transport, with only the token. */
   async function ask(url: URL, init: TextRequest): Promise<Reply> {
     const { method, headers, body = null } = init;
     const sent =
@@ -131,7 +131,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Once more with another token, where the one of the request is not accepted: a refused request has changed nothing. */
+  /** Repeats the request with another token if the first one is rejected: a rejected request has changed nothing. */
   async function authorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
@@ -158,11 +158,11 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     async request(method, path, body, { keepalive = false, headers = {}, once = false } = {}) {
       const url = address(path);
       const text = body === undefined ? undefined : jsonOf(body);
-      const stored = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
+      const outlivesPage = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
       const ofBody =
         text === undefined
           ? { headers }
-          : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: stored };
+          : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: outlivesPage };
       const call = async () => answer(await ask(url, { method, ...ofBody }), url);
       return once ? call() : authorized(call);
     },

@@ -1,6 +1,6 @@
 /**
- * `/client/debug.js`, for the debug page after svc.js: loads the page's action and runs it in this very page, so that breakpoints
- * hold, and leaves all others to the service (specification, Debug page).
+ * `/client/debug.js`, for the debug page after svc.js: loads the page's action and runs it in this page, so that breakpoints work. The
+ * service runs all other actions (specification, Debug page).
  */
 import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
 import { pageData } from "./page-data.js";

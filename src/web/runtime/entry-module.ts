@@ -1,4 +1,7 @@
-/** `/client/svc.mjs`: exports `Svc` with the packages that speak to the service, and defines `window.Svc` for the packages and actions that look for it there. */
+/**
+ * `/client/svc.mjs`: exports `Svc` with the packages that call the service, and defines `window.Svc` for packages and actions that look for
+ * it there.
+ */
 import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";
 import "../packages/svc-media.js";

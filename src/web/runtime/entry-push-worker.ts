@@ -1,6 +1,6 @@
 /**
- * `/client/push-worker.js`, for a service worker of the page's own origin, which imports it: shows what comes by Web
- * Push, and opens the page that a notification leads to.
+ * `/client/push-worker.js`, imported by a service worker of the page's own origin: shows Web Push messages, and opens the page that a
+ * notification links to.
  */
 
 interface PushEvent {
@@ -22,7 +22,7 @@ function messageOf({ data }: PushEvent): Record<string, unknown> {
     const message: unknown = data?.json();
     return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
   } catch {
-    // Not ours.
+    // Not a message of the service.
     return {};
   }
 }

@@ -1,4 +1,6 @@
-/** `/client/svc.js`: defines `window.Svc` for pages, with the packages that speak to the service, beside whatever packages put there before. */
+/**
+ * `/client/svc.js`: defines `window.Svc` for pages, with the packages that call the service, and keeps packages that were defined before.
+ */
 import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";
 import "../packages/svc-media.js";

@@ -1,4 +1,4 @@
-/** The errors that the client library rejects with. Lets through only what the service means for callers. */
+/** Errors with which the client library rejects. They contain only what the service sends for callers. */
 import type { Action, Entry, SvcError } from "./public-types.js";
 
 type Details = Pick<
@@ -7,8 +7,8 @@ type Details = Pick<
 >;
 
 /**
- * An Error whose own enumerable properties are the error body and nothing else: `{status, error}`, and `nextValidRequestDate` of a
- * refused rate (specification, Errors). What a body does not have, the name, the stack, seconds and run, can be read all the same.
+ * An Error whose own enumerable properties are exactly the error body: `{status, error}`, and `nextValidRequestDate` for an exceeded rate
+ * limit (specification, Errors). Name, stack, retryAfter and runId are readable but not enumerable.
  */
 export function failure(status: string, error: string, details: Details = {}): SvcError {
   const { nextValidRequestDate, ...beside } = details;
@@ -19,7 +19,7 @@ export function failure(status: string, error: string, details: Details = {}): S
   return Object.assign(failed, { status, error }, nextValidRequestDate === undefined ? {} : { nextValidRequestDate });
 }
 
-/** Takes the known properties one by one: a body is data from the network, not something to spread over an object. */
+/** Copies the known properties one by one: a body is untrusted data, which must not be spread over an object. */
 export function failureFrom(body: unknown, httpStatus: number): SvcError {
   const input = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const status = typeof input["status"] === "string" ? input["status"] : "INTERNAL_ERROR";

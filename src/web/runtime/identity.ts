@@ -1,6 +1,6 @@
-/** The two random ids of analytics: one for this device, one for this session. They name no person. */
+/** The two random ids of analytics: one for this device, one for this session. They identify no person. */
 
-/** Storage may be refused (private windows, sandboxed frames): the id then lasts as long as the page. */
+/** Storage may be blocked (private windows, sandboxed frames): the id then lasts as long as the page. */
 function remembered(open: () => Storage, key: string): string {
   try {
     const storage = open();

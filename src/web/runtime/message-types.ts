@@ -1,6 +1,6 @@
-/** The faces of svc-communicate and svc-notifications; with public-types.ts served as svc.d.ts. Types alone. */
+/** Public types of svc-communicate and svc-notifications; served with public-types.ts as svc.d.ts. Only types. */
 
-/** What the sender of a message gets at once: it is stored, and waits to be sent unless it is `kept`. */
+/** The immediate response to the sender of a message: it is stored, and waits to be sent unless its status is `kept`. */
 export interface MessageReceipt {
   id: number;
   /** kept: the app has no server for it; the message is in the outbox. */
@@ -9,9 +9,9 @@ export interface MessageReceipt {
 
 export interface EmailOptions {
   to: { email: string; name?: string; type?: "to" | "cc" | "bcc" }[];
-  /** `{{name}}` in it, and in html and text, is filled from `data`. */
+  /** `{{name}}` in it, and in html and text, is replaced from `data`. */
   subject?: string;
-  /** The sender's name; the address is the app's. */
+  /** The sender's name; the address is configured in the app. */
   from_name?: string;
   html?: string;
   text?: string;
@@ -48,17 +48,17 @@ export interface Communicate {
   batchSendSMS(messages: readonly SmsOptions[]): Promise<MessageReceipt[]>;
   /** Publishes a notification, as `Svc.Notifications.insert`. */
   sendPushNotification(options: NotificationOptions): Promise<Notification>;
-  /** Of a page: opens the person's own mail program. */
+  /** In a page: opens the user's mail program. */
   composeEmail(message?: Partial<EmailOptions>): Promise<void>;
-  /** Of a page: offers an address to the person's other programs, or copies it. */
+  /** In a page: shares a URL with the user's other programs, or copies it. */
   shareURL(page?: SharedPage): Promise<"shared" | "copied">;
 }
 
 export interface NotificationOptions {
-  /** draft unless given. */
+  /** Default: draft. */
   status?: "draft" | "published" | "scheduled";
   data?: { title?: string; message?: string; navigate?: unknown; [name: string]: unknown };
-  /** A `where` on the app's user, or a list of them; null: everybody. */
+  /** A `where` on the app's user, or a list of them; null: all users. */
   scope?: object | (object | number)[] | null;
   /** ISO 8601 or Unix milliseconds: when a scheduled one is published. */
   orderAt?: string | number | null;
@@ -78,7 +78,7 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: NotificationOptions["pushNotification"];
   publishedAt: string | null;
-  /** Its place among the app's published ones. */
+  /** Its position among the app's published ones. */
   cursor: number | null;
   /** True if the caller has read it. */
   readStatus: boolean;
@@ -97,7 +97,7 @@ export interface Notifications {
   get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
   unread: { count(): Promise<number> };
-  /** Calls back with each notification for the page's user as it is published; the returned function ends that. */
+  /** Calls back with each new notification for the page's user; the returned function unsubscribes. */
   stream(callback: (notification: Notification) => void): () => void;
   /** Web Push, in a page of the app's own origin whose `worker` imports the service's push-worker.js. */
   subscribe(options?: { worker?: string }): Promise<{ id: number }>;

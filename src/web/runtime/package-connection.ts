@@ -1,4 +1,7 @@
-/** What packages use of the library, which they find on `window.Svc` under a key: calls as the page's caller, and no way to the token. */
+/**
+ * The part of the library that packages use, which they find on `window.Svc` under a key: calls as the page's caller, without access to the
+ * token.
+ */
 import type { Connection } from "./connection.js";
 import type { Socket } from "./socket.js";
 
@@ -6,6 +9,6 @@ export const CONNECTION = Symbol.for("svc.connection");
 
 export interface PackageConnection extends Pick<Connection, "appId" | "request" | "lines" | "exchange"> {
   follow: Socket["follow"];
-  /** The page's user is another from now on. */
+  /** The page's user changes now. */
   forgetSession(): void;
 }

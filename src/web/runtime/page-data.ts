@@ -1,4 +1,4 @@
-/** What the service hands to one of its own pages that run actions, beside `window.ENV` (api/author-document.ts). */
+/** Data that the service passes to its own pages that run actions, besides `window.ENV` (api/author-document.ts). */
 
 export function pageData(): Record<string, string | undefined> {
   return JSON.parse(document.getElementById("svc-page")?.textContent ?? "{}");

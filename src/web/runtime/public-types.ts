@@ -1,4 +1,7 @@
-/** The public face of the client library (specification, Action operations), and with data/action-types.ts and data/media-types.ts served as svc.d.ts. Types alone. */
+/**
+ * Public types of the client library (specification, Action operations); served with data/action-types.ts and data/media-types.ts as
+ * svc.d.ts. Only types.
+ */
 import type {
   ActionAccess,
   AnalyticsEventType,
@@ -78,11 +81,11 @@ export interface LogOptions {
 }
 
 /**
- * Every rejection: an Error that spreads and prints as the service's error body, `{status, error}`, with `nextValidRequestDate` where
- * a rate was refused; `retryAfter`, `runId` and `answered` are there to be read, and are not enumerable.
+ * Every rejection: an Error whose enumerable properties are the service's error body, `{status, error}`, with `nextValidRequestDate` for an
+ * exceeded rate limit; `retryAfter`, `runId` and `answered` are readable but not enumerable.
  */
 export interface SvcError extends Error {
-  /** A status of the service, or NETWORK_ERROR where no answer came. */
+  /** A status of the service, or NETWORK_ERROR if no response arrived. */
   status: string;
   error: string;
   /** Seconds. */
@@ -90,13 +93,13 @@ export interface SvcError extends Error {
   /** ISO 8601. */
   nextValidRequestDate?: string;
   runId?: number;
-  /** The action as it stands now (ACTION_CHANGED). */
+  /** The current action (ACTION_CHANGED). */
   action?: Action;
-  /** The entry as it stands now, as far as the caller sees it (ENTRY_CHANGED). */
+  /** The current entry, as far as the caller can see it (ENTRY_CHANGED). */
   entry?: Entry | null;
-  /** Columns whose values another entry has (ENTRY_ALREADY_EXISTS), as far as the caller may know of them. */
+  /** Columns whose values another entry has (ENTRY_ALREADY_EXISTS), as far as the caller can know them. */
   columns?: string[];
-  /** Of a NETWORK_ERROR: the answer had begun, so the service has had the request. */
+  /** For a NETWORK_ERROR: true if the response had started, so the service received the request. */
   answered?: boolean;
 }
 
@@ -111,12 +114,12 @@ export interface Actions {
   remove(id: number): Promise<void>;
   /** Resolves when the run is queued. */
   run(nameOrId: string | number, payload?: object): Promise<void>;
-  /** Resolves with what `execute` returned. */
+  /** Resolves to the result of `execute`. */
   runWithResult<Result = unknown>(nameOrId: string | number, payload?: object): Promise<Result>;
   publish(id: number): Promise<{ action: Action }>;
   unpublish(id: number): Promise<void>;
   getLogs(options?: LogOptions): Promise<{ count: number; logs: LogEntry[] }>;
-  /** Makes the value by which `execute` sets the answer of an HTTP trigger: `return Svc.App.V3.Actions.response({status: 201})`. */
+  /** Creates the value by which `execute` sets the response of an HTTP trigger: `return Svc.App.V3.Actions.response({status: 201})`. */
   response(options?: ResponseOptions): object;
   /** Sends a request to an origin of the action's `integrationOrigins`. In server actions only. */
   request: SendRequest;
@@ -130,14 +133,14 @@ export interface AnalyticsEvent {
 }
 
 export interface Analytics {
-  /** Records that a screen was viewed; `_pageId` comes from `data`. Gives the event as recorded. */
+  /** Records a viewed screen; `_pageId` comes from `data`. Returns the recorded event. */
   pageView(data?: Record<string, unknown>): AnalyticsEvent;
-  /** Records a custom event; a name becomes `data.name`. Gives the event as recorded. */
+  /** Records a custom event; a name becomes `data.name`. Returns the recorded event. */
   event(nameOrData?: string | Record<string, unknown>, data?: Record<string, unknown>): AnalyticsEvent;
 }
 
 export interface Triggers {
-  /** Listens for the app's client actions. The first analytics event does so by itself. */
+  /** Starts listening for the app's client actions. The first analytics event does so by itself. */
   start(): void;
   stop(): void;
 }
@@ -146,51 +149,51 @@ export interface Configuration {
   /** Such as https://actions.example.com, or https://example.com/actions. */
   apiUrl?: string;
   appId?: number;
-  /** Kept in memory alone and sent to `apiUrl` alone. Without one the browser's cookie is the credential. */
+  /** Only held in memory and only sent to `apiUrl`. Without one the browser's cookie is the credential. */
   token?: string | null;
 }
 
 export interface Client {
-  /** Starts or continues this visitor's session on a listed origin. `url` is the service, by default where the library came from. */
+  /** Starts or continues this visitor's session on a listed origin. `url` is the service, by default the origin of the library. */
   init(options: { app: number; url?: string }): Promise<void>;
-  /** Overrides `window.ENV`. A token holds for the apiUrl it was given with: another apiUrl forgets it. */
+  /** Overrides `window.ENV`. A token is valid for its apiUrl only: another apiUrl removes it. */
   configure(configuration: Configuration): void;
   /** The session of the page, as the service sees its credential; null without one. */
   session(): Promise<AppSession | null>;
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }
 
-/** What `/v1/apps/:id/env.js` leaves for the client library. */
+/** Set by `/v1/apps/:id/env.js` for the client library. */
 export interface Env {
   appId?: number;
   apiUrl?: string;
   environment?: string;
   appSettings?: Record<string, unknown>;
-  /** Milliseconds that a client action may take; default 30000. */
+  /** Maximum milliseconds of a client action; default 30000. */
   clientTimeoutMs?: number;
-  /** Who the page works for. */
+  /** The session of the page. */
   session?: AppSession;
-  /** For a page without a cookie: taken by the library as it loads, as if by `Svc.configure`. */
+  /** For a page without a cookie: the library reads it once while loading, as if by `Svc.configure`. */
   token?: string;
 }
 
-/** What `Svc.Session.get()` gives. */
+/** Result of `Svc.Session.get()`. */
 export interface AppSession {
   appId: number;
-  /** null: a visitor without a name. */
+  /** null: an anonymous visitor. */
   user: { id: number; firstName: string; lastName: string; email: string } | null;
   environment: "master" | "production";
-  /** Who is signed in to the page by an entry, without its hashed columns. */
+  /** The app user who is signed in to the page: an entry, without its hashed columns. */
   entries?: {
     dataSource: {
       id: number;
       dataSourceId: number;
       data: Record<string, unknown>;
-      /** Addresses that a code has proven since the sign-in, each with the moment in ISO 8601. */
+      /** Addresses proven by a code since the sign-in, each with the time in ISO 8601. */
       verified?: { email?: string; sms?: string };
     };
   };
-  /** Who has signed in is the page's user once a code has proven the second factor. */
+  /** True if the user has signed in but has not proven the second factor yet. */
   awaits?: "secondFactor";
 }
 
@@ -198,7 +201,7 @@ export interface AppSession {
 export interface Session {
   get(): Promise<AppSession | null>;
   user(): Promise<AppSession["user"]>;
-  /** Signs the page's user in by the entry that has these values. Rejects with UNAUTHORIZED for a wrong and an unknown one. */
+  /** Signs in the page's user by the entry that has these values. Rejects with UNAUTHORIZED for a wrong password and an unknown user. */
   authorize(how: {
     passport: "dataSource";
     dataSourceId?: number | string;
@@ -206,8 +209,8 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Has a code sent to an address that the app's users have (`expiresAt`, whether or not anybody has it), or, with the code, signs that
-   * user in (`session`). `secondFactor`: the same for who has signed in already. Rejects with UNAUTHORIZED for a wrong code.
+   * Sends a code to an address of the app's users (returns `expiresAt`, whether or not a user has it) or, with the code, signs in that user
+   * (returns `session`). `secondFactor`: the same for a user who has signed in already. Rejects with UNAUTHORIZED for a wrong code.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;
@@ -226,7 +229,7 @@ export interface Entry<Data = Record<string, unknown>> {
   order: number;
   createdAt: string;
   updatedAt: string;
-  /** What `join` found, by its name. */
+  /** Joined entries by the names in `join`. */
   joins?: Record<string, unknown>;
 }
 
@@ -235,7 +238,7 @@ export interface DataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** As they were met. */
+  /** In the order in which they first appeared. */
   columns: string[];
   accessRules: object[];
   hooks: object[];
@@ -251,7 +254,7 @@ export interface EntryQuery {
   where?: object;
   attributes?: string[];
   order?: [column: string, direction: "ASC" | "DESC"][];
-  /** 1,000 unless given, 10,000 at most. */
+  /** Default 1,000, at most 10,000. */
   limit?: number;
   offset?: number;
   includePagination?: boolean;
@@ -259,7 +262,7 @@ export interface EntryQuery {
   aggregate?: object[];
 }
 
-/** An array that knows the pages before and after it. */
+/** An array with links to the pages before and after it. */
 export interface EntryPage extends Array<Entry> {
   readonly isFirstPage: boolean;
   readonly isLastPage: boolean;
@@ -267,7 +270,7 @@ export interface EntryPage extends Array<Entry> {
   prev(): Promise<EntryPage>;
 }
 
-/** What was committed. With `reset` more changed than is told: read anew. */
+/** Committed changes. With `reset` more has changed than is listed: read the entries again. */
 export interface EntryNews {
   reset: boolean;
   inserted: Entry[];
@@ -277,7 +280,7 @@ export interface EntryNews {
 
 export interface EntrySubscription {
   pause(): void;
-  /** What was committed in the pause is told then, for ten minutes back. */
+  /** Changes during the pause are delivered then, for up to ten minutes. */
   resume(): void;
   unsubscribe(): void;
   status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";
@@ -290,7 +293,7 @@ export interface DataSourceConnection {
   }>;
   find(query?: EntryQuery): Promise<Entry[]>;
   findOne(query?: EntryQuery): Promise<Entry | undefined>;
-  /** Rejects with ENTRY_NOT_FOUND where there is none. */
+  /** Rejects with ENTRY_NOT_FOUND if there is none. */
   findById(id: number): Promise<Entry>;
   findWithCursor(query?: EntryQuery): Promise<EntryPage>;
   insert(data: object): Promise<Entry>;
