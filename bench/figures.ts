@@ -1,4 +1,4 @@
-/** All figures. Each is loaded as it is asked for: none costs another anything. */
+/** All figures. Each module is loaded when its figure is measured, so that none affects another. */
 import { figureOf } from "./figures/kind.js";
 import type { Figure } from "./harness/figure.js";
 import { KINDS } from "./harness/kinds.js";

@@ -1,7 +1,7 @@
 /**
- * `npm run bench [-- figure…] [-- --rounds 1] [-- --json]`: prints each figure beside its bare floor, both measured in this run; figures
- * are medians of three rounds. `--into FILE` gathers them in a file, `--next` measures the first that it has not, and `--report` makes
- * BENCHMARKS.md of it. Measures nothing itself.
+ * `npm run bench [-- figure…] [-- --rounds 1] [-- --json]`: prints each figure with its baseline, both measured in this run; figures are
+ * medians of three rounds. `--into FILE` stores them in a file, `--next` measures the first figure that the file lacks, and `--report`
+ * generates BENCHMARKS.md from it.
  */
 import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -51,7 +51,7 @@ if (!(Number.isInteger(rounds) && rounds > 0)) {
   process.exit(1);
 }
 
-/** For people: on standard error where standard output has the JSON. */
+/** Text for people: on standard error if standard output has the JSON. */
 const say = (text: string) => (options.json ? process.stderr : process.stdout).write(`${text}\n`);
 const machine = { node: process.versions.node, cores: availableParallelism(), rounds };
 const measured: object[] = [];

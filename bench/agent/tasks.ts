@@ -61,7 +61,7 @@ async function nightlyReport(agent: Agent): Promise<void> {
   await agent.tool("publish_action", { action: "nightly-report" });
 }
 
-/** The sender's side: it is not the agent. */
+/** Sends a webhook as another system would; this request is not the agent's. */
 async function sendBooking({ url, appId }: Agent, secret: string, seat: string): Promise<number> {
   const [id, time, body] = [`msg_${seat}`, Math.floor(Date.now() / 1000), JSON.stringify({ seat, name: "Ann" })];
   const signature = createHmac("sha256", Buffer.from(secret, "base64"))
@@ -223,7 +223,7 @@ async function addPackage(agent: Agent): Promise<void> {
   ensure(JSON.stringify(run).includes('"total":5'), "the file must be read", run);
 }
 
-/** In an order in which each can use what those before it left. */
+/** In an order in which each task can use the results of earlier ones. */
 export const TASKS: readonly Task[] = [
   { title: "A typed action with a test, from an empty folder to live", run: typedAction },
   { title: "A nightly report by e-mail", run: nightlyReport },

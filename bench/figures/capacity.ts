@@ -1,4 +1,4 @@
-/** What a run costs: processor time of Node, Chromium and PostgreSQL, and its statements, WAL and rows, by kind of code. */
+/** The cost of a run by kind of code: processor time of Node, Chromium and PostgreSQL, and its statements, WAL and rows. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ const UNITS = {
 type Column = keyof typeof UNITS;
 type Counters = Record<Column | "runs", number>;
 
-/** Everything that is counted, since the start of the server. */
+/** All counters since the start of the server. */
 const COUNTED = `
   SELECT (SELECT count(*) FROM run WHERE finished_at IS NOT NULL)::int AS runs,
          (SELECT sum(calls) FROM pg_stat_statements)::float AS statements,
@@ -63,7 +63,7 @@ async function readCounters({ service, postmaster, database }: Subject): Promise
   return { ...rows[0], ...readProcessorTime(service.pid, postmaster) };
 }
 
-/** Everything that was spent in a span of time. */
+/** Resources used in a period. */
 interface Spent {
   line: string;
   counters: Counters;
@@ -84,7 +84,7 @@ const mapped = (counters: Counters, of: (value: number, column: keyof Counters) 
     Object.entries(counters).map(([column, value]) => [column, of(value, column as keyof Counters)]),
   ) as Counters;
 
-/** The costs of each run, with its share of what the service does anyway. */
+/** The cost of each run, including its share of the service's periodic work. */
 function costsOf({ counters, line }: Spent): Counters {
   if (counters.runs === 0) throw new Error(`no run of ${line} has ended`);
   return mapped(counters, (value) => value / counters.runs);
@@ -111,7 +111,7 @@ async function measureKind(subject: Subject, kind: Kind, rounds: number): Promis
   return found;
 }
 
-/** Runs that a queue holds meanwhile, as schedules and log events start them too. */
+/** Number of queued runs meanwhile, as schedules and log events start them too. */
 async function measureQueued(subject: Subject, rounds: number): Promise<Spent[]> {
   const { service, database } = subject;
   const { appId, tokens } = service.first;
@@ -143,7 +143,7 @@ async function measureAll(subject: Subject, rounds: number): Promise<Row[]> {
 
 export async function run(rounds: number): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), "svc-capacity-"));
-  // Without a checkpoint: how many pages the WAL repeats after one depends on how often there is one.
+  // Without a checkpoint: the number of full pages in the WAL depends on the time since the last one.
   const quiet = { checkpoint_timeout: "1h", max_wal_size: "16GB" };
   const settings = { shared_preload_libraries: "pg_stat_statements", ...quiet };
   const log = pino({ level: "silent" });

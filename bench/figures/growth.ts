@@ -1,4 +1,4 @@
-/** How runs a second grow with the cores that the service is given, and with the processes that perform runs. */
+/** Growth of runs per second with the number of cores, and with the number of runner processes. */
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { type Callers, startCallers } from "../harness/callers.js";
@@ -12,7 +12,7 @@ const MEASURED = ["language", "fetch"];
 const WARM_UP_MS = 1_000;
 const ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
 
-/** Each kind for the smaller service and the larger one, which both stand ready while one of them works. */
+/** Each kind for the smaller and the larger service; both are running while one of them works. */
 async function measure(
   rounds: number,
   names: [string, string],
@@ -53,7 +53,7 @@ async function rateOn(
   };
 }
 
-/** What `start` begins has those cores alone: a process has those of the thread that starts it. */
+/** Processes started by `start` have only those cores: a process inherits them from its parent thread. */
 async function onCores<T>(list: string, start: () => Promise<T>): Promise<T> {
   const pin = (cores: string) => execFileSync("taskset", ["-pc", cores, String(process.pid)], { stdio: "ignore" });
   pin(list);

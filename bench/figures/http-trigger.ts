@@ -1,4 +1,4 @@
-/** Runs that requests to an HTTP trigger start, beside the same action by runWithResult, each with an API token. */
+/** Runs started by requests to an HTTP trigger, compared with the same action by runWithResult, each with an API token. */
 import { startCallers } from "../harness/callers.js";
 import { inTurns, type Row } from "../harness/figure.js";
 import { actionOf, LANGUAGE, PAYLOAD, runPath } from "../harness/kinds.js";

@@ -1,4 +1,4 @@
-/** One kind of run over HTTP: how many a second for few callers and for many, and how long one waits where nobody else calls. */
+/** One kind of run over HTTP: runs per second for few and for many callers, and the duration for a single caller. */
 
 import { type Floor, startFloor } from "../harness/browser-floor.js";
 import { startCallers } from "../harness/callers.js";
@@ -7,11 +7,11 @@ import { type Figure, inTurns, median, type Row, timeEach } from "../harness/fig
 import { actionOf, type Kind, LANGUAGE, PAYLOAD, runPath } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** As many as an app has places on two cores, and more. */
+/** The slots of an app on two cores, and more. */
 const FEW = 3;
 const MANY = 64;
 const CALLERS = [1, FEW, 8, MANY];
-/** Of the kind that is quickest: more callers than a queue should have to hold. */
+/** For the quickest kind: more callers than a queue should have to hold. */
 const CALLERS_OF_LANGUAGE = [...CALLERS, 256];
 const WARM_UP_MS = 1_000;
 const DOCUMENT = "a page sent to a fresh document each";

@@ -1,4 +1,6 @@
-/** Log events taken in over HTTP with 10, 100 and 1,000 log-triggered actions, of which none or one matches, beside a bare insert over HTTP. */
+/**
+ * Log events over HTTP with 10, 100 and 1,000 log-triggered actions, of which none or one matches, compared with a bare insert over HTTP.
+ */
 import { openDatabase } from "../../src/data/database.js";
 import { publishDirectly } from "../../test/harness/production-copies.js";
 import { fire } from "../harness/autocannon.js";
@@ -11,17 +13,17 @@ export const title = "log events over HTTP beside log-triggered actions, 20 call
 const SIZES = [10, 100, 1_000];
 const CALLERS = 20;
 const SECONDS = 2;
-/** A round of events that start runs: few enough that those which wait weigh little. */
+/** Events that start runs, in one round: few enough that queued ones cost little. */
 const STARTING = 980;
 const TYPE = "dataSource.entry.create";
 const DATA = { columns: { status: "open", amount: 12.5 }, note: "an entry as it is usually made" };
 const FLOOR = "a bare Fastify and pg insert over HTTP";
-/** Of a data source that no trigger names, and of one that the first action's does. */
+/** Events of a data source without a trigger, and of the first action's. */
 const [UNNAMED, NAMED] = [5_000, 1];
 
 const event = (dataSourceId: number) => ({ type: TYPE, data: DATA, dataSourceId, dataSourceEntryId: 1 });
 
-/** Actions from the one number up to the other, each of a data source of its own. */
+/** Actions with these numbers, each with its own data source. */
 const listening = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => ({
     name: `action-${from + at}`,
@@ -29,7 +31,7 @@ const listening = (from: number, to: number) =>
   }));
 
 export async function run(rounds: number): Promise<Row[]> {
-  // No runner: what is started waits, and weighs on nothing.
+  // No runner: queued runs cost nothing.
   const service = await startBenchService({ ROLES: "api", INTAKE_QUOTA_MB: "0" });
   const { first, databaseUrl } = service;
   const { appId, tokens } = first;

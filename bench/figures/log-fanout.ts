@@ -1,4 +1,4 @@
-/** One app's log entries to 1,000 sockets of one process: deliveries a second and their delay, beside bare graphql-ws. */
+/** One app's log entries to 1,000 sockets of one process: deliveries per second and their delay, compared with bare graphql-ws. */
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
@@ -12,16 +12,16 @@ export const title = "log entries of one app to 1,000 sockets of one process, be
 
 const SOCKETS = 1_000;
 const QUERY = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
-/** Events under way while throughput is measured: enough that the server never waits for the next. */
+/** Events in flight while throughput is measured: enough that the server never waits for the next. */
 const WINDOW = 8;
 const ROUND_MS = 2_000;
-/** In each round, while delay is measured: a pace that both servers hold. */
+/** Events per round while delay is measured: a rate that both servers sustain. */
 const PACED_EVENTS = 20;
 const PACE_MS = 100;
 const WARM_UP_PACE_MS = 50;
 const QUIET_MS = 300;
 
-/** Sent with each event: when it set out, in milliseconds. */
+/** Part of each event: its time of sending, in milliseconds. */
 const payload = () => ({ sentAt: performance.timeOrigin + performance.now() });
 
 /** One server with its subscribers. */
@@ -31,11 +31,11 @@ interface Side {
   delivered(): number;
   /** Resolves when more has been delivered. */
   progress(): Promise<unknown>;
-  /** The delays since the last call. */
+  /** Returns the delays since the last call. */
   takeDelays(): number[];
 }
 
-/** Opens the sockets and resolves when each of them has had an event, and nothing more is under way. */
+/** Opens the sockets and resolves when each has received an event, and none is in flight. */
 async function subscribe(subscribers: Child, wanted: Wanted, emit: () => Promise<void>): Promise<Side> {
   const reports = new EventEmitter();
   let last: Report = { delivered: 0, reached: 0, delays: [] };
@@ -63,7 +63,7 @@ async function subscribe(subscribers: Child, wanted: Wanted, emit: () => Promise
   };
 }
 
-/** Deliveries a second with `WINDOW` events under way at any time. */
+/** Deliveries per second with `WINDOW` events in flight at any time. */
 async function throughput({ emit, delivered, progress }: Side): Promise<number> {
   const before = delivered();
   const begun = performance.now();
@@ -76,7 +76,7 @@ async function throughput({ emit, delivered, progress }: Side): Promise<number> 
   return (emitted * SOCKETS * 1_000) / (performance.now() - begun);
 }
 
-/** Milliseconds from making an event to its arrival, at a pace. */
+/** Milliseconds from the creation of an event to its arrival, at a constant rate. */
 async function delaysOf({ emit, delivered, progress, takeDelays }: Side): Promise<number[]> {
   const until = delivered() + PACED_EVENTS * SOCKETS;
   takeDelays();
@@ -91,7 +91,7 @@ async function delaysOf({ emit, delivered, progress, takeDelays }: Side): Promis
 async function measure(rounds: number, service: Side, bare: Side): Promise<Row[]> {
   const sums = { service: 0, bare: 0 };
   const delays = { service: [] as number[], bare: [] as number[] };
-  // They take turns: the machine is not the same from one second to the next.
+  // They alternate, because the speed of the machine varies.
   for (let round = 0; round < rounds; round += 1) {
     sums.bare += await throughput(bare);
     sums.service += await throughput(service);

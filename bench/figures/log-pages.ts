@@ -1,4 +1,4 @@
-/** What a page of the execution log takes over HTTP as the log grows, beside the bare rows of that page by pg. */
+/** Duration of a page of the execution log over HTTP as the log grows, compared with pg reading the bare rows. */
 import { Client } from "pg";
 import { median, type Row, timeEach } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
@@ -35,7 +35,7 @@ async function measure({ call, first }: BenchService, db: Client, size: number):
   const page = (options: object) => call("POST", `/v3/apps/${appId}/actions/logs`, { limit: LIMIT, ...options });
   const text = `SELECT * FROM execution_log WHERE app_id = $1 ORDER BY id DESC LIMIT ${LIMIT}`;
   const bare = await timed(() => db.query({ name: "bare", text, values: [appId] }));
-  // Half the log lies behind this cursor.
+  // Half of the log follows this cursor.
   const { nextCursor } = await page({ offset: size / 2 });
   const floor = { name: FLOOR, value: bare };
   const kinds: [string, object][] = [

@@ -1,4 +1,4 @@
-/** Runs of forty apps that take turns, beside the same of one app, and beside a browser context made for each. */
+/** Runs of forty apps in turns, compared with runs of one app, and with a new browser context for each. */
 import { startFloor } from "../harness/browser-floor.js";
 import { type Calls, startCallers } from "../harness/callers.js";
 import { inTurns, type Row } from "../harness/figure.js";
@@ -11,7 +11,7 @@ const APPS = 40;
 const CALLERS = 8;
 const MEASURED = ["language", "document"];
 const RATE_MS = 2_000;
-/** By then each app has its context, which takes as long to make as many runs. What the first call waits is run-start's. */
+/** By then each app has its context, whose creation takes as long as many runs. The figure run-start has the first call. */
 const CALLS_BEFORE = 3 * APPS;
 
 async function makeApps({ call, first }: BenchService, kinds: readonly Kind[]): Promise<number[]> {

@@ -1,4 +1,6 @@
-/** What other apps' runs and the API feel of an action that fills its memory, again and again, beside the same calls in quiet. */
+/**
+ * Effect on other apps' runs and the API of an action that fills its memory repeatedly, compared with the same calls on an idle service.
+ */
 import { percentile, type Row, timeEach } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
@@ -10,7 +12,7 @@ const HOG =
   "async function execute() { const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; } }";
 const SUM = "async function execute({ payload }) { return payload.a + payload.b; }";
 
-/** Keeps one hog running at any time until `stop` is called; answers how many were ended for their memory. */
+/** Keeps one such action running until `stop` is called; returns how many were ended for their memory. */
 function keepHogging({ call, first }: BenchService): { stop(): Promise<number> } {
   let over = false;
   const loop = async () => {

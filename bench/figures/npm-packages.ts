@@ -1,4 +1,4 @@
-/** Runs with packages of npm over HTTP, each beside runs with a package of the service's own: eight callers, and one who waits. */
+/** Runs with npm packages over HTTP, each compared with a package of the service: eight callers, and one. */
 import { startCallers } from "../harness/callers.js";
 import { startServer } from "../harness/child.js";
 import { inTurns, type Row } from "../harness/figure.js";

@@ -1,4 +1,4 @@
-/** How long one `request()` takes within a run, beside undici's own request of the same server. */
+/** Duration of one `request()` within a run, compared with undici's own request to the same server. */
 import { request } from "undici";
 import { startServer } from "../harness/child.js";
 import { inTurns, median, type Row, timeEach } from "../harness/figure.js";
@@ -7,7 +7,7 @@ import { startBenchService } from "../harness/service.js";
 
 export const title = "request() within a run, one after the other";
 
-/** One run may send 100. */
+/** One run can send 100. */
 const REQUESTS = 60;
 const TIMED: Kind = {
   name: "timed-requests",

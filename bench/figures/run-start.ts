@@ -1,4 +1,4 @@
-/** How long a run waits on an idle system from the row in the ledger to its start, beside the floor of a notice from session to session. */
+/** Time from the row of a run to its start on an idle system, compared with a notification between two sessions. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
@@ -11,7 +11,7 @@ const EVENTS = 100;
 const SPACED_BY_MS = 100;
 const CODE = "async function execute() { return 1; }";
 
-/** A NOTIFY until another session has it: what waking a runner by the database costs at the least. */
+/** Time from NOTIFY to its arrival in another session: the minimum for waking a runner by the database. */
 async function measureFloor(databaseUrl: string): Promise<number[]> {
   const [sender, listener] = [new Client(databaseUrl), new Client(databaseUrl)];
   await Promise.all([sender.connect(), listener.connect()]);

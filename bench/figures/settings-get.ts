@@ -1,4 +1,4 @@
-/** How many times a second settings are read over HTTP, beside a bare Fastify handler that reads the same rows with pg. */
+/** Reads of settings per second over HTTP, compared with a bare Fastify handler that reads the same rows with pg. */
 import Fastify from "fastify";
 import pg from "pg";
 import { fire } from "../harness/autocannon.js";
@@ -13,7 +13,7 @@ const SECONDS = 2;
 const FLOOR = "bare Fastify handler reading the same rows with pg";
 const SETTING = { welcome: "hello", colors: ["red", "green", "blue"], limits: { users: 100, files: 2_000 } };
 
-/** The least that a Node service can do for this answer: no credential, no tiers, one prepared statement. */
+/** The minimum for a Node service with this response: no credential, no tiers, one prepared statement. */
 async function startBare(connectionString: string, appId: number): Promise<{ url: string; stop(): Promise<void> }> {
   const pool = new pg.Pool({ connectionString, max: 10 });
   const text = "SELECT key, value FROM setting WHERE app_id = $1";

@@ -1,4 +1,4 @@
-/** Requests by autocannon, in a process of its own. */
+/** Requests by autocannon, in a separate process. */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -9,15 +9,15 @@ export interface Volley {
   url: string;
   token: string;
   callers: number;
-  /** Either how long, */
+  /** The duration, */
   seconds?: number;
-  /** or how many requests in all. */
+  /** or the total number of requests. */
   amount?: number;
   /** Sent by POST as JSON; GET without. */
   body?: object;
 }
 
-/** Requests a second. @throws Error when any answer was not 2xx */
+/** Requests per second. @throws Error if a response is not 2xx */
 export async function fire({ url, token, callers, seconds, amount, body }: Volley): Promise<number> {
   const length = amount === undefined ? ["-d", String(seconds)] : ["-a", String(amount)];
   const sent = body ? ["-m", "POST", "-H", "content-type=application/json", "-b", JSON.stringify(body)] : [];

@@ -1,6 +1,6 @@
 /**
- * A process of its own with the least that a Node service can do to take a log event: Fastify, and pg's insert of the row. Says its
- * address once it listens. The floor of `log-events`.
+ * A separate process with the minimum for a log event: Fastify, and an insert by pg. Prints its URL once it listens. The baseline of
+ * `log-events`.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ const INSERT = `
   INSERT INTO log_event (app_id, type, data, user_id, data_source_id, data_source_entry_id, request_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id, created_at`;
 
-/** What the parent says first. */
+/** First message of the parent. */
 export interface Wanted {
   databaseUrl: string;
   appId: number;

@@ -1,6 +1,6 @@
 /**
- * A process of its own with graphql-ws as its documentation shows it: one subscription, fed by what the parent sends. Says its
- * address once it listens. The floor of `log-fanout`; knows nothing of the service.
+ * A separate process with graphql-ws as in its documentation: one subscription, fed by the parent's messages. Prints its URL once it
+ * listens. The baseline of `log-fanout`.
  */
 import { once, setMaxListeners } from "node:events";
 import { createServer } from "node:http";

@@ -1,7 +1,4 @@
-/**
- * The bare floors beside which the service's runs are measured: the same Chromium with the same arguments, driven over
- * the protocol with nothing added.
- */
+/** Baselines of the service's runs: the same Chromium with the same arguments, driven directly over the protocol. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
@@ -14,22 +11,22 @@ const ORIGIN = "https://floor.actions.internal";
 const BODY = Buffer.from("<!doctype html>").toString("base64");
 const SCRIPT = "(async () => 1)()";
 
-/** Loops beside each other: where the bare loops are fastest on few cores. */
+/** Concurrent loops: the number with the best throughput on few cores. */
 const LOOPS = 2;
 const RATE_MS = 800;
 const PACE_MS = 200;
 
 export interface Floor {
-  /** The p50 in milliseconds of an evaluate in a page that is kept, one every 200 ms: no run can be faster. */
+  /** The p50 in milliseconds of an evaluate in an open page, one every 200 ms: no run can be faster. */
   pacedEvaluate(count?: number): Promise<number>;
-  /** How often in a second a page is sent to a fresh document, and something evaluated there. */
+  /** Navigations per second to a new document with an evaluate. */
   navigatingLoop(): Promise<number>;
-  /** The same of a new context, a document, an evaluate, and the context's end. */
+  /** The same with a new context, a document, an evaluate, and the end of the context. */
   contextLoop(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** How often a second each of `turns` is through, beside the others, while `RATE_MS` last. */
+/** Rounds per second of each of `turns`, all concurrent, during `RATE_MS`. */
 async function rateOf(turns: readonly (() => Promise<unknown>)[]): Promise<number> {
   const begun = performance.now();
   let count = 0;
@@ -71,7 +68,7 @@ export async function startFloor(): Promise<Floor> {
   const chromium = await startChromium({ chromePath, sandbox });
   const dispose = (browserContextId: string) =>
     chromium.connection.send("Target.disposeBrowserContext", { browserContextId });
-  // Kept from one measurement to the next: an idle page costs nothing.
+  // Kept open between measurements: an idle page costs nothing.
   const pages = await Promise.all(Array.from({ length: LOOPS }, () => openPage(chromium)));
 
   return {

@@ -1,31 +1,31 @@
 /**
- * A process of its own that calls over kept connections, as cheaply as can be, and says how many answers came in a span
- * of time and how long each took.
+ * A separate process that sends requests over persistent connections with little overhead, and reports the number of responses in a period
+ * and their durations.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type Connection, openConnection, requestOf } from "./connection.js";
 
-/** What the parent asks for. */
+/** Request of the parent. */
 export interface Load {
-  /** Called in turns. */
+  /** Called in rotation. */
   urls: readonly string[];
   headers: Record<string, string>;
-  /** Sent by POST as it is. */
+  /** Sent by POST, unchanged. */
   body: string;
-  /** A part of each answer; any other answer ends the process. */
+  /** Required part of each response; any other response ends the process. */
   expected: string;
   callers: number;
-  /** How long answers are counted, in milliseconds. */
+  /** Milliseconds during which responses are counted. */
   forMs: number;
-  /** How long they call before that, so that the first calls of many do not count as a pause. */
+  /** Warm-up before that, so that the first calls do not count as a pause. */
   rampMs?: number;
-  /** A caller begins one every so many milliseconds, and not one right after the other. */
+  /** Interval between calls of a caller, instead of calling continuously. */
   everyMs?: number;
 }
 
-/** What the parent is answered. */
+/** Result for the parent. */
 export interface Report {
-  /** Of the answers that came within `forMs`. */
+  /** Responses within `forMs`, per second. */
   perSecond: number;
   /** Milliseconds of each call. */
   took: number[];

@@ -1,4 +1,4 @@
-/** Callers of runs, in a process of their own: nothing that is measured waits for them. Knows paths and answers, not what runs. */
+/** Callers of runs in a separate process, so that measurements do not wait for them. */
 import type { Load, Report } from "./caller-process.js";
 import { messageOf, startChild } from "./child.js";
 import { percentile } from "./figure.js";
@@ -6,19 +6,19 @@ import type { BenchService } from "./service.js";
 
 export interface Calls {
   service: BenchService;
-  /** The editor's unless said. */
+  /** Default: the editor's. */
   token?: string;
-  /** Of runWithResult, called in turns. */
+  /** Paths of runWithResult, called in rotation. */
   paths: readonly string[];
   payload: object;
-  /** What each run answers. */
+  /** The result of each run. */
   result: unknown;
-  /** A part of each answer; by default the result as runWithResult answers it. */
+  /** Required part of each response; by default the result of runWithResult. */
   expected?: string;
 }
 
 export interface Callers {
-  /** Answers a second that `callers` of them get in `forMs` milliseconds. */
+  /** Responses per second for `callers` during `forMs` milliseconds. */
   rate(calls: Calls, callers: number, forMs?: number): Promise<number>;
   /** The p50 in milliseconds of one call every 200 ms. */
   paced(calls: Calls, count?: number): Promise<number>;

@@ -1,4 +1,4 @@
-/** Processes of the bench's own: what makes calls, and what answers them beside the service, on no event loop that is measured. */
+/** Processes of the benchmark: callers and baselines, outside of the measured event loops. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 
@@ -7,14 +7,14 @@ export type Child = ChildProcess;
 /** Starts the module `file` of this folder as a process. */
 export const startChild = (file: string): Child => fork(new URL(`./${file}`, import.meta.url));
 
-/** The next message of the child. @throws Error when it ends instead */
+/** The next message of the child. @throws Error if it ends instead */
 export async function messageOf<T>(child: Child): Promise<T> {
   const over = new AbortController();
   const { signal } = over;
   const ended = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`a process of the bench ended with ${code}`);
   });
-  // The race alone hears of it.
+  // Only the race handles it.
   ended.catch(() => undefined);
   try {
     const [message] = await Promise.race([once(child, "message", { signal }), ended]);
@@ -24,7 +24,7 @@ export async function messageOf<T>(child: Child): Promise<T> {
   }
 }
 
-/** A server in a process of its own, which says its address once it listens. */
+/** A server in a separate process, which prints its URL once it listens. */
 export async function startServer(file: string, wanted?: object): Promise<{ url: string; child: Child }> {
   const child = startChild(file);
   if (wanted) child.send(wanted);

@@ -1,6 +1,6 @@
 /**
- * One kept connection, which is asked one thing after the other by HTTP/1.1 and does hardly anything for it: what a caller computes for
- * itself is no part of what it measures. Knows only answers that say how long they are.
+ * One persistent HTTP/1.1 connection for one request after the other, with minimal overhead, because the caller's own work must not be
+ * measured. Supports responses with a Content-Length only.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -9,19 +9,19 @@ const HEAD_END = "\r\n\r\n";
 const LENGTH = /^content-length: *(\d+)\r$/im;
 
 export interface Connection {
-  /** Sends a whole request. @returns head and body of its answer, a character a byte */
+  /** Sends a whole request. @returns head and body of its response, one character per byte */
   ask(request: Buffer): Promise<string>;
   end(): void;
 }
 
-/** A whole request, by POST. */
+/** A whole POST request. */
 export function requestOf({ host, pathname, search }: URL, headers: Record<string, string>, body: string): Buffer {
   const all = { host, ...headers, "content-length": String(Buffer.byteLength(body)) };
   const lines = [`POST ${pathname}${search} HTTP/1.1`, ...Object.entries(all).map((header) => header.join(": "))];
   return Buffer.from(lines.join("\r\n") + HEAD_END + body);
 }
 
-/** How many characters the answer has that begins so; null: that has not come yet. */
+/** Length of the response with this beginning; null if the head is incomplete. */
 function lengthOf(received: string): number | null {
   const end = received.indexOf(HEAD_END);
   if (end < 0) return null;

@@ -1,25 +1,25 @@
-/** What a figure of the bench is, and the sums that all of them need. */
+/** Types of figures, and common calculations. */
 
-/** One line of a figure: what the service does, and what the bare mechanism under it does in the same run. */
+/** One row of a figure: the service's value, and its baseline from the same run. */
 export interface Row {
   name: string;
   value: number;
-  /** Of the value and of its floor: `ms`, `/s`. */
+  /** Unit of the value and its baseline: `ms`, `/s`. */
   unit: string;
   floor?: { name: string; value: number };
-  /** Of a row that stands beside others of its figure, which differ in this alone; `line` names those that belong together. */
+  /** For rows that differ only in this size; `line` names the rows that belong together. */
   size?: { line: string; of: string; value: number };
-  /** Of a row that is one cell of a table. */
+  /** For a row that is one cell of a table. */
   cell?: { line: string; column: string };
 }
 
-/** It starts what it measures, stops it again, and answers its rows in the order to print: medians of `rounds`, where there are rounds. */
+/** Starts what it measures, stops it, and returns its rows in the order of printing: medians of `rounds`, if there are rounds. */
 export interface Figure {
   title: string;
   run(rounds: number): Promise<Row[]>;
 }
 
-/** The value below which `share` (0 to 1) of the samples lie. */
+/** The value below which this share (0 to 1) of the samples is. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
@@ -28,8 +28,7 @@ export function percentile(samples: readonly number[], share: number): number {
 export const median = (samples: readonly number[]): number => percentile(samples, 0.5);
 
 /**
- * The median of each measurement, taken `rounds` times in turns: the machine is not the same from one second to the next, and whatever
- * else it does weighs on all of them.
+ * The median of each measurement over alternating `rounds`: the speed of the machine varies, and other load affects all of them equally.
  */
 export async function inTurns<Name extends string>(
   rounds: number,
@@ -45,7 +44,7 @@ export async function inTurns<Name extends string>(
   return Object.fromEntries(medians) as Record<Name, number>;
 }
 
-/** Milliseconds of each of `count` calls, one after the other. */
+/** Milliseconds of `count` calls, one after the other. */
 export async function timeEach(count: number, call: (index: number) => Promise<unknown>): Promise<number[]> {
   const samples: number[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -56,7 +55,7 @@ export async function timeEach(count: number, call: (index: number) => Promise<u
   return samples;
 }
 
-/** p50 and p95 of calls beside those of their floor. */
+/** p50 and p95 of calls and of their baseline. */
 export function latencyRows(
   name: string,
   samples: readonly number[],

@@ -1,4 +1,7 @@
-/** A process of its own that serves packages of this installation as npm's registry does, so that no network is needed. Says its address once it listens. */
+/**
+ * A separate process that serves packages of this installation like npm's registry, so that no network is needed. Prints its URL once it
+ * listens.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -6,7 +9,7 @@ import { startRegistry } from "../../test/harness/npm-registry.js";
 import { PACKAGES } from "./kinds.js";
 
 const require = createRequire(import.meta.url);
-/** What bundling reads. */
+/** Files that bundling reads. */
 const READ = /\.(?:[cm]?js|json|md)$/i;
 
 const registry = await startRegistry();

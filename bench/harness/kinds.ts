@@ -1,17 +1,17 @@
-/** What users' actions do: one entry a kind of run that is measured. To measure another, add it here. */
+/** Measured kinds of actions, one entry each. Add an entry to measure another kind. */
 
 export interface Kind {
   name: string;
-  /** The body of `execute`; `payload` is {@link PAYLOAD} with `url`, an address on this machine that answers at once. */
+  /** The body of `execute`; `payload` is {@link PAYLOAD} with `url`, a local URL that responds at once. */
   body: string;
   dependencies?: readonly string[];
-  /** What it returns. */
+  /** Its result. */
   result: unknown;
-  /** How many requests it makes, one after the other. */
+  /** Number of its sequential requests. */
   fetches?: number;
-  /** True if it sends requests to the host of the payload's `url`, which the action has to list. */
+  /** True if it sends requests to the host of the payload's `url`, which the action must list. */
   sends?: true;
-  /** A data source that is there before it runs, as it is created. */
+  /** Body of a data source that is created before it runs. */
   dataSource?: { name: string; entries: object[] };
 }
 
@@ -33,9 +33,9 @@ export const CSV: Kind = {
   result: 2,
 };
 
-/** With packages of npm that are installed here (installed-packages.ts), from a small one to a large one. */
+/** npm packages that are installed here (installed-packages.ts), from a small one to a large one. */
 export const PACKAGES: readonly Kind[] = [
-  // What svc-csv is made of, as its author publishes it.
+  // The library in svc-csv, as published.
   {
     name: "papaparse",
     body: "return Papa.parse('a,b\\n1,2\\n3,4').data.length;",
@@ -135,7 +135,7 @@ export const KINDS: readonly Kind[] = [
   },
 ];
 
-/** The action of a kind, as it is created. `host`: a URL of the host that it may send requests to. */
+/** Body of the action of a kind. `host`: origin of the host to which it can send requests. */
 export function actionOf({ name, body, dependencies = [], sends }: Kind, host?: string): object {
   const code = `async function execute({ payload }) { ${body} }`;
   const integrationOrigins = sends && host ? [new URL(host).origin] : [];

@@ -1,4 +1,4 @@
-/** A process of its own that answers every request at once: the host that runs fetch from. Says its address once it listens. */
+/** A separate process that answers every request at once: the host of runs with fetch. Prints its URL once it listens. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,7 +1,7 @@
 /** Processor time of a service's process families, read from /proc: Node, its Chromium, and a PostgreSQL server. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of Linux, on every architecture that Node runs on. */
+/** Linux, on every architecture that Node supports. */
 const TICK_MS = 10;
 
 interface Spent {
@@ -9,7 +9,7 @@ interface Spent {
   parent: number;
   /** Milliseconds of this process. */
   own: number;
-  /** Milliseconds of the children that it had and that have ended. */
+  /** Milliseconds of its children that have ended. */
   ended: number;
 }
 
@@ -28,7 +28,7 @@ function readSpent(pid: number): Spent | null {
   }
 }
 
-/** The process and everything that descends from it. */
+/** The process and all of its descendants. */
 function familyOf(pid: number): Spent[] {
   const all = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (readSpent(Number(name)) ?? []) : []));
   const pids = new Set([pid]);
@@ -39,7 +39,7 @@ function familyOf(pid: number): Spent[] {
   return all.filter((one) => pids.has(one.pid));
 }
 
-/** Milliseconds since the start of each: of the service's own process, of its browsers, and of the database server. */
+/** Milliseconds since the start: of the service's own process, of its browsers, and of the database server. */
 export function readProcessorTime(
   service: number,
   postmaster: number,
@@ -48,6 +48,6 @@ export function readProcessorTime(
   const family = familyOf(service);
   const node = family.find(({ pid }) => pid === service);
   if (!node) throw new Error("the service has ended");
-  // On a database of others, a service starts nothing but browsers.
+  // With an external database, a service starts only browsers.
   return { Node: node.own, Chromium: sum(family) - node.own, PostgreSQL: sum(familyOf(postmaster)) };
 }

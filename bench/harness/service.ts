@@ -1,28 +1,31 @@
-/** The service under measurement: a process of its own on a durable embedded database, without rate limits. Measures nothing. */
+/** The measured service: a separate process with a durable embedded database, without rate limits. */
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
 import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { startProcess } from "../../test/harness/process.js";
 
-/** The service closes what is idle for five seconds; a call just then would fail. */
+/** The service closes connections that are idle for five seconds; a call at that moment would fail. */
 const IDLE_MS = 3_000;
 
 export interface BenchService {
   url: string;
   databaseUrl: string;
-  /** The service's process, for those who look at its memory. */
+  /** Process id of the service, for memory measurements. */
   pid: number;
   first: FirstCredentials;
-  /** One REST call over a kept connection, as the editor unless `token` says other; `body` is sent as JSON. @throws Error for any answer but 2xx */
+  /**
+   * One REST call over a persistent connection, as the editor unless `token` is set; `body` is sent as JSON.
+   * @throws Error for any response but 2xx
+   */
   // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects
   call(method: string, path: string, body?: unknown, token?: string): Promise<any>;
-  /** Creates an active master action with a manual trigger; answers its id. */
+  /** Creates an active draft with a manual trigger; returns its id. */
   createAction(name: string, code: string): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts it and resolves when it is ready; `environment` as of the service. */
+/** Starts it and resolves when it is ready; `environment` has variables of the service. */
 export async function startBenchService(environment: Record<string, string> = {}): Promise<BenchService> {
   const service = startProcess({ LOG_LEVEL: "info", ...environment });
   const url = await service.ready();
@@ -30,7 +33,7 @@ export async function startBenchService(environment: Record<string, string> = {}
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
   const headersFor = (token: string) => ({ "auth-token": token, "content-type": "application/json" });
 
-  // Node's own client: fetch costs more time than some of what is measured here.
+  // Node's http client: fetch takes more time than some of the measured calls.
   const call: BenchService["call"] = (method, path, body, token = first.tokens.editor) =>
     new Promise((resolve, reject) => {
       const outgoing = request(url + path, { method, agent, headers: headersFor(token) }, async (response) => {
@@ -60,7 +63,7 @@ export async function startBenchService(environment: Record<string, string> = {}
   };
 }
 
-/** One process with the API and the database, and `runners` more that perform the runs; resolves when all are ready. */
+/** One process with the API and the database, and `runners` processes that execute runs; resolves when all are ready. */
 export async function startFleet(runners: number, environment: Record<string, string> = {}): Promise<BenchService> {
   const shared = { SETTINGS_KEY: randomBytes(32).toString("base64"), LOG_LEVEL: "info", ...environment };
   const api = await startBenchService({ ...shared, ROLES: "api,scheduler" });

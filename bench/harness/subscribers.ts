@@ -1,11 +1,11 @@
 /**
- * A process of its own that holds many sockets of graphql-transport-ws and counts what comes in, as cheaply as can be:
- * a load generator must not be what is measured.
+ * A separate process that holds many graphql-transport-ws sockets and counts received messages with little overhead, so that the load
+ * generator is not the bottleneck.
  */
 import { once } from "node:events";
 import WebSocket from "ws";
 
-/** What the parent asks for, once. */
+/** Request of the parent. */
 export interface Wanted {
   url: string;
   token: string;
@@ -13,18 +13,18 @@ export interface Wanted {
   sockets: number;
 }
 
-/** What the parent is told from time to time: deliveries so far, and the delays of the sampled ones since the last report. */
+/** Periodic report to the parent: deliveries so far, and sampled delays since the last report. */
 export interface Report {
   delivered: number;
-  /** Sockets that have had one delivery or more. */
+  /** Sockets that have received at least one delivery. */
   reached: number;
-  /** Milliseconds from the event's `sentAt`. */
+  /** Milliseconds since the event's `sentAt`. */
   delays: number[];
 }
 
-/** One socket in so many reads what it gets; the others count it. */
+/** One of this many sockets parses its messages; the others only count them. */
 const SAMPLED = 20;
-/** Sockets that are being opened. */
+/** Sockets that are opened concurrently. */
 const AT_ONCE = 50;
 const REPORT_MS = 5;
 const SENT_AT = '"sentAt":';
@@ -37,7 +37,7 @@ function delayOf(text: string): number {
   return performance.timeOrigin + performance.now() - Number.parseFloat(text.slice(at + SENT_AT.length, at + 40));
 }
 
-/** Resolves when the server has taken the socket and the subscription is sent. */
+/** Resolves when the server has accepted the socket and the subscription has been sent. */
 async function open({ url, token, query }: Wanted, sampled: boolean): Promise<void> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
     perMessageDeflate: false,

@@ -1,25 +1,25 @@
-/** Makes docs/capacity.md of the stored costs of runs. Measures nothing. */
+/** Generates docs/operate/capacity.md from the stored costs of runs. */
 import type { Measured } from "./results.js";
 
 export const CAPACITY_PAGE = "docs/operate/capacity.md";
 
 const IDLE = "idle, a second";
-/** Cores of database servers that the page plans for. */
+/** Sizes of database servers on the page, in cores. */
 const CORES = [8, 32, 64];
-/** The rest is for peaks, vacuum, checkpoints and backups. */
+/** The rest is reserved for peaks, vacuum, checkpoints and backups. */
 const USED = 0.6;
 const DAY_S = 86_400;
 
 const number = (value: number): string =>
   value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0, useGrouping: true });
-/** Two significant digits: nothing here is known better. */
+/** Two significant digits, because the measurement is no more precise. */
 const about = (value: number): string => number(Number(value.toPrecision(2)));
 const tableOf = (head: readonly string[], lines: readonly (readonly string[])[]): string =>
   [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
 type Costs = Map<string, number>;
 
-/** Costs by their column, of each line of the measurement. */
+/** Costs by column, for each row of the measurement. */
 function costsOf({ rows }: Measured): Map<string, Costs> {
   const lines = Map.groupBy(rows, ({ cell }) => cell!.line);
   return new Map([...lines].map(([line, of]) => [line, new Map(of.map(({ cell, value }) => [cell!.column, value]))]));
@@ -51,7 +51,7 @@ function planTable(lines: Map<string, Costs>): string {
   );
 }
 
-/** The page of the figure `capacity`. */
+/** The page for the figure `capacity`. */
 export function capacityPage(measured: Measured): string {
   const lines = costsOf(measured);
   const idle = lines.get(IDLE)!;

@@ -1,4 +1,4 @@
-/** Makes BENCHMARKS.md and its drawings of the gathered figures. Measures nothing. */
+/** Generates BENCHMARKS.md and its drawings from the stored figures. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Row } from "../harness/figure.js";
@@ -8,7 +8,7 @@ import { type Measured, type Results, readResults } from "./results.js";
 import { ABOUT, BY_HAND, INTRODUCTION } from "./words.js";
 
 const DRAWINGS = "docs/pictures/bench";
-/** Fewer sizes show no growth. */
+/** Minimum sizes for a drawing. */
 const SIZES_MIN = 3;
 
 const number = (value: number): string =>
@@ -23,7 +23,7 @@ function tableRow({ name, value, unit, floor }: Row): string {
   return `| ${name} | ${amount(value, unit)} | ${beside} | ${ratio} |`;
 }
 
-/** The lines of a figure's drawing, its floor as the last; null where it has too few sizes. */
+/** The lines of a figure's drawing, its baseline last; null if it has too few sizes. */
 function linesOf(rows: readonly Row[]): { lines: Line[]; of: string; unit: string } | null {
   const sized = rows.filter((row) => row.size);
   const byLine = Map.groupBy(sized, (row) => row.size!.line);

@@ -1,9 +1,9 @@
-/** Draws how a figure grows as SVG, readable on light and on dark. Knows points and words, not what was measured. */
+/** Draws the growth of a figure as SVG, readable on light and on dark. */
 
 export interface Line {
   name: string;
   points: { x: number; y: number }[];
-  /** What the others stand beside: drawn in dashes. */
+  /** The baseline, drawn dashed. */
   isFloor?: boolean;
 }
 
@@ -15,7 +15,7 @@ export interface Plot {
 }
 
 const [WIDTH, HEIGHT] = [640, 360];
-/** Room above for the words of three lines. */
+/** Margin above for three lines of text. */
 const AREA = { left: 64, right: 16, top: 108, bottom: 48 };
 const STEPS = 4;
 const [LEGEND, LEGEND_LINE] = [44, 20];
@@ -34,13 +34,13 @@ const escaped = (text: string) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 const number = (value: number) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
 
-/** The next of 1, 2, 5, 10, … above it: an axis ends at a number that people read. */
+/** The next higher value of 1, 2, 5, 10, …: the end of an axis is a round number. */
 function roundedUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
 }
 
-/** Sizes stand by their logarithm: each is some times the one before. */
+/** Sizes are on a logarithmic axis. */
 function scales(lines: readonly Line[]): { x(value: number): number; y(value: number): number; top: number } {
   const all = lines.flatMap(({ points }) => points);
   const [from, to] = [Math.min(...all.map(({ x }) => x)), Math.max(...all.map(({ x }) => x))];

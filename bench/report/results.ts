@@ -1,4 +1,4 @@
-/** The file in which figures are gathered, part by part. Measures nothing and draws nothing. */
+/** The file with the stored figures. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { Row } from "../harness/figure.js";
 
@@ -14,17 +14,17 @@ export interface Measured {
   rows: Row[];
 }
 
-/** Where figures are gathered unless another file is named. */
+/** Default file for figures. */
 export const RESULTS = "bench/results.json";
 
-/** By the name of the figure. */
+/** By name of the figure. */
 export type Results = Record<string, Measured>;
 
 export function readResults(file: string): Results {
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Results) : {};
 }
 
-/** Beside what others have gathered meanwhile; whole, or as it was. */
+/** Adds to the current content of the file, atomically. */
 export function keepResult(file: string, figure: string, measured: Measured): void {
   const draft = `${file}.draft`;
   writeFileSync(draft, `${JSON.stringify({ ...readResults(file), [figure]: measured }, null, 2)}\n`);

@@ -1,4 +1,4 @@
-/** What each figure is, in words for people who have never seen the service; and what stands around them. No figure is written here. */
+/** Descriptions of the figures for readers who do not know the service, and the text around them. Contains no figures. */
 
 export const INTRODUCTION = `# Benchmarks
 
@@ -18,7 +18,7 @@ const RUN = `A caller posts \`runWithResult\` and has the result: HTTP, the judg
 own sandboxed realm, the search for secrets in what came out, the log entry. The floor is Chromium alone, with the very same switches:
 a page that is sent to a fresh document for each evaluation, and for the single call an evaluation in a page that is kept.`;
 
-/** By the figure's name; where there is none its title says enough. */
+/** By the figure's name; without an entry its title is enough. */
 export const ABOUT: Record<string, string> = {
   language: `${RUN} This code uses the language alone, so it runs in a realm of its own.`,
   document: "The same for code that names the document: each run has a fresh one.",

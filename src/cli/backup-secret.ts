@@ -1,4 +1,4 @@
-/** With what a backup is encrypted, as the command line says it. Reads the file that holds it, and prints nothing of it. */
+/** Reads the encryption options of a backup from the command line, and the file with the passphrase or key. */
 import { readFileSync } from "node:fs";
 import type { Secret } from "../engine/archive/sealing.js";
 import { StartError } from "../errors.js";
@@ -25,7 +25,7 @@ function read(path: string): string {
   }
 }
 
-/** null where the command line names none. @throws StartError where it names two, or what the file holds is none */
+/** null if the command line names none. @throws StartError if it names two, or the file's content is invalid */
 export function readSecret(values: SecretValues): Secret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
   if (passphraseFile !== undefined && keyFile !== undefined) {

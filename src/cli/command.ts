@@ -1,4 +1,4 @@
-/** What all commands share: a failure is one line and exit code 1, arguments are read strictly, the database is found. */
+/** Shared by all commands: a failure prints one line and sets exit code 1, arguments are parsed strictly, and the database is found. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,7 +9,7 @@ import { createNotifications } from "../engine/notifications.js";
 import { faultLine, StartError } from "../errors.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/access/credentials.js";
 
-/** Runs a command to its end; what it throws is the one line on standard error. */
+/** Runs a command to its end; prints an error as one line on standard error. */
 export async function runCommand(command: () => Promise<void>): Promise<void> {
   try {
     await command();

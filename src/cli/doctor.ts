@@ -1,4 +1,7 @@
-/** `npm run doctor`: what of settings, machine and database would keep the service from working, and how to mend it. Changes nothing. */
+/**
+ * `npm run doctor`: checks settings, machine and database for problems that prevent the service from working, and prints how to fix them.
+ * Changes nothing.
+ */
 import "reflect-metadata";
 import { type Config, ConfigError, readConfig } from "../config.js";
 import { readArguments, runCommand } from "./command.js";
@@ -8,7 +11,7 @@ import { browser, bundling, egress, folder, isolate, keyFile, node } from "./doc
 
 const USAGE = "Usage: npm run doctor, without arguments";
 
-/** The settings, or what is wrong with them. */
+/** The settings, or their fault. */
 function settings(): { config: Config | null; findings: Finding[] } {
   try {
     return { config: readConfig(), findings: [well("settings", "can be read")] };

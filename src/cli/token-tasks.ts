@@ -1,4 +1,4 @@
-/** What the words after `npm run token` ask for: a credential of any kind, all of an app, or the end of one. Prints nothing. */
+/** Arguments of `npm run token`: creates a credential of any kind, lists those of an app, or revokes one. Prints nothing. */
 import type { DataSource } from "typeorm";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
 import { rows } from "../data/database.js";
@@ -33,7 +33,7 @@ const NEEDS: Record<CredentialKind, { must: readonly Option[]; may: readonly Opt
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** A task token dies with its run; one that is made by hand has no run to die with. */
+/** A task token ends with its run; one that is created by hand has no run. */
 const TASK_EXPIRES = "1h";
 
 function readId(text: string | undefined, what: string): number | null {
@@ -98,7 +98,7 @@ function createTask(kind: CredentialKind, values: Values): Task {
   };
 }
 
-/** An editor session belongs to a person: with only an app named, to the person who has edited it for longest. */
+/** An editor session belongs to a person: with only an app, to the person who has edited it for longest. */
 async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);
@@ -121,7 +121,7 @@ function listTask({ app }: Values): Task {
   return async ({ db }) => ({ tokens: await listTokensWithSessions(db, appId) });
 }
 
-/** @throws StartError that says what is wrong with the words, and how the command is used */
+/** @throws StartError with the fault of the arguments and the usage */
 export function readTask(words: string[]): Task {
   const { positionals, values } = readArguments(OPTIONS, USAGE, words);
   const [word, id, ...more] = positionals;

@@ -46,7 +46,7 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 ];
 
 const ISSUER = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
-/** Words that end the names of other variables: a provider of that name could not be told from them. */
+/** Suffixes of other variables: a provider with such a name would be ambiguous. */
 const RESERVED = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];

@@ -1,4 +1,4 @@
-/** Kinds of values that a variable of the environment may have. Each refuses a text with what it expects, which completes "NAME must be …". */
+/** Kinds of values of environment variables. Each rejects a text with the expected form, which completes "NAME must be …". */
 import { isIP } from "node:net";
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-/** What of the database the service needs: that it answers, its version and rights, its schema, its clock, its keys, who lives on it. */
+/** Checks of the database: connection, version, rights, schema, clock, keys, and the processes that use it. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -148,7 +148,7 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   return [ill("media store", problem, remedy)];
 }
 
-/** Processes that live and ignore what a proxy says of its visitors. */
+/** Live processes that ignore X-Forwarded-For of a proxy. */
 async function ofProxy(client: Client): Promise<Finding> {
   const { rows } = await client.query<{ proxy: string | null }>(
     // A database that the next start migrates has no such column yet.

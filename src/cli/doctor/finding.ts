@@ -1,6 +1,6 @@
-/** What an examination found: data, and how it reads on a terminal. */
+/** The result of a check, and its text for a terminal. */
 
-/** `mend` says what to do; null where nothing is wrong. */
+/** `mend` is the fix; null if there is no problem. */
 export interface Finding {
   what: string;
   says: string;

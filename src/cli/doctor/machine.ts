@@ -1,4 +1,4 @@
-/** What of this machine the service needs: Node, the isolate, its folder, its browser, and the sandboxes of browser and bundler. Mends nothing. */
+/** Checks of this machine: Node, the isolate, the data folder, the browser, and the sandboxes of browser and bundler. Fixes nothing. */
 import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -84,7 +84,7 @@ export async function egress({ egressAddress }: Config): Promise<Finding[]> {
   ];
 }
 
-/** True if others on the machine can read what decrypts the settings. */
+/** True if other users of the machine can read the keys of the settings. */
 export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   const path = settingsKeyFile(dataDir);
   const found = statSync(path, { throwIfNoEntry: false });

@@ -89,7 +89,7 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
 }
 
 /**
- * What changes from `before` to `after`. A field that `after` does not name keeps its value.
+ * Changes from `before` to `after`. A field that `after` does not name keeps its value.
  * @param isWhole true if an item that `after` does not name is gone
  */
 export function differences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {

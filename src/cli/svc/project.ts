@@ -155,8 +155,8 @@ export class Project {
   }
 
   /**
-   * A stack of plain code with the places of the author's file, whose config block the service does not have.
-   * @param code that ran; the stack stays as it is if the file has other code
+   * A stack with positions in the author's file instead of the code without its config block.
+   * @param code that ran; the stack stays unchanged if the file has other code
    */
   stackInFile(name: string, code: string, stack: string): string {
     const folder = fileNameOf(name);
@@ -228,7 +228,7 @@ export class Project {
         const found = [...paths].find(([, other]) => other === one);
         return found ? files[found[0]]! : null;
       };
-      // A file whose configuration cannot be read gets it written at its top.
+      // If the configuration of a file cannot be read, a new one is written at its top.
       const written = await readConfigOf(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPart(written, config);
       this.#writeIfChanged(isWritten ? text : joinFile(config, bodyOf(text)), path);
@@ -236,7 +236,7 @@ export class Project {
     }
   }
 
-  /** Writes the server's manifest into the folder; what the folder has more stays. */
+  /** Writes the server's manifest into the folder; further files of the folder stay. */
   async write(manifest: Manifest): Promise<void> {
     for (const action of manifest.actions ?? []) await this.#writeAction(action);
     for (const { name, ...fields } of manifest.dataSources ?? []) {
@@ -263,7 +263,7 @@ export class Project {
     this.#writeIfChanged(text, TYPES_FILE);
   }
 
-  /** Removes what the server no longer has. */
+  /** Removes items that the server no longer has. */
   remove(kind: string, name: string): void {
     if (kind === "action") rmSync(this.#path("actions", fileNameOf(name)), { recursive: true, force: true });
     if (kind === "data source") rmSync(this.#path("data", `${fileNameOf(name)}.json`), { force: true });

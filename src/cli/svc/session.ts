@@ -1,4 +1,4 @@
-/** What every command gets: the target, a client, the output, and answers of a person at the terminal. */
+/** Context of every command: the target, a client, the output, and prompts at the terminal. */
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";

@@ -1,4 +1,4 @@
-/** Private items of an ISO base media file, as HEIC and AVIF are: Exif and XMP are overwritten where they lie. Offsets stay as they are. */
+/** Private items of an ISO base media file, such as HEIC and AVIF: Exif and XMP are overwritten in place. Offsets stay unchanged. */
 
 /** An Exif item: where its TIFF begins, then a TIFF without entries. */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
@@ -55,7 +55,7 @@ interface Extent {
   length: number;
 }
 
-/** Where each item's bytes lie. */
+/** Position of each item's bytes. */
 function* extentsIn(file: Buffer, { start }: Box): Generator<Extent> {
   const version = file[start]!;
   const sizes = file.readUInt16BE(start + 4);
@@ -104,7 +104,7 @@ function blankMeta(file: Buffer, meta: Box): void {
 
 const OWN_BOXES = ["uuid", "udta", "free", "skip"];
 
-/** Makes free space of boxes of makers' own, and nothing of what is free. */
+/** Turns boxes of manufacturers into free space, and clears free space. */
 function blankBox(file: Buffer, { at, start, end }: Box): void {
   file.fill(0, start, end);
   file.write("free", at + 4, "latin1");

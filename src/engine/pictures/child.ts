@@ -1,6 +1,6 @@
 /**
- * The process that meets strangers' pictures: reads one from standard input, answers in frames on descriptor 3, and ends. It has no
- * environment, no file, no address and no second picture.
+ * The process that decodes untrusted pictures: reads one from standard input, writes frames to descriptor 3, and ends. It has no
+ * environment, no file, no network and no second picture.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,7 +9,7 @@ import type { FrameHeader, Job } from "../pictures.js";
 import { DamagedPicture, withoutPrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
-/** Decoding is slow already where many pictures come; encoding AVIF at its best takes seconds. */
+/** Decoding many pictures is slow already; encoding AVIF at best quality takes seconds. */
 const AVIF_EFFORT = 2;
 
 sharp.cache(false);
@@ -70,7 +70,7 @@ function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffe
   yield* parts;
 }
 
-/** What was asked, decoded; a refusal is an answer too. */
+/** The decoded result; an error is a result too. */
 async function shown(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
     const { size, bytes } = await (job.resize ? resized(file, job) : thumbnailOf(file, job));
@@ -80,7 +80,7 @@ async function shown(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   }
 }
 
-/** The file without what is private first, for it does not depend on a decoder that may take this process with it. */
+/** Sends the file without private metadata first, because that does not depend on a decoder, which may crash this process. */
 async function* answer(file: Buffer, job: Job): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await shown(file, job);
   let parts: Buffer[];

@@ -1,4 +1,4 @@
-/** Exif as far as it says which way is up. Reads and writes that one value; all else in it is private and goes. */
+/** The orientation in Exif data. Reads and writes only that value; everything else in Exif is private and removed. */
 
 const ORIENTATION = 0x0112;
 const SHORT = 3;
@@ -20,7 +20,7 @@ export function orientationIn(tiff: Buffer): number {
   return 1;
 }
 
-/** An Exif block, from its byte order mark on, that says the orientation and nothing else. */
+/** An Exif block, starting with its byte order mark, that contains only the orientation. */
 export function orientationOnly(orientation: number): Buffer {
   const tiff = Buffer.alloc(26);
   tiff.write("MM\0*", 0, "latin1");

@@ -1,13 +1,13 @@
 /**
- * Takes out of a picture's file what tells of its maker: place, time, device, texts, previews. The pixels stay as they are, bit by bit,
- * and so do colours and which way is up. Decodes nothing; works on hostile files.
+ * Removes metadata about the maker from a picture's file: place, time, device, texts, previews. Pixels stay unchanged bit by bit, and so do
+ * colours and orientation. Decodes nothing; handles malicious files.
  */
 import { crc32 } from "node:zlib";
 import { withoutPrivateItems } from "./bmff-metadata.js";
 import { orientationIn, orientationOnly } from "./exif.js";
 import { withoutPrivateTags } from "./tiff-metadata.js";
 
-/** The file cannot be read as what its first bytes say that it is. */
+/** The file does not have the format of its first bytes. */
 export class DamagedPicture extends Error {
   override readonly name = "DamagedPicture";
 }
@@ -16,7 +16,7 @@ const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
 
 const isPlainMarker = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 
-/** A segment of a JPEG that says how to show it: JFIF, colours, Adobe's colour transform. */
+/** A JPEG segment that affects display: JFIF, colours, Adobe's colour transform. */
 function isOfDisplay(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
@@ -42,7 +42,7 @@ const orientationSegment = (orientation: number): Buffer => {
   return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
 };
 
-/** What follows the picture's end goes too: cameras put films and further pictures there. */
+/** Data after the picture's end is removed too: cameras append videos and further pictures. */
 function cleanJpeg(file: Buffer): Buffer[] {
   const stored: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
@@ -76,7 +76,7 @@ function pngChunk(type: string, content: Buffer): Buffer {
   return chunk;
 }
 
-/** What a viewer needs; whatever else there is, registered or not, may hold anything. */
+/** Chunks that a viewer needs; any other chunk may contain private data. */
 const PNG_KEPT = new Set(
   "IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD pHYs sPLT hIST acTL fcTL fdAT".split(" "),
 );
@@ -138,7 +138,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   return [header, ...stored];
 }
 
-/** Comments and XMP of a GIF lie in extensions of their own; loops and times in others, which stay. */
+/** Comments and XMP of a GIF have their own extensions; loops and times are in others, which stay. */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const blocksEnd = (from: number): number => {
@@ -179,13 +179,10 @@ const CLEANERS: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
   "image/heif-sequence": (file) => [withoutPrivateItems(file)],
 };
 
-/** The types of pictures whose metadata this knows to take out. */
+/** Picture types whose metadata this file can remove. */
 export const CLEANABLE: readonly string[] = Object.keys(CLEANERS);
 
-/**
- * The parts of a file without what is private, to be written one after the other.
- * @throws DamagedPicture
- */
+/** Parts of a file without private metadata, to be written in order. @throws DamagedPicture */
 export function withoutPrivateMetadata(file: Buffer, contentType: string): Buffer[] {
   try {
     return CLEANERS[contentType]?.(file) ?? [file];

@@ -29,7 +29,7 @@ export interface AiCompletionOptions {
   tools?: AiTool[];
   maxTokens?: number;
   temperature?: number;
-  /** As OpenAI's API has it. */
+  /** As in OpenAI's API. */
   responseFormat?: object;
   stream?: boolean;
 }
@@ -47,7 +47,7 @@ export interface AiCompletion {
   finishReason: string;
 }
 
-/** A part of a streamed answer; the last one has the whole. */
+/** A part of a streamed answer; the last one has the complete answer. */
 export type AiPart = { type: "text"; text: string } | { type: "end"; completion: AiCompletion };
 
 /** A file, or its bytes in base64. */

@@ -15,17 +15,17 @@ export interface ClientRunsOptions {
 const REPORT_ATTEMPTS = 5;
 const REPORT_WAIT_MS = 1_000;
 const LEFT = "the page was closed or left before the run ended";
-/** The service cuts longer ones to these lengths. */
+/** The service truncates longer texts to these lengths. */
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
 
-/** As much of an error as the log keeps. */
+/** The part of an error that the log stores. */
 function describe(thrown: unknown): { error: { name: string; message: string; stack: string } } {
   const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
   return { error: { name, message: message.slice(0, MESSAGE_CHARACTERS), stack: stack.slice(0, STACK_CHARACTERS) } };
 }
 
-/** What JSON makes of it: that is what the log holds, and what cannot be said in JSON fails the run. */
+/** The value as JSON, as the log stores it; a value that JSON cannot contain fails the run. */
 function asJson(value: unknown): unknown {
   const text = JSON.stringify(value);
   if (text && new Blob([text]).size > RESULT_MAX_BYTES) {
@@ -34,7 +34,7 @@ function asJson(value: unknown): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** The code shares the page's thread, so it is not stopped; the run is over for the log and for the caller. */
+/** The code shares the page's thread, so it cannot be stopped; for the log and the caller the run has ended. */
 function expiry(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   let clear = () => {};
   const passed = new Promise<never>((_resolve, reject) => {
@@ -56,7 +56,7 @@ interface OpenRun {
   started: number;
 }
 
-/** @returns `run`, which resolves when the run has ended and its report is sent; it never rejects */
+/** @returns `run`, which resolves when the run has ended and its report has been sent; it never rejects */
 export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
   const prepared = new Map<string, Promise<Execute>>();
   const openRuns = new Set<OpenRun>();
@@ -81,7 +81,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** Repeated only where no answer came; the key keeps a report that did arrive from becoming a second entry. */
+  /** Repeated only if no response arrived; the key prevents a second entry if the report had arrived. */
   async function report({ action: { id }, key }: OpenRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -96,7 +96,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** As keepalive requests, which outlive the page where they are small. */
+  /** As keepalive requests, which outlive the page if they are small. */
   async function send(id: number, verb: string, key: string, body: object): Promise<void> {
     const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
@@ -108,7 +108,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     const { error } = describe(Object.assign(new Error(LEFT), { name: "PageClosedError" }));
     for (const { action, key, started } of openRuns) {
       const duration = Math.round(performance.now() - started);
-      // The page is closing. The service ends the run when its time is over.
+      // The page is closing. The service ends the run when its time limit has passed.
       send(action.id, "", key, { error, duration }).catch(() => undefined);
     }
   });

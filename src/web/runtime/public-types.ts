@@ -193,7 +193,7 @@ export interface AppSession {
       verified?: { email?: string; sms?: string };
     };
   };
-  /** True if the user has signed in but has not proven the second factor yet. */
+  /** `secondFactor`: the user has signed in, but has not proven the second factor yet. */
   awaits?: "secondFactor";
 }
 

@@ -137,7 +137,7 @@ async function follow(
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
-      // A server that restarts is asked again; a sign-in that ended is not.
+      // Retries while a server restarts, but not after a session has ended.
       const isPassing =
         error instanceof ApiFailure ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;

@@ -7,7 +7,7 @@ import { printMissing } from "./sync.js";
 
 const APP = "/v1/apps/:app";
 
-/** As the service answers them. */
+/** In the service's form. */
 interface Stage {
   appId: number;
   name: string | null;

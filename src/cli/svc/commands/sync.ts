@@ -44,7 +44,7 @@ function printDifferences({ output }: Session, found: readonly Difference[]): vo
   }
 }
 
-/** What the server got since the last pull or push: the reason of a conflict, with its difference. */
+/** Error of a conflict: the server's changes since the last pull or push, with their differences. */
 function conflict(session: Session, since: readonly Difference[], what: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
@@ -60,7 +60,7 @@ export interface PushOptions {
   force?: boolean;
 }
 
-/** True if the folder has the item as the server has it, for example after a push whose answer was lost. */
+/** True if the folder's item equals the server's, for example after a push whose response was lost. */
 function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(differences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
@@ -80,7 +80,7 @@ function tagToPush(
     if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw conflict(session, since, "the server has changed since the last pull");
   }
-  // A first push: only what both sides have, and differs, would be overwritten unseen.
+  // A first push: it would silently overwrite only items that both sides have and that differ.
   const overwritten = differences(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwritten.length === 0) return server.tag;
   throw conflict(session, overwritten, "the server has changes that this folder has not pulled");
