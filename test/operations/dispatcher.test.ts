@@ -33,7 +33,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   let statements = 0;
   let claimsById = 0;
   /** What the repository answers to the other questions. */
-  const answers = { longestWait: 0, awaited: [] as { id: number; causeRunId: number }[], lost: [] as number[] };
+  const answers = {
+    longestWait: 0,
+    awaited: [] as { id: number; causeRunId: number }[],
+    lost: [] as number[],
+    asked: [] as number[][],
+  };
   const signals: AbortSignal[] = [];
   /** Called after the queue was read, before the result is returned. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
@@ -66,7 +71,10 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       return any;
     },
     longestWait: async () => answers.longestWait,
-    queuedByCause: async () => answers.awaited,
+    queuedByCause: async (ids: number[]) => {
+      answers.asked.push(ids);
+      return answers.awaited;
+    },
     notHeld: async () => answers.lost,
   } as unknown as RunRepository;
   const dispatcher = new Dispatcher({
@@ -329,9 +337,13 @@ describe("a dispatcher", () => {
   it("finds runs that its runs wait for although their notice was lost, and aborts runs that it lost", async () => {
     const { dispatcher, executed, signals, answers, call, write } = startDispatcher(1);
     const child = write(1);
-    answers.awaited = [{ id: child, causeRunId: 2 }];
     await dispatcher.findAwaited();
-    for (const app of [1, 2, 3, 4]) void call(app);
+    expect(answers.asked).to.deep.equal([]);
+    void call(1);
+    await dispatcher.findAwaited();
+    expect(answers.asked).to.deep.equal([[2]]);
+    answers.awaited = [{ id: child, causeRunId: 2 }];
+    for (const app of [2, 3, 4]) void call(app);
     expect(executed).to.deep.equal([1, 2, 3, 4]);
     expect(dispatcher.slotFor(1, null)).to.equal(null);
     await dispatcher.findAwaited();

@@ -38,10 +38,11 @@ describe("a page that comes back from a run", () => {
   let pool: Pool;
   let page: Page;
   let renewed = 0;
+  let enter: () => Promise<() => void> = async () => () => undefined;
 
   before(async () => {
     chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
-    const openings = { enter: async () => () => undefined };
+    const openings = { enter: () => enter() };
     pool = new Pool({ chromium, blame: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
     page = await pool.acquire(SLOT);
     const renew = page.renew.bind(page);
@@ -90,5 +91,23 @@ describe("a page that comes back from a run", () => {
     expect(page.hurried).to.equal(true);
     expect(renewed).to.equal(1);
     expect(await pool.acquire(SLOT)).to.equal(page);
+  });
+
+  it("serves a run that waits for it, which gives its turn to open a page back", async () => {
+    // The test before has left its page with a run.
+    const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
+    let left = 0;
+    enter = async () => {
+      await turn;
+      return () => {
+        left += 1;
+      };
+    };
+    const waiting = pool.acquire(SLOT);
+    await runIt();
+    expect(await waiting).to.equal(page);
+    expect(left).to.equal(0);
+    grant();
+    await until(() => left === 1);
   });
 });
