@@ -172,8 +172,8 @@ function triggersByHttp(
   const refusals = createRefusals({ db, log });
   const { gate, endpoints, runs, logs, intake } = parts;
   const { http: limit } = config.rateLimits;
-  const ofRequests = { gate, endpoints, runs, logs, intake, proofs: createProofs(parts), refusals, limit };
-  return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...ofRequests }) };
+  const triggerOptions = { gate, endpoints, runs, logs, intake, proofs: createProofs(parts), refusals, limit };
+  return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
 }
 
 /** OAuth programs, and the tools of agents. */

@@ -63,7 +63,7 @@ describe("A package that an action has", () => {
     return { http: answer.status, body: (await answer.json()) as any };
   }
 
-  async function toldOf(id: number): Promise<string[]> {
+  async function auditedVersions(id: number): Promise<string[]> {
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${id}`)).body;
     const received = (entries as Entry[]).filter(({ type }) => type === "appAction.v3.dependency");
     return received.map(({ data }) => data.version).reverse();
@@ -90,7 +90,7 @@ describe("A package that an action has", () => {
     await createStoredScripts(service.db).sweep();
     expect((await asked("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("old");
     expect((await asked("POST", `${actions()}/${other.body.action.id}/runWithResult`, {})).body.result).to.equal("new");
-    expect(await toldOf(id)).to.deep.equal(["1.0.0"]);
+    expect(await auditedVersions(id)).to.deep.equal(["1.0.0"]);
   });
 
   /** The asset with the other process's URL. */
@@ -101,17 +101,17 @@ describe("A package that an action has", () => {
     const { id, name } = await create(["is-told@1.0.0"]);
     release("is-told", "1.1.0", "new");
     await service.rest("PUT", `${actions()}/${id}`, { body: { dependencies: ["is-told@^1.1"] } });
-    expect(await toldOf(id)).to.deep.equal(["1.0.0", "1.1.0"]);
+    expect(await auditedVersions(id)).to.deep.equal(["1.0.0", "1.1.0"]);
     const { format, actions: all } = (await service.rest("GET", `${actions()}/export`)).body;
     const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
     await service.rest("POST", `${actions()}/${id}/versions/${versions.at(-1).id}/restore`);
-    expect(await toldOf(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0"]);
+    expect(await auditedVersions(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0"]);
     const document = { format, actions: all.filter((one: { name: string }) => one.name === name) };
     const imported = await service.rest("POST", `${actions()}/import`, { body: document });
     expect(imported.body.updated, JSON.stringify(imported.body)).to.have.length(1);
-    expect(await toldOf(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0", "1.1.0"]);
+    expect(await auditedVersions(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0", "1.1.0"]);
     await service.rest("POST", `${actions()}/import`, { body: document });
-    expect(await toldOf(id)).to.have.length(4);
+    expect(await auditedVersions(id)).to.have.length(4);
   });
 
   it("keeps running, and is saved and published, where npm is switched off, while no other is taken", async () => {

@@ -167,7 +167,7 @@ describe("Packages of npm", () => {
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
     one("makes-code", "exports.compile = (text) => new Function(text)");
     one("tries-code", "exports.can = () => { try { return new Function('return true')() } catch { return false } }");
-    const code = "return [buildsCode.compile('return 1')(), triesCode.can()]";
+    const code = "return [makesCode.compile('return 1')(), triesCode.can()]";
     const { action } = (await create(["makes-code", "tries-code"], code)).body;
     expect(action.assets.map(({ usesEval }: { usesEval?: boolean }) => usesEval)).to.deep.equal([true, undefined]);
     expect((await run(action.id)).result).to.deep.equal([1, true]);

@@ -6,7 +6,7 @@ import { isDuplicate, isRefusedData } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
-import { definitions, type IndexWish, isCounted, isFigure, keyOfName, type Made } from "./index-definitions.js";
+import { definitions, type IndexWish, isCounted, isStatistics, keyOfName, type Made } from "./index-definitions.js";
 
 export type IndexState = "ready" | "missing";
 
@@ -83,7 +83,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   const dropAll = async (client: pg.Client, names: Iterable<string>) => {
     for (const name of names) {
       await client.query(
-        `DROP ${isFigure(name) ? "STATISTICS" : "INDEX CONCURRENTLY"} IF EXISTS ${pg.escapeIdentifier(name)}`,
+        `DROP ${isStatistics(name) ? "STATISTICS" : "INDEX CONCURRENTLY"} IF EXISTS ${pg.escapeIdentifier(name)}`,
       );
     }
   };

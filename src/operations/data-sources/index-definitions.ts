@@ -108,7 +108,7 @@ export interface Made {
   unique?: readonly string[];
 }
 
-export const isFigure = (name: string): boolean => /_s\d$/.test(name);
+export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
 
 /** True if it counts as an index; statistics and indexes of lists come with one. */
 export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);

@@ -18,7 +18,7 @@ const CHANGE_SHAPE: Shape = {
   fields: { ...flat(FIELDS).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShape] },
   readOnly: READ_ONLY,
 };
-const NEW_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
+const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
 /** Fields that are set in the body. `Indexes` is the result of the caller's parser of `indexes`. */
 export interface DataSourceFields<Indexes> {
@@ -84,7 +84,7 @@ export function parseNewDataSource<Indexes>(
 ): DataSourceFields<Indexes> & { name: string; entries: EntryData[] } {
   if (!isObject(body)) refuse("a data source", "an object", body);
   const fields = { ...input(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
-  refuseUnknownFields(body, NEW_SHAPE);
+  refuseUnknownFields(body, NEW_DATA_SOURCE_SHAPE);
   return fields;
 }
 
