@@ -175,6 +175,7 @@ CREATE TABLE app (
   schedules_paused_at timestamp with time zone,
   settings_updated_at timestamp with time zone,
   origins text[] DEFAULT '{}'::text[] NOT NULL,
+  requires_tests boolean DEFAULT false NOT NULL,
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
 );

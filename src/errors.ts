@@ -63,6 +63,7 @@ export const STATUS = {
   ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
   CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "a client action runs in the browser only" },
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
+  TESTS_REQUIRED: { http: 409, message: "this app publishes an action only after its tests: svc publish --tested" },
   ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
   ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
   RUN_SKIPPED: { http: 409, message: "the run did not start, by its action's concurrency" },

@@ -37,6 +37,10 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
+  /** True if actions are published only after their tests. */
+  @Column("boolean", { name: "requires_tests", default: false })
+  requiresTests: boolean;
+
   /** Time of the last change of any setting; null if there was none. Not part of the app resource, so reads leave it out. */
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;

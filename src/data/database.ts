@@ -86,6 +86,7 @@ import { AdministratorTimes1766200000000 } from "../../migrations/1766200000000-
 import { GrantMakers1766300000000 } from "../../migrations/1766300000000-grant-makers.js";
 import { GrantsOfMakers1766300000100 } from "../../migrations/1766300000100-grants-of-makers.js";
 import { PublishedVersions1766400000000 } from "../../migrations/1766400000000-published-versions.js";
+import { TestsRequired1766500000000 } from "../../migrations/1766500000000-tests-required.js";
 import {
   BOUNDED_POOL,
   createStatementPool,
@@ -176,6 +177,7 @@ export const MIGRATIONS = [
   GrantMakers1766300000000,
   GrantsOfMakers1766300000100,
   PublishedVersions1766400000000,
+  TestsRequired1766500000000,
 ];
 
 /** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */

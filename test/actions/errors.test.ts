@@ -147,6 +147,20 @@ const OPERATIONAL: [Status, string, (exit: Exit, service: TestService) => Promis
       return exit.publish(id);
     },
   ],
+  [
+    "TESTS_REQUIRED",
+    "publish without tests where the app requires them",
+    async (exit, service) => {
+      const { id } = await make(exit);
+      const app = `/v1/apps/${service.appId}`;
+      await service.rest("PUT", app, { body: { requiresTests: true } });
+      const refused = await exit.publish(id);
+      const tested = await service.rest("POST", `/v3/apps/${service.appId}/actions/${id}/publish?tested=true`);
+      expect(tested.http).to.equal(200);
+      await service.rest("PUT", app, { body: { requiresTests: false } });
+      return refused;
+    },
+  ],
   ["ACTION_NOT_PUBLISHED", "unpublish of an unpublished action", async (exit) => exit.unpublish((await make(exit)).id)],
   [
     "EXECUTION_FAILED",

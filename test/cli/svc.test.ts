@@ -36,6 +36,8 @@ describe("The command line", () => {
       [["status"], /SVC_URL must be an http or https address/, { SVC_URL: "ftp://x" }],
       [["status"], /SVC_APP must be the ID of an app/, { SVC_APP: "x" }],
       [["publish", "hello"], /nobody can be asked here/],
+      [["publish", "--service"], /--service needs --tested/],
+      [["test", "--service", "--watch"], /--watch cannot be used with --service/],
       [["completion", "tcsh"], /bash, zsh and fish/],
     ];
     await service.rest("POST", `/v3/apps/${(await project(folder)).app}/actions`, {
@@ -170,7 +172,7 @@ describe("The command line", () => {
   });
 
   it("goes from an empty folder to a published, tested action, and back", async () => {
-    const { folder } = await newProject();
+    const { folder, app } = await newProject();
     expect(existsSync(join(folder, "AGENTS.md"))).to.equal(true);
     expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(3);
     const { plan } = await json(folder, ["push"]);
@@ -187,8 +189,18 @@ describe("The command line", () => {
     write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Bye ${name}`;\n");
     const failing = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
     expect([failing.code, failing.err]).to.match(/^1,.*1 of 1 tests failed/s);
+    const testFile = "actions/hello/action.test.ts";
+    write(folder, testFile, readFileSync(join(folder, testFile), "utf8").replace("Hello Ada", "Bye Ada"));
+    const other = await svc(folder, ["publish", "hello", "--tested", "--yes"]);
+    expect([other.code, other.err]).to.match(/^1,.*other code than the drafts of hello; run svc push first/s);
     await json(folder, ["push"]);
-    await json(folder, ["publish"]);
+    const requireTests = (requiresTests: boolean) =>
+      service.rest("PUT", `/v1/admin/apps/${app}`, { as: "admin", body: { requiresTests } });
+    expect((await requireTests(true)).http).to.equal(200);
+    const untested = await svc(folder, ["publish", "--yes"]);
+    expect([untested.code, untested.err]).to.match(/^1,error TESTS_REQUIRED: /);
+    await json(folder, ["publish", "--tested"]);
+    await requireTests(false);
     expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
     expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
     // Saved, but never live.

@@ -71,6 +71,21 @@ describe("svc dev without a server", function () {
     expect([code, err]).to.match(/^2,error --throw-away is not possible/);
   });
 
+  it("runs tests in a service of their own, without a token or another service, and leaves nothing", async () => {
+    const other = projects.newFolder();
+    await projects.json(other, ["init", "--url", "http://127.0.0.1:9", "--app", "7"]);
+    const services = () => readdirSync(tmpdir()).filter((name) => name.startsWith("svc-test-server-"));
+    const before = [services(), readdirSync(other).sort()];
+    const { code, out, err } = await projects.svc(other, ["test", "--service", "--json"]);
+    expect(code, err).to.equal(0);
+    expect(JSON.parse(out).tests).to.deep.equal([{ action: "hello", name: "greets by name", passed: true }]);
+    expect([services(), readdirSync(other).sort()]).to.deep.equal(before);
+    const interrupted = projects.start(other, ["test", "--service"], {}, true);
+    await until(async () => services().length > before[0]!.length);
+    await interrupted.end();
+    expect([interrupted.child.exitCode, services()]).to.deep.equal([1, before[0]]);
+  });
+
   it("starts none in a folder with files that is no project", async () => {
     const other = mkdtempSync(join(tmpdir(), "svc-full-"));
     writeFileSync(join(other, "notes.txt"), "");

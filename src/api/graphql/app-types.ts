@@ -32,6 +32,8 @@ export class AppType {
   @Field(() => String, { nullable: true, description: "Icon of the app; null if none is set." }) icon: string | null;
   @Field(() => Boolean, { description: "True if the app is a template of the system." }) isSystemTemplate: boolean;
   @Field(() => Boolean, { description: "True if the app is hidden." }) isHidden: boolean;
+  @Field(() => Boolean, { description: "True if actions are published only after their tests." })
+  requiresTests: boolean;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
@@ -78,6 +80,11 @@ export class UpdateAppInput {
   })
   dependencies?: unknown;
   @Field(() => String, { nullable: true, description: "Icon of the app; null for none." }) icon?: unknown;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "True if actions may be published only after their tests, as `svc publish --tested` does.",
+  })
+  requiresTests?: unknown;
   @Field(() => Boolean, {
     nullable: true,
     description: "True if the app is a template of the system; only administrators can change it.",

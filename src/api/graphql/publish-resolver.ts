@@ -29,10 +29,15 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
+    @IfUpdatedAt() ifUpdatedAt: StatePrecondition,
+    @Arg("tested", () => Boolean, {
+      defaultValue: false,
+      description: "True to state that the tests of the draft have passed; an app can require that. False by default.",
+    })
+    tested: boolean,
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
-    const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
+    const target = { appId, id, tested, precondition: preconditionOf(ifUpdatedAt) };
     return { action: await this.endpoints.addedTo(caller, await this.service.publish(caller, target)) };
   }
 

@@ -105,7 +105,7 @@ export const actionRoutes: readonly Route[] = [
     path: `${ACTIONS}/:id/publish`,
     answer: async ({ publishing }, q) => ({
       status: "ACTION_PUBLISHED",
-      ...(await publishing.publishAction(q.context, q.id("appId"), q.id("id"), q.ifMatch())),
+      ...(await publishing.publishAction(q.context, q.id("appId"), q.id("id"), q.ifMatch(), q.flag("tested"))),
     }),
   },
   {

@@ -1,4 +1,4 @@
-/** A service of this package for `svc dev`, where a project has none: starts it with its own database, and stops it. */
+/** A service of this package for `svc dev` and `svc test`, where a project has none: starts it with its own database, and stops it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +61,8 @@ function startArguments(): string[] {
   return scripts.start.slice(scripts.start.lastIndexOf("exec node ") + "exec node ".length).split(" ");
 }
 
-function dataFolder(root: string, isThrowAway: boolean): string {
+function dataFolder(root: string | null, isThrowAway: boolean): string {
+  if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
   // Also without data: it marks a local project, whose service the next start creates again.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
@@ -98,12 +99,13 @@ function collectOutput(child: ChildProcess): () => string {
 }
 
 /**
+ * @param root of the project; null for a service that leaves nothing in the project
  * @param port of an earlier start, or null for any
  * @param over stops a start
  * @throws CliError if the service does not start
  */
 export async function startLocalServer(
-  root: string,
+  root: string | null,
   { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: Environment },
   over: AbortSignal,
 ): Promise<LocalServer> {

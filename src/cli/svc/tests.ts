@@ -1,8 +1,9 @@
-/** Runs action.test files: each becomes a draft of a throw-away app, which the service builds, runs and deletes. */
+/** Runs action.test files: each becomes a draft of a throw-away app, which a service builds, runs and deletes. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Reply, type Request } from "./client.js";
 import { CliError, wrongUse } from "./failure.js";
+import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
 
@@ -10,6 +11,7 @@ const ACTIONS = "/v3/apps/:app/actions";
 const RUNS = "/v3/apps/:app/runs";
 const STAGES = "/v1/apps/:app/stages";
 const POLL_MS = 250;
+const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** `svc/test 3` and the stack of the fourth test, in the console of the run. */
 const FAILED = /^svc\/test (\d{1,6})\n/;
 
@@ -43,6 +45,7 @@ async function openTestApp(session: Session, project: Project): Promise<TestApp>
   } catch (error) {
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
     output.note("This token may not create a throw-away app: the tests use the settings and data of the app itself.");
+    output.note("With --service they run in a service of their own.");
     return { send: (...args) => client.request(...args), remove: async () => undefined };
   }
   const preview = session.clientFor({ ...client.target, app });
@@ -59,6 +62,49 @@ async function openTestApp(session: Session, project: Project): Promise<TestApp>
     throw error;
   }
   return { send, remove };
+}
+
+/** A service of its own: its only app has the folder's definitions. Needs no token, and no other service. */
+async function openTestService(session: Session, project: Project, over: AbortSignal): Promise<TestApp> {
+  const { client, output, surroundings } = session;
+  output.note("Starting a service …");
+  const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, over);
+  const own = session.clientFor({ ...client.target, url: server.url, app: server.app });
+  const send: Send = (method, path, request = {}) => own.request(method, path, { ...request, token: server.token });
+  try {
+    await send("PUT", "/v1/apps/:app/manifest", { body: await project.readManifest(), query: { prune: true } });
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return { send, remove: () => server.stop() };
+}
+
+/** Calls `work` with the app of the tests, and removes the app at the end, also if the command is interrupted. */
+async function withTestApp(
+  session: Session,
+  project: Project,
+  onService: boolean,
+  work: (send: Send) => Promise<void>,
+): Promise<void> {
+  const over = new AbortController();
+  const interrupted = Promise.withResolvers<never>();
+  const end = () => {
+    over.abort();
+    interrupted.reject(new CliError("interrupted"));
+  };
+  interrupted.promise.catch(() => undefined);
+  for (const signal of END_SIGNALS) process.once(signal, end);
+  try {
+    const app = await (onService ? openTestService(session, project, over.signal) : openTestApp(session, project));
+    try {
+      await Promise.race([work(app.send), interrupted.promise]);
+    } finally {
+      await app.remove();
+    }
+  } finally {
+    for (const signal of END_SIGNALS) process.off(signal, end);
+  }
 }
 
 function testAction(test: string, files: Record<string, string>, config: Record<string, unknown>) {
@@ -109,8 +155,11 @@ async function runOnce(send: Send, action: ReturnType<typeof testAction>): Promi
   }
 }
 
-/** @throws CliError if a test fails, or there is none */
-export async function runTests(session: Session, names: readonly string[]): Promise<TestResult[]> {
+/**
+ * @param onService true to run the tests in a service that is started for them
+ * @throws CliError if a test fails, or there is none
+ */
+export async function runTests(session: Session, names: readonly string[], onService = false): Promise<TestResult[]> {
   const project = new Project(session.target.root);
   const folders = names.length > 0 ? names : project.actionFolders();
   const found = folders.flatMap((folder) => {
@@ -119,11 +168,10 @@ export async function runTests(session: Session, names: readonly string[]): Prom
   });
   if (found.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
-  const app = await openTestApp(session, project);
-  try {
+  await withTestApp(session, project, onService, async (send) => {
     for (const { folder, test, files } of found) {
       const action = testAction(test, files, await project.readConfig(folder));
-      for (const result of await runOnce(app.send, action)) {
+      for (const result of await runOnce(send, action)) {
         results.push({ ...result, action: folder });
         session.output.line(
           `${result.passed ? "ok    " : "failed"} ${folder}: ${result.name}`,
@@ -132,9 +180,7 @@ export async function runTests(session: Session, names: readonly string[]): Prom
         if (result.error !== undefined) session.output.line(`       ${result.error}`);
       }
     }
-  } finally {
-    await app.remove();
-  }
+  });
   const failed = results.filter(({ passed }) => !passed).length;
   if (failed > 0) throw new CliError(`${failed} of ${results.length} tests failed`, 1, { tests: results });
   session.output.line(`${results.length} tests passed`, "green");

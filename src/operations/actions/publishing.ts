@@ -27,10 +27,22 @@ import type { ActionValidation } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished } from "./versions.js";
 
-/** Locked until the end: unpublishing an app waits for its actions, or they wait for it. */
-async function mustBePublished(manager: EntityManager, appId: number): Promise<void> {
-  const sql = "SELECT 1 FROM app WHERE id = $1 AND published_at IS NOT NULL FOR SHARE";
-  if ((await rows(manager, sql, [appId])).length === 0) throw new ActionError("APP_NOT_PUBLISHED");
+/** The draft to publish. `tested`: the caller states that its tests have passed. */
+export interface Publication extends Target {
+  tested: boolean;
+}
+
+const PUBLISHED_APP =
+  'SELECT requires_tests AS "requiresTests" FROM app WHERE id = $1 AND published_at IS NOT NULL FOR SHARE';
+
+/**
+ * Locked until the end: unpublishing an app waits for its actions, or they wait for it.
+ * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
+ */
+async function mayPublish(manager: EntityManager, { appId, tested }: Publication): Promise<void> {
+  const [app] = await rows<{ requiresTests: boolean }>(manager, PUBLISHED_APP, [appId]);
+  if (!app) throw new ActionError("APP_NOT_PUBLISHED");
+  if (app.requiresTests && !tested) throw new ActionError("TESTS_REQUIRED");
 }
 
 function overwritten(production: ActionRow | null, master: ActionRow): ActionRow {
@@ -60,10 +72,15 @@ export function createPublishing(options: {
 }) {
   const { db, judgement, masters, log, show, lockMaster, triggerIndex } = options;
 
-  async function publish(manager: EntityManager, caller: Caller, target: Target, resolved: Resolved): Promise<Action> {
+  async function publish(
+    manager: EntityManager,
+    caller: Caller,
+    target: Publication,
+    resolved: Resolved,
+  ): Promise<Action> {
     const { appId, id } = target;
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-    await mustBePublished(manager, appId);
+    await mayPublish(manager, target);
     // The draft may be older than a catalogue without its package, with which no run could succeed.
     const judged = judgement.published(master, resolved);
     // Draft and live version share one script, which is in the history.
@@ -74,13 +91,13 @@ export function createPublishing(options: {
     await uniquelyNamed(writeRow(manager, production), refusal);
     await publishRoutes(manager, production);
     await markPublished(manager, master);
-    const data = { name, productionId: production.id };
+    const data = { name, productionId: production.id, ...(target.tested && { tested: true }) };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, production);
     return show(production);
   }
 
-  async function publishAhead(caller: Caller, target: Target): Promise<Action> {
+  async function publishAhead(caller: Caller, target: Publication): Promise<Action> {
     const stored = await unlockedMaster(db, target);
     const author = { caller, appId: target.appId };
     const resolved = stored ? await judgement.publishedAhead(author, stored) : NOTHING_RESOLVED;
@@ -102,10 +119,10 @@ export function createPublishing(options: {
      * Creates the live version, or updates it to the draft's state; it keeps its id when it is published again.
      * @returns the live version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
-     *   ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCY_UNRESOLVED,
+     *   TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCY_UNRESOLVED,
      *   PUBLISH_FAILED
      */
-    publish: (caller: Caller, target: Target): Promise<Action> =>
+    publish: (caller: Caller, target: Publication): Promise<Action> =>
       failingAs("PUBLISH_FAILED", log, publishAhead(caller, target)),
 
     /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED */

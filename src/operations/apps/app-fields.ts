@@ -44,7 +44,9 @@ const FIELDS: Record<string, Field> = {
   dependencies: structure,
   icon: optionalText,
 };
-const ADMIN_FIELDS: Record<string, Field> = { ...FIELDS, isSystemTemplate: flag, isHidden: flag };
+/** Fields that belong to one app: snapshots and manifests do not have them. */
+const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: flag };
+const ADMIN_FIELDS: Record<string, Field> = { ...OWN_FIELDS, isSystemTemplate: flag, isHidden: flag };
 
 /** The body of a read; `settings` and fields that only administrators may set are ignored for others. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
@@ -61,7 +63,7 @@ export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): App
 }
 
 function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges {
-  const input = Object.entries(asAdmin ? ADMIN_FIELDS : FIELDS).filter(([name]) => Object.hasOwn(body, name));
+  const input = Object.entries(asAdmin ? ADMIN_FIELDS : OWN_FIELDS).filter(([name]) => Object.hasOwn(body, name));
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 

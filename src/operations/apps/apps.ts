@@ -32,6 +32,7 @@ export interface App {
   icon: string | null;
   isSystemTemplate: boolean;
   isHidden: boolean;
+  requiresTests: boolean;
   createdAt: string;
   updatedAt: string;
 }

@@ -5,7 +5,7 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 export const Apps: Document<AppsQuery, AppsQueryVariables> =
-  "query Apps{apps{id name organizationId isPublished updatedAt}}";
+  "query Apps{apps{id name organizationId isPublished requiresTests updatedAt}}";
 
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
@@ -1108,6 +1108,8 @@ export type UpdateAppInput = {
   isTemplate?: boolean | null | undefined;
   /** Name of the app. */
   name?: string | null | undefined;
+  /** True if actions may be published only after their tests, as `svc publish --tested` does. */
+  requiresTests?: boolean | null | undefined;
   /** ID of the page that opens first; null for none. */
   startingPageId?: number | null | undefined;
 };
@@ -1145,7 +1147,7 @@ export type DiffFragment = { fields: Array<ActionField>, code: string | null, be
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type AppsQuery = { apps: Array<{ id: number, name: string, organizationId: number | null, isPublished: boolean, updatedAt: string }> };
+export type AppsQuery = { apps: Array<{ id: number, name: string, organizationId: number | null, isPublished: boolean, requiresTests: boolean, updatedAt: string }> };
 
 export type ListActionsQueryVariables = Exact<{
   appId: number;

@@ -70,13 +70,14 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   const isNew = !hasServerData(folder);
   if (isThrowAway && !isNew)
     throw wrongUse("--throw-away is not possible: .svc/server has the data of an earlier service");
-  output.note("Starting a service …");
   let server: LocalServer | null = null;
   const end = () => {
     if (over.signal.aborted && server !== null) runInBackground(server.stop());
     over.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, end);
+  // Printed once a signal is handled: who reads it may send one.
+  output.note("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway, port, env }, over.signal);
   if (known === null) {
     writeProject(folder, server.url, server.app);
@@ -150,10 +151,12 @@ export function addDevelop(program: Command, run: Run): void {
     .argument("[actions...]", "names of actions; without any: all that have a test")
     .description("run actions/<name>/action.test.ts in the service's sandbox")
     .option("--watch", "run again whenever a file is saved")
-    .action((names: string[], { watch: goesOn = false }: { watch?: boolean }) =>
+    .option("--service", "run in a service that this command starts, and deletes at the end")
+    .action((names: string[], { watch: goesOn = false, service = false }: { watch?: boolean; service?: boolean }) =>
       run(async (session) => {
+        if (goesOn && service) throw wrongUse("--watch cannot be used with --service; run svc dev in another terminal");
         if (goesOn) await onChanges(session, () => runTests(session, names), NEVER);
-        else session.output.json({ tests: await runTests(session, names) });
+        else session.output.json({ tests: await runTests(session, names, service) });
       }),
     );
 }

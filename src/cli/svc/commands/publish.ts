@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { actionNamed, listActions, type ServerAction } from "../actions.js";
 import { ApiFailure } from "../client.js";
 import { CliError, wrongUse } from "../failure.js";
+import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 import { runTests } from "../tests.js";
 
@@ -10,12 +11,31 @@ const ACTIONS = "/v3/apps/:app/actions";
 
 interface PublishOptions {
   tested?: boolean;
+  service?: boolean;
   withApp?: boolean;
+}
+
+/** @throws CliError if an action has no test, or its draft is not what the folder has and the tests ran */
+async function checkTested(session: Session, tested: readonly string[], chosen: readonly ServerAction[]) {
+  const names = chosen.map(({ name }) => name);
+  const untested = names.filter((name) => !tested.includes(name));
+  if (untested.length > 0) throw new CliError(`there is no test of ${untested.join(", ")}; nothing was published`);
+  const body = await new Project(session.target.root).readManifest();
+  const query = { plan: true };
+  const { body: planned } = await session.client.request("PUT", "/v1/apps/:app/manifest", { body, query });
+  const changed = (planned.plan.changed as { kind: string; name: string }[]).filter(
+    ({ kind, name }) => kind === "action" && names.includes(name),
+  );
+  if (changed.length === 0) return;
+  const list = changed.map(({ name }) => name).join(", ");
+  throw new CliError(`the tests ran with other code than the drafts of ${list}; run svc push first`);
 }
 
 async function publish(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
   const { client, output } = session;
-  if (options.tested === true) await runTests(session, names);
+  const isTested = options.tested === true;
+  if (options.service === true && !isTested) throw wrongUse("--service needs --tested");
+  const tested = isTested ? (await runTests(session, names, options.service)).map(({ action }) => action) : [];
   const all = await listActions(client);
   const unknown = names.find((name) => !all.some((action) => action.name === name));
   if (unknown !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknown)}`);
@@ -25,11 +45,14 @@ async function publish(session: Session, names: readonly string[], options: Publ
     const isChanged = names.length > 0 || (await differsFromLive(session, action.id));
     if (isChanged) changed.push(action);
   }
+  if (isTested) await checkTested(session, tested, changed);
   if (changed.length === 0) output.line("Every draft is published already");
   else await session.confirm(`Publish ${changed.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
-  for (const { id, name } of changed) {
-    await client.request("POST", `${ACTIONS}/${id}/publish`);
+  for (const { id, name, updatedAt } of changed) {
+    // The draft that was tested, and no later one.
+    const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
+    await client.request("POST", `${ACTIONS}/${id}/publish`, request);
     output.line(`published ${name}`, "green");
   }
   output.json({ published: changed.map(({ name }) => name) });
@@ -77,7 +100,8 @@ export function addPublish(program: Command, run: Run): void {
     .command("publish")
     .argument("[actions...]", "names of actions; without any: all that changed")
     .description("make drafts the live versions")
-    .option("--tested", "run the tests first, and publish nothing if one fails")
+    .option("--tested", "run the tests first, and publish nothing if one fails or an action has none")
+    .option("--service", "with --tested: run the tests in a service that this command starts, and deletes at the end")
     .option("--with-app", "publish the app too, which must be published to have live actions")
     .action((names: string[], options: PublishOptions) => run((session) => publish(session, names, options)));
 
