@@ -1,4 +1,7 @@
-/** An answer whose lines are sent one by one, each a JSON value, while its operation goes on. Knows no operation. */
+/**
+ * An answer whose lines are sent one by one, each a JSON value, while its operation goes on. A slow reader only slows the operation, whose
+ * own time limit ends both. Knows no operation.
+ */
 import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";
 import { runInBackground } from "../background.js";

@@ -12,7 +12,6 @@ import { quotaHeaders } from "../context.js";
 import { gated } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { Lines } from "../lines.js";
-import { endSlowReader } from "../reader-pace.js";
 import { LARGE_CHARACTERS, sliced } from "../sliced.js";
 import { traced } from "../traces.js";
 import { restRequest } from "./request.js";
@@ -66,7 +65,6 @@ export function registerRest(
         reportUnknownField(context);
         if (body instanceof Lines) {
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
-          endSlowReader(reply);
           return reply.send(body.stream());
         }
         const parts = jsonParts(body);
