@@ -28,6 +28,12 @@ const CODE = `async function execute({ payload: { witness, key, ms } }) {
   return key;
 }`;
 
+/* Runs of one case that did not complete. */
+const ENDED = `
+  SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
+    FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
+   WHERE state <> 'completed' AND payload->>'key' LIKE $1`;
+
 export interface Outage {
   loss: Loss;
   /** Duration of the outage. */
@@ -100,17 +106,13 @@ export async function startOutages(roles: readonly string[]) {
 
   async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<Verdict> {
     const count = (key: string) => witness.inserts.get(key) ?? 0;
-    const ended = await db.query(
-      `SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
-         FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
-        WHERE state <> 'completed' AND payload->>'key' LIKE $1`,
-      [`case-${cases}-%`],
-    );
+    // A busy machine may take longer than the time limit of a new connection.
+    const ended: Record<string, string>[] = await until(() => db.query(ENDED, [`case-${cases}-%`]).catch(() => null));
     return {
       runs: keys.size,
       doubled: [...keys].filter((key) => count(key) > 1),
       missing: [...keys].filter((key) => count(key) === 0 || !answered.has(key)),
-      ended: ended.map((run: Record<string, string>) => `${run["key"]}: ${run["state"]} ${run["error"]}`),
+      ended: ended.map((run) => `${run["key"]}: ${run["state"]} ${run["error"]}`),
     };
   }
 
@@ -130,7 +132,9 @@ export async function startOutages(roles: readonly string[]) {
       await until(() => [...keys].every((key) => witness.inserts.has(key)), CASE_LIMIT_MS);
       const restore = await postgres.lose(loss);
       await delay(awayMs);
-      await restore();
+      await restore().catch((error: unknown) => {
+        throw new Error(`the database did not start again after ${loss}`, { cause: error });
+      });
       const late = after.map(async (ms, at) => {
         await delay(ms);
         start(`after-${at}`, 500);

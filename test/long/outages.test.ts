@@ -1,4 +1,7 @@
-/** Generated outages of the database, of 1 to 60 s: OUTAGE_CASES in all, 200 unless set. OUTAGE_SEED repeats a series. */
+/**
+ * Generated outages of the database, of 1 to 60 s. OUTAGE_CASES sets their number, 200 unless set. An outage mostly waits, so
+ * OUTAGE_FLEETS fleets with a database each share the cases, 4 unless set. OUTAGE_SEED repeats a series.
+ */
 import { expect } from "chai";
 import fc from "fast-check";
 import { EVERYTHING } from "../harness/fleet.js";
@@ -6,7 +9,11 @@ import type { Loss } from "../harness/gateway.js";
 import { type Outage, type Outages, SIX, startOutages } from "../harness/outages.js";
 
 const CASES = Number(process.env["OUTAGE_CASES"] ?? 200);
+const FLEETS = Number(process.env["OUTAGE_FLEETS"] ?? 4);
 const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
+
+/** Cases from one line of progress to the next. */
+const REPORT_EVERY = 10;
 
 const OUTAGE: fc.Arbitrary<Outage> = fc.record({
   loss: fc.constantFrom<Loss>("SIGINT", "SIGQUIT", "SIGKILL", "cut off", "failed over"),
@@ -24,23 +31,33 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
     ["six processes", SIX],
   ] as const) {
     describe(`with ${name}`, () => {
-      let outages: Outages;
+      const series = fc.sample(OUTAGE, { seed: SEED, numRuns: Math.ceil(CASES / 2) });
+      const fleets: Outages[] = [];
       before(async () => {
-        outages = await startOutages(roles);
+        while (fleets.length < Math.min(FLEETS, series.length)) fleets.push(await startOutages(roles));
       });
-      after(() => outages.stop());
+      after(() => Promise.all(fleets.map((outages) => outages.stop())));
 
       it("end no run of a live process, repeat none and lose none", async () => {
-        const series = fc.sample(OUTAGE, { seed: SEED, numRuns: Math.ceil(CASES / 2) });
-        let runs = 0;
-        for (const [at, outage] of series.entries()) {
-          const verdict = await outages.experience(outage);
-          runs += verdict.runs;
-          const faultless = { runs: verdict.runs, doubled: [], missing: [], ended: [] };
-          expect(verdict, `case ${at + 1}: ${JSON.stringify(outage)}`).to.deep.equal(faultless);
-        }
-        expect(outages.crashes()).to.deep.equal([]);
-        process.stdout.write(`      ${series.length} outages, ${runs} runs\n`);
+        const faults: unknown[] = [];
+        const remaining = [...series.entries()];
+        let [ended, runs] = [0, 0];
+        const experienceRemaining = async (outages: Outages) => {
+          while (faults.length === 0 && remaining.length > 0) {
+            const [at, outage] = remaining.shift()!;
+            const verdict = await outages.experience(outage);
+            runs += verdict.runs;
+            ended += 1;
+            if (ended % REPORT_EVERY === 0 || ended === series.length)
+              process.stdout.write(`      ${ended} outages, ${runs} runs\n`);
+            const { doubled, missing } = verdict;
+            if (doubled.length + missing.length + verdict.ended.length > 0)
+              faults.push({ case: at + 1, outage, ...verdict });
+          }
+        };
+        await Promise.all(fleets.map(experienceRemaining));
+        expect(faults).to.deep.equal([]);
+        expect(fleets.flatMap((outages) => outages.crashes())).to.deep.equal([]);
       });
     });
   }
