@@ -6,10 +6,11 @@ import type { RunMode } from "../../src/operations/watch/measures.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
-const RUNS = 7_000;
+/** At least 1,500, so that the last samples are not the first ones. */
+const RUNS = Number(process.env["SOAK_RUNS"] ?? 7_000);
 const APPS = 12;
 const CALLERS = 4;
-const KILLS = 100;
+const KILLS = Number(process.env["SOAK_KILLS"] ?? 100);
 /** Number of runs between two measurements of memory. */
 const SAMPLE_EVERY = 100;
 const codeWith = (statement: string) => `async function execute({ payload }) {
