@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
+import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -45,6 +46,8 @@ export interface Release {
   commit: string;
   /** Its folder, with the layout of this project. */
   root: string;
+  /** Makes the first app and its tokens by this release's own command, in a database with this release's schema. */
+  firstCredentials(databaseUrl: string, dataDir: string): FirstCredentials;
   remove(): void;
 }
 
@@ -69,5 +72,16 @@ export function checkOutReleaseBefore(last?: string): Release {
   installPackages(root, run);
   run("tsc", "-p", ".");
   run("node", "scripts/build-web.mjs");
-  return { commit: commit.slice(0, 7), root, remove: () => rmSync(root, { recursive: true, force: true }) };
+  return {
+    commit: commit.slice(0, 7),
+    root,
+    firstCredentials(databaseUrl, dataDir) {
+      const bootstrap = ["--no-node-snapshot", "dist/src/cli/bootstrap.js"];
+      const env = { ...process.env, DATABASE_URL: databaseUrl, DATA_DIR: dataDir };
+      const printed = execFileSync(process.execPath, bootstrap, { cwd: root, env, encoding: "utf8" });
+      const { credentials } = JSON.parse(printed.trim().split("\n").at(-1)!) as { credentials: string };
+      return JSON.parse(readFileSync(credentials, "utf8")) as FirstCredentials;
+    },
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  };
 }

@@ -7,7 +7,6 @@ import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/caller
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
-import { firstCredentials } from "../harness/service.js";
 import { ask } from "../harness/unrest.js";
 
 /** Number of runs, log entries and log events each. LOG_ENTRIES=100000 is quicker. */
@@ -44,7 +43,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     ({
       appId,
       tokens: { editor: token },
-    } = await firstCredentials(database.url, old.dataDir));
+    } = release.firstCredentials(database.url, old.dataDir));
     patient = new Client({ connectionString: database.url });
     await patient.connect();
     await patient.query("SET synchronous_commit = off");

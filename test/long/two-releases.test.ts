@@ -17,7 +17,6 @@ import { fastClock } from "../harness/fast-clock.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
-import { firstCredentials } from "../harness/service.js";
 import { ask } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
@@ -188,7 +187,7 @@ describe("this release and the one before it on one database, under load", funct
     ({
       appId,
       tokens: { editor: token },
-    } = await firstCredentials(database.url, folder));
+    } = release.firstCredentials(database.url, folder));
     const copies = await publish(await first.listening());
     const old = await serve("before", first);
     await delay(ALONE_MS);
