@@ -8,6 +8,14 @@ import { until } from "../harness/until.js";
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
 const DEEP = 100_000;
+/** More runs than this process starts while a request is answered, and far fewer than are queued. */
+const AHEAD_MAX = 100;
+/* Runs of the app $2 that started while one of the runs $1 was queued: the most, and the longest wait. */
+const AHEAD = `
+  SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
+    FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,
+                 extract(epoch FROM later.started_at - later.queued_at) AS seconds
+            FROM run AS later WHERE later.id = ANY ($1::bigint[])) AS waits`;
 
 const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
@@ -50,7 +58,7 @@ describe("a queue of 100,000 runs", () => {
     expect(after).to.be.below(before * 1.5);
   });
 
-  it("lets a run of another app start within a second beside it", async () => {
+  it(`lets a run of another app start before ${AHEAD_MAX} runs that were queued earlier`, async () => {
     const service = await startTestService();
     const create = async (app: number, name: string, code: string) =>
       (
@@ -70,18 +78,18 @@ describe("a queue of 100,000 runs", () => {
     await until(
       async () => (await service.db.query("SELECT FROM run WHERE finished_at IS NOT NULL LIMIT 1")).length > 0,
     );
-    let longest = 0;
+    const ids: number[] = [];
     for (let round = 0; round < 20; round += 1) {
       const { body } = await service.rest("POST", `/v3/apps/${other}/actions/one/run`, { as: "admin" });
-      const waited = await until(async () => {
-        const sql =
-          "SELECT extract(epoch FROM started_at - queued_at)::float8 AS s FROM run WHERE id = $1 AND finished_at IS NOT NULL";
-        return (await service.db.query(sql, [body.runId]))[0] ?? null;
-      }, 10_000);
-      longest = Math.max(longest, waited.s);
+      ids.push(body.runId);
+      const ended = "SELECT FROM run WHERE id = $1 AND finished_at IS NOT NULL";
+      await until(async () => (await service.db.query(ended, [body.runId])).length > 0);
     }
-    process.stdout.write(`      the longest of 20 waited ${longest.toFixed(2)} s\n`);
-    expect(longest).to.be.below(1);
+    const [most] = await service.db.query(AHEAD, [ids, service.appId]);
+    process.stdout.write(
+      `      of 20 runs, the last to start had ${most.ahead} ahead and waited ${most.seconds.toFixed(2)} s\n`,
+    );
+    expect(most.ahead).to.be.below(AHEAD_MAX);
     const start = performance.now();
     let cancelled = 0;
     let more = true;
