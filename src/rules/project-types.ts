@@ -10,6 +10,7 @@ type Item = Record<string, unknown>;
 export interface TypedDefinitions {
   settings?: Item[] | undefined;
   dataSources?: Item[] | undefined;
+  secretBindings?: Item[] | undefined;
 }
 
 /** Declarations of packages by name, as files that import each other by number; null if a package ships none. */
@@ -127,6 +128,13 @@ const TEXTS = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .join("\n");
 
 const property = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
+const optional = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
+
+/** Keys that no code receives: they have a sealed secret binding. */
+function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
+  const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
+  return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
+}
 
 const settingType = ({ value }: Item): string =>
   value !== undefined && value !== null && typeof value !== "object" ? typeof value : "any";
@@ -175,7 +183,8 @@ export function projectTypes(
 ): string {
   const settings = merged(server.settings, local.settings, "key");
   const dataSources = merged(server.dataSources, local.dataSources, "name");
-  const hidden = settings.filter(({ key }) => String(key).startsWith("_"));
+  const sealed = sealedKeys(server, local);
+  const hidden = settings.filter(({ key }) => String(key).startsWith("_") && !sealed.has(key));
   const shown = settings.filter(({ key }) => !String(key).startsWith("_"));
   const sources = dataSources.map(({ name, columns }) => {
     const rows = ((columns as string[] | undefined) ?? []).map((column) => `${JSON.stringify(column)}: any;`);
@@ -190,7 +199,8 @@ export function projectTypes(
     HEAD,
     block(
       "interface SvcSettings",
-      hidden.map(({ key }) => property(key, "any")),
+      // Optional, so that a test names only those that it needs.
+      hidden.map(({ key }) => optional(key, "any")),
     ),
     block(
       "interface SvcPublicSettings",

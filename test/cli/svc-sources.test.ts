@@ -214,7 +214,10 @@ export async function execute() { return 1; }
     await json(folder, ["check"]);
     await json(folder, ["push"]);
     const types = readFileSync(join(folder, "svc.d.ts"), "utf8");
-    expect(types).to.include('"_region": any').and.include('"title": string').and.include('"Name": any; "Stars": any;');
+    expect(types)
+      .to.include('"_region"?: any')
+      .and.include('"title": string')
+      .and.include('"Name": any; "Stars": any;');
     const head = `import { type ActionContext, defineAction } from "svc";
 import dayjs from "dayjs";
 

@@ -206,6 +206,8 @@ describe("The command line", () => {
     // Saved, but never live.
     write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Draft ${name}`;\n");
     await json(folder, ["push"]);
+    const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
+    expect(runs.map(({ result }) => result.text)).to.deep.equal(["Draft world", "Bye world"]);
     const { versions } = await json(folder, ["versions", "hello", "--published"]);
     const rolledBack = await json(folder, ["rollback", "hello"]);
     expect(rolledBack.versionId).to.equal(versions[1].id);
@@ -216,6 +218,12 @@ describe("The command line", () => {
   it("refuses a push after another person's, shows the difference, and loses nothing", async () => {
     const first = await newProject();
     await json(first.folder, ["push"]);
+    rmSync(join(first.folder, "actions/hello"), { recursive: true });
+    expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([
+      { kind: "app", name: "app", change: "created" },
+      { kind: "action", name: "hello", change: "created" },
+    ]);
+    expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([]);
     const second = await newProject(first.app);
     for (const made of ["actions", "lib"]) rmSync(join(second.folder, made), { recursive: true });
     await json(second.folder, ["pull", "--force"]);

@@ -119,4 +119,13 @@ export const c: number = Papa.unparse([[1]]);
     expect(types).to.include('declare module "two";').and.to.include('declare module "svc-types:one/1"');
     expect(types.length).to.be.below(7_000_000);
   });
+
+  it("have the settings that code receives: all private and protected ones without a sealed binding", () => {
+    const settings = ["title", "_zone", "__key", "__pay", "__own"].map((key) => ({ key }));
+    const binding = (key: string, sealed: boolean) => ({ key, sealed, origin: "https://a.example", in: "header" });
+    const server = { settings, secretBindings: [binding("__key", false), binding("__pay", true)] };
+    const types = projectTypes(server, { secretBindings: [binding("__own", true)] }, new Map(), "");
+    const [, received] = /interface SvcSettings \{([^}]*)\}/.exec(types)!;
+    expect(received!.trim().split(/\s*\n\s*/)).to.deep.equal(['"_zone"?: any;', '"__key"?: any;']);
+  });
 });

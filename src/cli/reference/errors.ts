@@ -21,7 +21,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   TIMEZONE_INVALID: ["Send an IANA name, such as `Europe/Berlin`.", "no"],
   TRIGGERS_INVALID: ["Send an array of [triggers](triggers.md).", "no"],
   TRIGGER_TYPE_INVALID: ["Use one of the specification's four kinds, or `http`, which this service adds.", "no"],
-  TRIGGER_NOT_ALLOWED: ["Move the field to where the error says, or change `environment`.", "no"],
+  TRIGGER_NOT_ALLOWED: [
+    "For a run on demand, add a `manual` trigger. For a save, move the field to where the error says, or change `environment`.",
+    "no",
+  ],
   DEPENDENCIES_INVALID: ["Send package names and https URLs.", "no"],
   INTEGRATION_ORIGINS_INVALID: ["Send origins such as `https://api.example.com`, at most 20.", "no"],
   DEPENDENCY_UNRESOLVED: [

@@ -48,13 +48,13 @@ This folder is an app of Svc App Actions: JavaScript and TypeScript functions th
 
 Work in this order:
 
-1. \`npx svc diff\` shows what differs from the server.
-2. Edit, then \`npx svc check\` for types, and \`npx svc test\`.
-3. \`npx svc push --yes\` saves drafts. It changes nothing that users see.
-4. \`npx svc run <action> --draft --payload '{}' --json\` runs a draft; \`npx svc logs\` shows the log.
-5. Ask your user before \`npx svc publish\`.
+1. \`svc diff\` shows what differs from the server.
+2. Edit, then \`svc check\` for types, and \`svc test\`.
+3. \`svc push --yes\` saves drafts. It changes nothing that users see.
+4. \`svc run <action> --draft --payload '{}' --json\` runs a draft; \`svc logs\` shows the log.
+5. Ask your user before \`svc publish\`.
 
-Documentation for you: \`<url of svc.json>/llms.txt\`. Tools over MCP: \`<url of svc.json>/mcp\`.
+Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.txt\` the whole text. Tools over MCP: \`<url of svc.json>/mcp\`.
 `;
 
 const TSCONFIG = {

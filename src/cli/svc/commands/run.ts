@@ -66,13 +66,15 @@ async function authorStack(session: Session, name: string, actionId: number, sta
 interface RunOptions {
   payload: string;
   draft?: boolean;
+  live?: boolean;
   wait: boolean;
 }
 
 async function runAction(session: Session, action: string, options: RunOptions): Promise<void> {
   const { client, output } = session;
   const body = await readPayload(session, options.payload);
-  const query = { by: "name", ...(options.draft === true && { copy: "draft" }) };
+  const copy = options.draft ? "draft" : options.live ? "live" : null;
+  const query = { by: "name", ...(copy !== null && { copy }) };
   const path = `/v3/apps/:app/actions/${encodeURIComponent(action)}`;
   const { body: started } = await client.request("POST", `${path}/run`, { query, body });
   const runId: number = started.runId;
@@ -155,7 +157,8 @@ export function addRun(program: Command, run: Run): void {
     .argument("<action>", "name of the action")
     .description("run an action and print its result")
     .option("--payload <json>", "payload: JSON, @file, or - for standard input", "{}")
-    .option("--draft", "run the draft, which a token with the scope manage may")
+    .option("--draft", "run the draft, as tokens of editors do; API tokens need the scope manage")
+    .addOption(new Option("--live", "run the live version, as API tokens do").conflicts("draft"))
     .option("--no-wait", "print the ID of the run at once")
     .action((action: string, options: RunOptions) => run((session) => runAction(session, action, options)));
 

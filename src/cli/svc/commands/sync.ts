@@ -165,20 +165,24 @@ async function pull(session: Session, { force = false }: { force?: boolean }): P
   const alerts = merged(server.manifest.alerts, local.alerts, "name", (name) => taken("alert", name));
   // The whole list, or this folder's own: a part of it could send a value elsewhere.
   const keepsBindings = mine.some(({ kind }) => kind === "secret binding") && !force;
-  await project.write({
+  const written: Manifest = {
     ...server.manifest,
     ...(settings && { settings }),
     ...(alerts && { alerts }),
     ...(keepsBindings && local.secretBindings && { secretBindings: local.secretBindings }),
     actions: (server.manifest.actions ?? []).filter(({ name }) => taken("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => taken("data source", name)),
-  });
+  };
+  const missing = differences(local, written, false).filter(
+    ({ kind, name, change }) => change === "created" && !isTheirs.has(`${kind} ${name}`),
+  );
+  await project.write(written);
   for (const { kind, name, change } of theirs)
     if (change === "removed" && taken(kind, name)) project.remove(kind, name);
   project.saveBase(session.target, server);
-  const found = summary(theirs);
+  const found = summary([...theirs, ...missing]);
   for (const { kind, name, change } of found) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
-  session.output.line(found.length === 0 ? "Nothing changed on the server" : "Pulled", "green");
+  session.output.line(found.length === 0 ? "This folder has everything already" : "Pulled", "green");
   session.output.json({ pulled: found });
 }
 
