@@ -18,9 +18,9 @@ interface Pending extends Question {
 
 function Dialog({ title, text, yes, danger, answer }: Pending) {
   return (
-    <Modal aria-labelledby="question" onClose={() => answer(false)}>
+    <Modal role="alertdialog" aria-labelledby="question" aria-describedby="consequence" onClose={() => answer(false)}>
       <h2 id="question">{title}</h2>
-      <p>{text}</p>
+      <p id="consequence">{text}</p>
       <div className="row end">
         <button type="button" onClick={() => answer(false)}>
           Cancel
