@@ -122,7 +122,7 @@ function Runs({ home, appId }: { home: HomeData; appId: number }) {
         title="Failed in the last 24 hours"
         {...(total > 0 && {
           more: {
-            label: `All ${counted(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
+            label: `${counted(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
             href: hrefOf({ appId, ...failures }),
           },
         })}

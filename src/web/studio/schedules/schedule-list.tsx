@@ -97,7 +97,9 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
   return (
     <tr>
       <th scope="row">
-        <a href={hrefOf({ appId, view: "actions", item: String(action.id) })}>{action.name}</a>
+        <a href={hrefOf({ appId, view: "actions", item: String(action.id) })} title={action.name}>
+          {action.name}
+        </a>
       </th>
       <td>
         {scheduled?.description ?? "–"}
