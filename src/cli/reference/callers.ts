@@ -5,8 +5,8 @@ import { ACCESS, type Operation, type Standing } from "../../rules/access.js";
 
 /** Operations of resolvers and REST rows that name them through a helper. */
 const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
-  runAction: ["runAction"],
-  runActionWithResult: ["runAction"],
+  runAction: ["runAction", "runDraft"],
+  runActionWithResult: ["runAction", "runDraft"],
   ask: ["useAi"],
   administrators: ["manageAdministrators"],
   addAdministrator: ["manageAdministrators"],
@@ -18,9 +18,16 @@ const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
   revokeInvitation: ["manageOrganization"],
   authorize: ["signInAppUser"],
   verify: ["verifyAppUser"],
+  verifyAppUser: ["verifyAppUser"],
   createStage: ["writeStages"],
   createStageOf: ["writeStages"],
   find: ["readEntries", "removeEntries"],
+  dataSourceEntries: ["readEntries"],
+  deleteEntries: ["removeEntries"],
+  mediaAccessRules: ["readMedia"],
+  authorizeAppUser: ["signInAppUser"],
+  runConsoleAdded: ["readLogs"],
+  runConsoleLinesAdded: ["readLogs"],
   removeStage: ["writeStages"],
   ownRules: ["readMedia"],
   setOwnRules: ["writeMedia"],
@@ -46,6 +53,24 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
   }
   return found;
 }
+
+/** Explains the names of callers, on each page that lists them. */
+export const CALLERS_NOTE =
+  "Callers: `editor` and `admin` stand for all higher roles too, `reader` and `operator` only for themselves; `token (run, without scopes)` is an API token with the scope `run` or one without scopes. To run an action, the scope `manage` needs `copy` with the draft.";
+
+/** Operations that all other callers can use as far as the app's access rules permit. */
+const UNDER_RULES: readonly Operation[] = [
+  "readEntries",
+  "writeEntries",
+  "removeEntries",
+  "readMedia",
+  "writeMedia",
+  "removeMedia",
+];
+
+/** True if access rules decide for all other callers. A trial of access rules needs full access. */
+export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
+  field !== "tryAccess" && operations.some((name) => UNDER_RULES.includes(name));
 
 const PEOPLE: readonly Standing[] = ["reader", "operator", "editor", "admin", "owner"];
 

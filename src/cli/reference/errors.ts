@@ -111,7 +111,7 @@ export function errorsPage(): string {
   const lead =
     "For everyone who calls the service. Every failure carries `{status, error}`: in REST as the body, in GraphQL as `extensions.status` with `message`. Decide by `status`; `error` is text for people and more specific than the default below.";
   const client =
-    "The client library adds `NETWORK_ERROR`: no answer came. Retry it with the same `Idempotency-Key`; the request may have been completed.";
+    "The client library adds `NETWORK_ERROR`: no response arrived, but the request may have been completed. `run` and `runWithResult` of the library send no `Idempotency-Key`: repeat them only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
   return page("Errors", lead, "`src/errors.ts`", [
     table(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,

@@ -8,7 +8,7 @@ import {
   isObjectType,
 } from "graphql";
 import type { Operation } from "../../rules/access.js";
-import { callersOf } from "./callers.js";
+import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
 import { code, page, table } from "./tables.js";
 
 type Field = GraphQLField<unknown, unknown>;
@@ -17,6 +17,11 @@ const signature = ({ name, args, type }: Field): string => {
   const listed = args.map((one) => `${one.name}: ${one.type}`).join(", ");
   return `${name}${listed === "" ? "" : `(${listed})`}: ${type}`;
 };
+
+function fieldCallers(name: string, operations: readonly Operation[]): string {
+  const callers = callersOf(operations) || "a signed-in person";
+  return isUnderRules(name, operations) ? `${callers}; others as access rules permit` : callers;
+}
 
 function sectionOf(
   title: string,
@@ -27,7 +32,7 @@ function sectionOf(
   const cells = rows.map((field) => [
     code(signature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
-    callersOf(byField.get(field.name) ?? []) || "see the description",
+    fieldCallers(field.name, byField.get(field.name) ?? []),
   ]);
   return `## ${title}\n\n${table(["operation", "does", "callers"], cells)}`;
 }
@@ -51,12 +56,14 @@ function typesOf(schema: GraphQLSchema): string {
   return `## Types\n\n${table(["type", "fields"], rows)}`;
 }
 
+const LEAD =
+  "For everyone who calls `/graphql`. How to send documents, and when a subscription ends: [the API](api.md#graphql-over-http). GraphiQL at `/graphql` shows the same with descriptions of every field.";
+
 export function graphqlOperationsPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
-  const lead =
-    "For everyone who calls `/graphql`. How to send documents, and when a subscription ends: [the API](api.md#graphql-over-http). GraphiQL at `/graphql` shows the same with descriptions of every field.";
+  const lead = `${LEAD} ${CALLERS_NOTE}`;
   return page("GraphQL operations", lead, "the schema", [
     sectionOf("Queries", schema.getQueryType(), byField),
     sectionOf("Mutations", schema.getMutationType(), byField),

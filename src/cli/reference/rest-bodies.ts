@@ -114,6 +114,12 @@ export const BODIES: Readonly<Record<string, unknown>> = {
 /** Routes whose body is the JSON of WebAuthn, which the browser makes. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
+/** Tokens in responses of routes that create another kind than an API token. */
+export const TOKENS: Readonly<Record<string, string>> = {
+  "POST /v1/admin/users": "svc_editor_…",
+  [`POST ${APP}/visitors`]: "svc_live_…",
+};
+
 /** Values of fields by their names, where the schema permits any value or any text. */
 export const SAMPLES: Readonly<Record<string, unknown>> = {
   accessRules: [{ type: ["…"], allow: "all" }],

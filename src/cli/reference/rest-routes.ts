@@ -3,8 +3,8 @@ import type { GraphQLSchema } from "graphql";
 import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
-import { callersOf } from "./callers.js";
-import { BODIES, SAMPLES, WEBAUTHN } from "./rest-bodies.js";
+import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
+import { BODIES, SAMPLES, TOKENS, WEBAUTHN } from "./rest-bodies.js";
 import { code, page, table } from "./tables.js";
 
 interface Schema {
@@ -155,7 +155,9 @@ function routeText(row: Row, document: Document, callers: string): string {
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
   const request = `${method} ${BASE}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
   const notes = [`${summary} Callers: ${callers}.`, ...(query.length > 0 ? [`Query: ${query.join(", ")}.`] : [])];
-  const shown = `${request}\n\n${status}${answered ? ` ${jsonOf(exampleOf(answered, document))}` : ""}`;
+  const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
+  const token = TOKENS[`${method} ${path}`];
+  const shown = `${request}\n\n${status}${token ? response.replace(String(SAMPLES["token"]), token) : response}`;
   return `### ${method} ${path}\n\n${notes.join(" ")}\n\n\`\`\`text\n${shown}\n\`\`\``;
 }
 
@@ -166,10 +168,11 @@ function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly 
     (field) => name.startsWith(field) && /^(?:By[A-Z]|\d|$)/.test(name.slice(field.length)),
   );
   const [field] = fields.sort((a, b) => b.length - a.length);
-  const callers = callersOf(byField.get(field ?? "") ?? []);
+  const operations = byField.get(field ?? "") ?? [];
+  const callers = callersOf(operations);
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen ? `${callers}; others as access rules permit` : callers;
+  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; others as access rules permit` : callers;
 }
 
 export async function restRoutesPage(
@@ -183,7 +186,7 @@ export async function restRoutesPage(
   const tagOf = ({ path, operation }: Row) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
   const tags = [...new Set(rows.map(tagOf))].sort();
   const lead =
-    "For everyone who calls the service over HTTP. Credentials, errors, limits and conditional requests: [the API](api.md). Examples show the shape of a body; a `…` stands for further fields, which [the GraphQL types](graphql-operations.md) list. Callers: a role stands for all higher roles too; `token (run, without scopes)` is an API token with the scope `run` or one without scopes. The next page of a list: `cursor` is `nextCursor` of the page before; of runs, `before` is `nextBefore`.";
+    "For everyone who calls the service over HTTP. Credentials, errors, limits and conditional requests: [the API](api.md). Examples show the shape of a body; a `…` stands for further fields, which [the GraphQL types](graphql-operations.md) list. The next page of a list: `cursor` is `nextCursor` of the page before; of runs, `before` is `nextBefore`.";
   const sections = tags.map((tag) => {
     const own = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
@@ -193,5 +196,5 @@ export async function restRoutesPage(
     OTHERS.map(([route, meaning, target]) => [code(route), meaning, `[${target.split(".")[0]}](${target})`]),
   );
   sections.push(`## other formats\n\n${others}`);
-  return page("REST routes", lead, "the route table and `/v1/openapi.json`", sections);
+  return page("REST routes", `${lead} ${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }

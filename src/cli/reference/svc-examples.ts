@@ -87,7 +87,8 @@ export const NAMESPACES: readonly Namespace[] = [
       package: "svc-session",
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
-    about: "The session that the code runs for, and signing app users in.",
+    about:
+      "The caller of the action, and signing app users in. `get` returns the session of the caller: `user` is the person who is signed in, and `entries.dataSource` the app user who is signed in to the page. For a run by a schedule, a log event or an API token, `user` is null and there are no `entries`.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: { code: "const { appId } = await Svc.Session.get();\nreturn typeof appId;", result: "number" },
   },
@@ -174,7 +175,7 @@ export const NAMESPACES: readonly Namespace[] = [
       path: "Svc.CSV",
       type: "CSV",
       package: "svc-csv",
-      seeAlso: "[import a large CSV file](../reference/data-sources.md)",
+      seeAlso: "[import a large CSV file](../guides/import-csv.md)",
     },
     about: "Reads and writes CSV.",
     errors: [],

@@ -39,7 +39,7 @@ function helmRows(root: string): string[][] {
 
 export function variablesPage(root: string): string {
   const lead =
-    "For operators. A faulty variable stops the start, with its name in the error; a blank one counts as unset. `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR` are also checked against the machine.";
+    "For operators. A faulty variable stops the start, with its name in the error; a blank one counts as unset. `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR` are also checked against the machine. Limits apply to every app alike: no variable sets another value for one app.";
   const service = describedVariables().map(([name, { meaning, initial }]) => [code(name), initial, meaning]);
   return page("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
     "## The service",
