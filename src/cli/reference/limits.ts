@@ -99,7 +99,7 @@ function effect(above: string): string {
 }
 
 const LEAD =
-  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [variables](variables.md). Runs at the same time in each runner: of one app fewer than `RUNNER_CONCURRENCY`, of all apps up to four times `RUNNER_CONCURRENCY`; more runs wait in the [queue](../operate/queue.md). Codes that verify an address have limits of their own: [verification](verification.md#what-holds). What to do about a status: [errors](errors.md).";
+  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [variables](variables.md). Runs at the same time in each runner: of one app one fewer than `RUNNER_CONCURRENCY`, of all apps up to four times `RUNNER_CONCURRENCY`; more runs wait in the [queue](../operate/queue.md). Codes that verify an address have limits of their own: [verification](verification.md#what-holds). What to do about a status: [errors](errors.md).";
 
 export function limitsPage(root: string): string {
   const variables = new Set(describedVariables().map(([name]) => name));
