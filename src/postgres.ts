@@ -79,15 +79,15 @@ class BoundedClient extends HeardClient {
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: one implementation for all overloads of the base class
-  override query(...requested: any[]): any {
+  override query(...args: any[]): any {
     this.isAsked = true;
-    return super.query(...(requested as Parameters<pg.Client["query"]>));
+    return super.query(...(args as Parameters<pg.Client["query"]>));
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
-  override end(...requested: any[]): any {
+  override end(...args: any[]): any {
     this.isAsked = true;
-    return super.end(...(requested as []));
+    return super.end(...(args as []));
   }
 }
 

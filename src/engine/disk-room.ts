@@ -15,7 +15,11 @@ export interface DiskSpace {
 }
 
 /** For a database without a configured limit. */
-export const ENDLESS_ROOM: DiskSpace = { level: () => "enough", start: async () => undefined, stop: () => undefined };
+export const UNLIMITED_SPACE: DiskSpace = {
+  level: () => "enough",
+  start: async () => undefined,
+  stop: () => undefined,
+};
 
 export function createDiskSpace(options: {
   /** Name of the disk in the log. */

@@ -97,10 +97,10 @@ const RETRY_MAX_MS = 5_000;
 const policy = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
 
 function headersOf(received: Record<string, string | string[] | undefined>): Record<string, string> {
-  const stored = Object.entries(received).filter(
+  const passedOn = Object.entries(received).filter(
     ([name, value]) => value !== undefined && !DROPPED_HEADERS.includes(name),
   );
-  return Object.fromEntries(stored.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
+  return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
 /** Milliseconds before the next attempt: what the server asks for, else twice the last delay. */

@@ -135,12 +135,12 @@ interface Body {
 
 /** `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library made. */
 function readBody(options: Record<string, unknown>): Body {
-  const input = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
-  if (input.length > 1) fault(`${input.join(" and ")} exclude each other`);
+  const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
+  if (bodyFields.length > 1) fault(`${bodyFields.join(" and ")} exclude each other`);
   const { body, json, form } = options;
   if (typeof json === "string") return { bytes: Buffer.from(json), type: "application/json" };
-  if (input[0] === "json") fault(`json must be a value that JSON can hold (got ${described(json)})`);
-  if (input[0] === "form") {
+  if (bodyFields[0] === "json") fault(`json must be a value that JSON can hold (got ${described(json)})`);
+  if (bodyFields[0] === "form") {
     const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
     return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
   }
@@ -148,7 +148,7 @@ function readBody(options: Record<string, unknown>): Body {
   if (isObject(body) && typeof body["base64"] === "string") {
     return { bytes: Buffer.from(body["base64"], "base64"), type: null };
   }
-  if (input[0] === "body") fault(`body must be a string or bytes (got ${described(body)})`);
+  if (bodyFields[0] === "body") fault(`body must be a string or bytes (got ${described(body)})`);
   return { bytes: null, type: null };
 }
 

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import { rows } from "../data/database.js";
-import { createDiskSpace, type DiskSpace, ENDLESS_ROOM } from "../engine/disk-room.js";
+import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk-room.js";
 
 const MB = 2 ** 20;
 
@@ -24,7 +24,7 @@ export async function freeUnder(folder: string): Promise<number> {
 
 /** Logs when the disk of DATA_DIR is nearly full if the database is elsewhere: it has the media files and the keys. */
 export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
-  if (databaseUrl === null || diskFreeMinMb === 0) return ENDLESS_ROOM;
+  if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
   const minimumBytes = diskFreeMinMb * MB;
   return createDiskSpace({
     what: "DATA_DIR",
@@ -39,7 +39,7 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
-  if (!measured || minimumBytes === 0) return ENDLESS_ROOM;
+  if (!measured || minimumBytes === 0) return UNLIMITED_SPACE;
   const ofDatabase = async () => {
     const [size] = await rows<{ bytes: number }>(db, "SELECT pg_database_size(current_database()) AS bytes");
     return databaseMaxMb * MB - size!.bytes;

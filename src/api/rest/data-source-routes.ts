@@ -14,14 +14,14 @@ const ENTRIES = `${SOURCE}/entries`;
 const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
 const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
-/** @throws REQUEST_INVALID */
-/** Total and position are in the answer (packages, REST), unless the query has no total or turns them off. */
+/** Adds the total and the position to the answer, unless the query has no total or turns them off. */
 function withPagination(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);
   return { ...query, includePagination: includePagination ?? hasTotal };
 }
 
+/** @throws REQUEST_INVALID */
 function queryType(type: unknown): "select" | "delete" {
   if (type === "select" || type === "delete") return type;
   refuse("type", '"select" or "delete"', type);

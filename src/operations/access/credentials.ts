@@ -262,11 +262,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       if (unknown.has(key) && notifications.healthy()) return null;
       unknown.checkRate(key, address);
-      const requested = epoch;
+      const epochBefore = epoch;
       const [row] = await preparedRows<CredentialRow>(db, "find-credential", FIND, [hashToken(token), PREVIEWERS]);
       if (!row) {
         unknown.countMiss(key, address);
-        if (requested === epoch) unknown.add(key);
+        if (epochBefore === epoch) unknown.add(key);
         return null;
       }
       unknown.found(key);

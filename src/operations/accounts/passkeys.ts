@@ -110,10 +110,10 @@ export function createPasskeys(options: {
   attempts: SignInAttempts;
 }) {
   const { db, accounts, sessions, attempts } = options;
-  const requested = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
+  const challengeLimit = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
 
   async function remember(challenge: string, sessionId: number | null, address: string | undefined): Promise<void> {
-    const retryAfter = requested.take(addressBlock(address ?? ""));
+    const retryAfter = challengeLimit.take(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many passkey challenges", retryAfter);
     await rows(db, SWEEP);
     await rows(db, REMEMBER, [digest(challenge), sessionId]);

@@ -53,7 +53,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   }
 
   /** @throws RESOURCE_CHANGED if the payload of that name was changed or deleted */
-  async function requireUnchanged(
+  async function requireUnchangedPreset(
     executor: Executor,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
     precondition: Precondition,
@@ -86,7 +86,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       await db.transaction(async (manager) => {
         // A lock, so that two concurrent requests cannot exceed the maximum.
         if ((await rows(manager, MASTER, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
-        await requireUnchanged(manager, { appId, actionId, name: title }, precondition);
+        await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
         const [others] = await rows<{ count: number }>(
           manager,
           "SELECT count(*) FROM payload_preset WHERE action_id = $1 AND name <> $2",
@@ -111,7 +111,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       const title = requiredText(name, "name");
       const gone = await db.transaction(async (manager) => {
         await rows(manager, MASTER, [appId, actionId]);
-        await requireUnchanged(manager, { appId, actionId, name: title }, precondition);
+        await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
         return rows(manager, DELETE, [appId, actionId, title]);
       });
       if (gone.length === 0) {

@@ -120,12 +120,12 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
       const hit = known.get(key);
       const now = Date.now();
       if (hit && hit.until > now && notifications.healthy()) return hit.row;
-      const requested = epoch;
+      const epochBefore = epoch;
       const values = [appId, ...referenceParameters(ref)];
       const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", FIND, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
       if (known.size >= KNOWN_MAX) known.clear();
-      if (requested === epoch) known.set(key, { row, until: now + KNOWN_MS });
+      if (epochBefore === epoch) known.set(key, { row, until: now + KNOWN_MS });
       return row;
     },
   };

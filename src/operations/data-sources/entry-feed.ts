@@ -116,7 +116,8 @@ export function createEntryFeed(options: {
     return { ...(found ?? NOTHING), reset: found === null, position: text };
   }
 
-  const started = ({ followers }: Room): Follower[] => [...followers].filter(({ position }) => position !== null);
+  const startedFollowers = ({ followers }: Room): Follower[] =>
+    [...followers].filter(({ position }) => position !== null);
 
   function end(room: Room, follower: Follower, reason: ActionError): void {
     if (room.followers.has(follower)) follower.end(reason);
@@ -211,7 +212,7 @@ export function createEntryFeed(options: {
 
   async function advance(room: Room): Promise<void> {
     for (;;) {
-      const followers = started(room);
+      const followers = startedFollowers(room);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
       const changes = await rows<StoredChange>(db, SINCE, [room.appId, room.id, from]);
@@ -238,7 +239,7 @@ export function createEntryFeed(options: {
     inOrder(room, async () => {
       const source = await sourceOf(room);
       if (!source) return;
-      for (const follower of started(room).filter(whom)) await examine(room, source, follower);
+      for (const follower of startedFollowers(room).filter(whom)) await examine(room, source, follower);
       await startWaiting(room);
       await advance(room);
     });
@@ -270,7 +271,7 @@ export function createEntryFeed(options: {
   /** Runs at intervals, whether or not anything changes, so that it reveals nothing. */
   function renewPositions(room: Room): void {
     inOrder(room, async () => {
-      const alike = Map.groupBy(started(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
+      const alike = Map.groupBy(startedFollowers(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
       for (const followers of alike.values()) {
         const news = newsOf(room, followers[0]!, NOTHING);
         for (const follower of followers) follower.push(news);

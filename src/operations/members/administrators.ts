@@ -54,7 +54,11 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   }
 
   /** @throws RESOURCE_CHANGED if the person's right or the list has changed since */
-  async function requireUnchanged(manager: EntityManager, personId: number, precondition: Precondition): Promise<void> {
+  async function requireUnchangedAdministrator(
+    manager: EntityManager,
+    personId: number,
+    precondition: Precondition,
+  ): Promise<void> {
     if (!precondition) return;
     const all = await list(manager);
     const administrator = all.find(({ id }) => id === personId);
@@ -72,7 +76,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       await mustAdministrate(manager, caller);
       const [person] = await rows<Found>(manager, FIND, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
-      await requireUnchanged(manager, personId, precondition);
+      await requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
       if (isAdministrator) await mustBeAllowed(manager, person);
       else {

@@ -202,7 +202,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /** @throws RESOURCE_CHANGED if the person's role, and the list of members, changed after the state of the change */
-  async function requireUnchanged(
+  async function requireUnchangedMember(
     manager: EntityManager,
     scope: RoleScope,
     personId: number,
@@ -244,7 +244,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (isAbove(role, own) || (before !== null && isAbove(before, own))) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
-        await requireUnchanged(manager, scope, personId, precondition);
+        await requireUnchangedMember(manager, scope, personId, precondition);
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
         if (before === null) await refuseTooMany(manager, scope);
         await write(manager, scope, personId, role);
@@ -271,7 +271,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (isAbove(before, own)) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
-        await requireUnchanged(manager, scope, personId, precondition);
+        await requireUnchangedMember(manager, scope, personId, precondition);
         await mustKeepOwner(manager, scope, personId);
         for (const sql of appId === null ? CLEAR_ORGANIZATION : CLEAR_APP) {
           await manager.query(sql, [appId ?? organizationId, personId]);

@@ -45,8 +45,8 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
       await rows(manager, WRITE, [appId, JSON.stringify(bindings)]);
       await sealKeys(manager, appId, sealedAfter(sealed, input));
       await rows(manager, TOUCH_SECRETS, [appId]);
-      const text = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
-      await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: text } });
+      const facts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
+      await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: facts } });
     },
   };
 }

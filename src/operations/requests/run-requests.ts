@@ -89,8 +89,8 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     const text = type === "bytes" ? null : textOfResponse(response);
     const masked = scan && (await maskResponse(scan, response, text));
     for (const key of masked?.keys ?? []) {
-      const text = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
-      run.print({ level: "warn", at: Date.now(), text: text });
+      const warning = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
+      run.print({ level: "warn", at: Date.now(), text: warning });
     }
     const { headers } = masked ?? response;
     const body = masked ? masked.body : (text ?? response.body);

@@ -90,14 +90,14 @@ export interface RunConditions {
 /** @throws REQUEST_INVALID */
 export function runConditions(appId: number, filter: RunFilter): RunConditions {
   const parameters: unknown[] = [appId];
-  const input = (value: unknown) => `$${parameters.push(value)}`;
+  const bind = (value: unknown) => `$${parameters.push(value)}`;
   const indexed = ["run.app_id = $1"];
   const unindexed: string[] = [];
 
   const actionId = optionalId(filter.actionId, "actionId");
   const before = optionalId(filter.before, "before");
-  if (before !== null) indexed.push(`run.id < ${input(before)}`);
-  addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, input);
+  if (before !== null) indexed.push(`run.id < ${bind(before)}`);
+  addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, bind);
 
   const state = oneOf(filter.state, "state", RUN_STATES);
   // Literals, so that the planner sees that the condition of the partial index holds.
@@ -105,7 +105,7 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   if (state !== null && INDEXED_STATES.includes(state)) {
     indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");
   }
-  const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${input(value)}`);
+  const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
   equal("trigger", oneOf(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
   equal("copy", optionalCopy(filter.copy));
   equal("version_id", optionalId(filter.versionId, "versionId"));
@@ -122,16 +122,16 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
 }
 
 /** Adds a range of ids for a range of time, because runs are listed by id. @throws REQUEST_INVALID */
-function addTimes(from: Date | null, to: Date | null, indexed: string[], input: (value: unknown) => string): void {
+function addTimes(from: Date | null, to: Date | null, indexed: string[], bind: (value: unknown) => string): void {
   if (from && to && from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
   const idAt = (moment: string) =>
     `(SELECT at.id FROM run at WHERE at.app_id = $1 AND at.queued_at >= ${moment} ORDER BY at.queued_at LIMIT 1)`;
   if (from) {
-    const start = `${input(from)}::timestamptz`;
+    const start = `${bind(from)}::timestamptz`;
     indexed.push(`run.queued_at >= ${start}`, `run.id >= ${idAt(`${start} - ${OUT_OF_ORDER}`)}`);
   }
   if (to) {
-    const end = `${input(to)}::timestamptz`;
+    const end = `${bind(to)}::timestamptz`;
     indexed.push(`run.queued_at < ${end}`);
     indexed.push(`run.id <= coalesce(${idAt(`${end} + ${OUT_OF_ORDER}`)}, ${Number.MAX_SAFE_INTEGER})`);
   }

@@ -63,8 +63,8 @@ function conditionsOf(where: Record<string, unknown>, within: string): Condition
         isEquality: false,
       }));
     }
-    const text = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
-    const operators = text.length > 0 ? text : ["$eq"];
+    const stated = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
+    const operators = stated.length > 0 ? stated : ["$eq"];
     return operators
       .filter((operator) => operator !== "$options")
       .map((operator) => ({

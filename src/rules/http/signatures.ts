@@ -95,7 +95,7 @@ function twilioUrls(url: string): string[] {
 }
 
 const twilio: Verifier = ({ header, body, urls }, key) => {
-  const input = header("x-twilio-signature") ?? "";
+  const signature = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(twilioUrls).filter((url) => {
     // A body that is not a form is signed by its digest, which is in the URL.
@@ -108,7 +108,7 @@ const twilio: Verifier = ({ header, body, urls }, key) => {
     const params = isForm && !hasDigest ? twilioParams(body) : "";
     if (params === null) return false;
     const signed = url + params;
-    return equalTexts(input, hmac("sha1", key, signed).toString("base64"));
+    return equalTexts(signature, hmac("sha1", key, signed).toString("base64"));
   });
 };
 
@@ -130,12 +130,12 @@ const sendgrid: Verifier = ({ header, body }, key, auth, now) => {
 
 const generic: Verifier = ({ header, body }, key, auth, now) => {
   const { algorithm = "sha256", encoding = "hex", prefix = "", timestampHeader } = auth;
-  const input = header((auth.header ?? "").toLowerCase()) ?? "";
-  if (!input.startsWith(prefix)) return false;
+  const value = header((auth.header ?? "").toLowerCase()) ?? "";
+  if (!value.startsWith(prefix)) return false;
   const time = timestampHeader === undefined ? undefined : header(timestampHeader.toLowerCase());
   if (timestampHeader !== undefined && !isFresh(timeIn(time), auth, now)) return false;
   const wanted = hmac(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
-  const signature = input.slice(prefix.length);
+  const signature = value.slice(prefix.length);
   if (encoding === "base64") return equalTexts(signature, wanted.toString("base64"));
   const hex = wanted.toString("hex");
   return equalTexts(signature, hex) || equalTexts(signature, hex.toUpperCase());

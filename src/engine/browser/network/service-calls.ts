@@ -90,7 +90,7 @@ export class ServiceCalls {
     if (service === undefined) return;
     const request = readRequest(content, service.base);
     if (request === null || this.active >= AT_ONCE_MAX) {
-      // The page has closed and waits for no answer.
+      // If this fails, the page has closed.
       await this.reply(Number(id[1]), null, null, true).catch(() => {});
       return;
     }
