@@ -97,7 +97,11 @@ const upOf = (source) => relative(dirname(source), "src/web");
 
 function namesOf(document, kind) {
   const names = new Set();
-  visit(document, { [kind]: ({ name }) => void names.add(name.value) });
+  visit(document, {
+    [kind]({ name }) {
+      names.add(name.value);
+    },
+  });
   return names;
 }
 

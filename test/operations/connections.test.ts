@@ -11,7 +11,7 @@ describe("the connections of a process", () => {
 
   it("are as the page on several machines says", () => {
     for (const role of ROLES) expect(PAGE, role).to.match(new RegExp(`^\\| \`${role}\` \\| ${most([role])} \\|$`, "m"));
-    expect(PAGE).to.contain(`| all three in one process | ${most(ROLES)} |`);
+    expect(PAGE).to.contain(`| all three in one process, which share one pool | ${most(ROLES)} |`);
   });
 });
 

@@ -278,7 +278,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       // cache it.
       const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);
       // The result is not cached if rights changed while the database answered.
-      if (requested !== epoch || !mayBeKept) return caller;
+      if (epochBefore !== epoch || !mayBeKept) return caller;
       known.set(key, caller);
       if (row.kind === "task") ofRuns.set(row.id, key);
       return caller;
