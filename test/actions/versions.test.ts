@@ -76,6 +76,28 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.published(id)).value.versions[0].id).to.equal(versions[1].id);
     });
 
+    it("publishes a restored version without tests if it was live, where the app requires tests", async () => {
+      const app = `/v1/apps/${service.appId}`;
+      const { id } = await make(exit, { description: "live" });
+      await exit.publish(id);
+      await exit.update(id, { description: "never live" });
+      await exit.update(id, { description: "draft" });
+      const versions: { id: number; description: string }[] = (await exit.versions(id)).value.versions;
+      const restore = (wanted: string) =>
+        exit.restore(id, versions.find(({ description }) => description === wanted)!.id);
+      await service.rest("PUT", app, { body: { requiresTests: true } });
+      try {
+        expect((await exit.publish(id)).status).to.equal("TESTS_REQUIRED");
+        await restore("never live");
+        expect((await exit.publish(id)).status).to.equal("TESTS_REQUIRED");
+        await restore("live");
+        const { status, value } = await exit.publish(id);
+        expect([status, value.action.description]).to.deep.equal(["OK", "live"]);
+      } finally {
+        await service.rest("PUT", app, { body: { requiresTests: false } });
+      }
+    });
+
     it("retrieves the full configuration in the specified shape", async () => {
       const changes = {
         description: "told",

@@ -61,7 +61,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   ACTION_INACTIVE: ["Set `active` to true and publish.", "no"],
   CLIENT_ACTION_NOT_RUNNABLE: ["Run it in a page, or set `environment` to `any`.", "no"],
   APP_NOT_PUBLISHED: ["Publish the app.", "no"],
-  TESTS_REQUIRED: ["Publish with `svc publish --tested`, or turn the app's rule off.", "no"],
+  TESTS_REQUIRED: [
+    "Publish with `svc publish --tested`, restore a version that was live, or turn the app's rule off.",
+    "no",
+  ],
   ACTION_NOT_PUBLISHED: ["Publish the action.", "no"],
   ACTION_CHANGED: ["Apply the change to the `action` of the error.", "after a new read"],
   RUN_SKIPPED: ["The action's concurrency limit dropped the run; set `policy` to `queue` to keep such runs.", "yes"],

@@ -25,7 +25,7 @@ import {
 import { failingAs } from "./failures.js";
 import type { ActionValidation } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
-import { markPublished } from "./versions.js";
+import { markPublished, wasPublished } from "./versions.js";
 
 /** The draft to publish. `tested`: the caller states that its tests have passed. */
 export interface Publication extends Target {
@@ -36,13 +36,14 @@ const PUBLISHED_APP =
   'SELECT requires_tests AS "requiresTests" FROM app WHERE id = $1 AND published_at IS NOT NULL FOR SHARE';
 
 /**
- * Locked until the end: unpublishing an app waits for its actions, or they wait for it.
+ * Locked until the end: unpublishing an app waits for its actions, or they wait for it. A rollback, to a state that was live
+ * before, needs no tests.
  * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
  */
-async function mayPublish(manager: EntityManager, { appId, tested }: Publication): Promise<void> {
+async function mayPublish(manager: EntityManager, { appId, tested }: Publication, master: ActionRow): Promise<void> {
   const [app] = await rows<{ requiresTests: boolean }>(manager, PUBLISHED_APP, [appId]);
   if (!app) throw new ActionError("APP_NOT_PUBLISHED");
-  if (app.requiresTests && !tested) throw new ActionError("TESTS_REQUIRED");
+  if (app.requiresTests && !tested && !(await wasPublished(manager, master))) throw new ActionError("TESTS_REQUIRED");
 }
 
 function overwritten(production: ActionRow | null, master: ActionRow): ActionRow {
@@ -80,7 +81,7 @@ export function createPublishing(options: {
   ): Promise<Action> {
     const { appId, id } = target;
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-    await mayPublish(manager, target);
+    await mayPublish(manager, target, master);
     // The draft may be older than a catalogue without its package, with which no run could succeed.
     const judged = judgement.published(master, resolved);
     // Draft and live version share one script, which is in the history.

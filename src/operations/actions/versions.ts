@@ -140,6 +140,14 @@ export async function markPublished(manager: EntityManager, master: ActionRow): 
   await rows(manager, MARK_PUBLISHED, [master.id, stateOf(master)]);
 }
 
+const WAS_PUBLISHED =
+  "SELECT FROM action_version WHERE action_id = $1 AND state = $2 AND published_at IS NOT NULL LIMIT 1";
+
+/** True if a version with the draft's state was live. @param manager of a transaction that holds the master's lock */
+export async function wasPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
+  return (await rows(manager, WAS_PUBLISHED, [master.id, stateOf(master)])).length > 0;
+}
+
 const HEAD = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
   ${personJson("person")} AS "user"`;
 const FROM = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
