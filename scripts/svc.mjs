@@ -17,6 +17,12 @@ if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || !existsSync(own
   await main(process);
 } else {
   const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
+  // A terminal sends the signals of Ctrl C and of its end to both processes.
+  const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => {
+      if (signal === "SIGTERM" || !hasTerminal) child.kill(signal);
+    });
+  }
   child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
 }

@@ -168,6 +168,29 @@ test("names the author's line", async () => {
     await watch.end();
   });
 
+  it("test --watch ends by a signal while tests run, and deletes their app also if the signal comes again", async () => {
+    const testApps = () => service.db.query("SELECT id FROM app WHERE name LIKE '%(test-%'");
+    const isRunning = async () =>
+      (
+        await service.db.query(
+          "SELECT FROM run WHERE state = 'running' AND app_id IN (SELECT id FROM app WHERE name LIKE '%(test-%')",
+        )
+      ).length > 0;
+    const { folder } = await newProject();
+    const text = `import { test } from "svc/test";
+test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
+`;
+    write(folder, "actions/hello/action.test.ts", text);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      const watch = start(folder, ["test", "--watch"]);
+      await until(isRunning);
+      watch.child.kill(signal);
+      await watch.end(signal);
+      expect([watch.child.exitCode, watch.printed()], signal).to.match(/^1,.*error interrupted/s);
+      expect(await testApps(), signal).to.deep.equal([]);
+    }
+  });
+
   it("logs --follow prints runs as they end, also as JSON lines", async () => {
     const { folder } = await newProject();
     await json(folder, ["push"]);

@@ -17,4 +17,7 @@ export class CliError extends Error {
   }
 }
 
+/** The failure of a command that a signal ended: nothing of the command may go on. */
+export class Interruption extends CliError {}
+
 export const wrongUse = (message: string): CliError => new CliError(message, EXIT.wrongUse);

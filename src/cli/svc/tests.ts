@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Reply, type Request } from "./client.js";
-import { CliError, wrongUse } from "./failure.js";
+import { CliError, Interruption, wrongUse } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
@@ -80,28 +80,33 @@ async function openTestService(session: Session, project: Project, over: AbortSi
   return { send, remove: () => server.stop() };
 }
 
-/** Calls `work` with the app of the tests, and removes the app at the end, also if the command is interrupted. */
+/**
+ * Calls `work` with the app of the tests, and removes the app once `work` has ended. A signal ends `work` between two of its
+ * requests.
+ * @throws Interruption after a signal
+ */
 async function withTestApp(
   session: Session,
   project: Project,
   onService: boolean,
-  work: (send: Send) => Promise<void>,
+  work: (send: Send, over: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const over = new AbortController();
-  const interrupted = Promise.withResolvers<never>();
-  const end = () => {
-    over.abort();
-    interrupted.reject(new CliError("interrupted"));
-  };
-  interrupted.promise.catch(() => undefined);
-  for (const signal of END_SIGNALS) process.once(signal, end);
+  const interruption = new AbortController();
+  const over = interruption.signal;
+  const end = () => interruption.abort(new Interruption("interrupted"));
+  // Until the end: a second signal must not stop the removal.
+  for (const signal of END_SIGNALS) process.on(signal, end);
   try {
-    const app = await (onService ? openTestService(session, project, over.signal) : openTestApp(session, project));
+    const app = await (onService ? openTestService(session, project, over) : openTestApp(session, project));
     try {
-      await Promise.race([work(app.send), interrupted.promise]);
+      await work(app.send, over);
     } finally {
       await app.remove();
     }
+    over.throwIfAborted();
+  } catch (error) {
+    if (!over.aborted || error === over.reason) throw error;
+    throw new Interruption(`interrupted; ${(error as Error).message}`);
   } finally {
     for (const signal of END_SIGNALS) process.off(signal, end);
   }
@@ -136,10 +141,11 @@ async function readResults(send: Send, runId: number, results: TestResult[]): Pr
   return results.map((result, at) => ({ ...result, ...(stacks.has(at) && { error: stacks.get(at)! }) }));
 }
 
-/** Runs an action that exists only for this run. */
-async function runOnce(send: Send, action: ReturnType<typeof testAction>): Promise<TestResult[]> {
+/** Runs an action that exists only for this run. @throws the reason of `over` once it is aborted */
+async function runOnce(send: Send, action: ReturnType<typeof testAction>, over: AbortSignal): Promise<TestResult[]> {
   const { body: made } = await send("POST", ACTIONS, { body: action });
   try {
+    over.throwIfAborted();
     const query = { copy: "draft" };
     const { body: started } = await send("POST", `${ACTIONS}/${made.action.id}/run`, { query, body: {} });
     for (;;) {
@@ -148,6 +154,7 @@ async function runOnce(send: Send, action: ReturnType<typeof testAction>): Promi
       if (state === "completed") return readResults(send, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
         throw new CliError(`the test run is ${state}: ${log?.data?.error?.message ?? ""}`);
+      over.throwIfAborted();
       await delay(POLL_MS);
     }
   } finally {
@@ -157,7 +164,7 @@ async function runOnce(send: Send, action: ReturnType<typeof testAction>): Promi
 
 /**
  * @param onService true to run the tests in a service that is started for them
- * @throws CliError if a test fails, or there is none
+ * @throws CliError if a test fails, or there is none; Interruption after a signal
  */
 export async function runTests(session: Session, names: readonly string[], onService = false): Promise<TestResult[]> {
   const project = new Project(session.target.root);
@@ -168,10 +175,11 @@ export async function runTests(session: Session, names: readonly string[], onSer
   });
   if (found.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
-  await withTestApp(session, project, onService, async (send) => {
+  await withTestApp(session, project, onService, async (send, over) => {
     for (const { folder, test, files } of found) {
+      over.throwIfAborted();
       const action = testAction(test, files, await project.readConfig(folder));
-      for (const result of await runOnce(send, action)) {
+      for (const result of await runOnce(send, action, over)) {
         results.push({ ...result, action: folder });
         session.output.line(
           `${result.passed ? "ok    " : "failed"} ${folder}: ${result.name}`,

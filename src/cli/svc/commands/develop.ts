@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
 import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
-import { CliError, wrongUse } from "../failure.js";
+import { CliError, Interruption, wrongUse } from "../failure.js";
 import { answers, hasServerData, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
@@ -23,7 +23,7 @@ const NEVER = new AbortController().signal;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const OURS = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/** Calls `work` after each burst of changes, one call at a time, until the signal. */
+/** Calls `work` after each burst of changes, one call at a time, until the signal. @throws Interruption if a signal ended `work` */
 async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
   let isDirty = true;
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
@@ -37,7 +37,7 @@ async function onChanges(session: Session, work: () => Promise<unknown>, over: A
         try {
           await work();
         } catch (error) {
-          if (!(error instanceof CliError)) throw error;
+          if (!(error instanceof CliError) || error instanceof Interruption) throw error;
           session.output.failure(error.message, error.details);
         }
       }
