@@ -200,7 +200,6 @@ describe("The command line", () => {
     const untested = await svc(folder, ["publish", "--yes"]);
     expect([untested.code, untested.err]).to.match(/^1,error TESTS_REQUIRED: /);
     await json(folder, ["publish", "--tested"]);
-    await requireTests(false);
     expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
     expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
     // Saved, but never live.
@@ -209,6 +208,17 @@ describe("The command line", () => {
     const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
     expect(runs.map(({ result }) => result.text)).to.deep.equal(["Draft world", "Bye world"]);
     const { versions } = await json(folder, ["versions", "hello", "--published"]);
+    for (const [date, options] of [
+      ["createdAt", []],
+      ["publishedAt", ["--published"]],
+    ] as const) {
+      const all: Record<string, string>[] = (await json(folder, ["versions", "hello", ...options])).versions;
+      const rows = (await svc(folder, ["versions", "hello", ...options])).out.trim().split("\n");
+      for (const [at, version] of all.entries()) expect(rows[at]).to.include(` ${version[date]} `);
+    }
+    // The app still requires tests: the draft needs them, the version that was live does not.
+    const refused = await svc(folder, ["publish", "--yes"]);
+    expect([refused.code, refused.err]).to.match(/^1,error TESTS_REQUIRED: /);
     const rolledBack = await json(folder, ["rollback", "hello"]);
     expect(rolledBack.versionId).to.equal(versions[1].id);
     expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Hello world" });
@@ -224,6 +234,20 @@ describe("The command line", () => {
       { kind: "action", name: "hello", change: "created" },
     ]);
     expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([]);
+    // Only this folder changed these: a pull keeps them, and a forced pull reports what it replaces.
+    const [action, definitions] = ["actions/hello/action.ts", "app.json"].map((name) => join(first.folder, name));
+    const [before, fields] = [readFileSync(action!, "utf8"), readFileSync(definitions!, "utf8")];
+    writeFileSync(action!, before.replace("Greets a person.", "Greets here."));
+    writeFileSync(definitions!, JSON.stringify({ ...JSON.parse(fields), name: "renamed here" }));
+    expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([]);
+    expect(readFileSync(action!, "utf8")).to.contain("Greets here.");
+    expect(readFileSync(definitions!, "utf8")).to.contain("renamed here");
+    expect((await json(first.folder, ["pull", "--force"])).pulled).to.deep.equal([
+      { kind: "app", name: "app", change: "changed" },
+      { kind: "action", name: "hello", change: "changed" },
+    ]);
+    expect(readFileSync(action!, "utf8")).to.equal(before);
+    expect((await json(first.folder, ["pull", "--force"])).pulled).to.deep.equal([]);
     const second = await newProject(first.app);
     for (const made of ["actions", "lib"]) rmSync(join(second.folder, made), { recursive: true });
     await json(second.folder, ["pull", "--force"]);

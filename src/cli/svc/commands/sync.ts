@@ -136,6 +136,20 @@ export async function push(
   }
 }
 
+/** Kinds whose items share one file, which a pull replaces as a whole. */
+const IN_ONE_FILE = ["setting", "secret binding", "alert"];
+
+/** Items that the folder lacks, and local changes that the written manifest replaces. */
+function replacedItems(local: Manifest, written: Manifest): Difference[] {
+  const lacking = differences(local, written, false).filter(({ change }) => change === "created");
+  // In this direction, because nothing is lost of a local item that omits a field.
+  const lost = differences(written, local, false).flatMap((one): Difference[] => {
+    if (one.change === "changed") return [one];
+    return IN_ONE_FILE.includes(one.kind) ? [{ ...one, change: "removed" }] : [];
+  });
+  return [...lacking, ...lost];
+}
+
 async function pull(session: Session, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
@@ -156,10 +170,10 @@ async function pull(session: Session, { force = false }: { force?: boolean }): P
     });
   }
   // Items that only this folder changed stay as they are here.
-  const stored = new Set(force ? [] : mine.map(({ kind, name }) => `${kind} ${name}`));
-  const taken = (kind: string, name: unknown) => !stored.has(`${kind} ${String(name)}`);
+  const localOnly = new Set(force ? [] : mine.map(({ kind, name }) => `${kind} ${name}`));
+  const taken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
   const settings =
-    stored.size === 0
+    localOnly.size === 0
       ? server.manifest.settings
       : merged(server.manifest.settings, local.settings, "key", (key) => taken("setting", key));
   const alerts = merged(server.manifest.alerts, local.alerts, "name", (name) => taken("alert", name));
@@ -167,20 +181,19 @@ async function pull(session: Session, { force = false }: { force?: boolean }): P
   const keepsBindings = mine.some(({ kind }) => kind === "secret binding") && !force;
   const written: Manifest = {
     ...server.manifest,
+    ...(local.app && !taken("app", "app") && { app: local.app }),
     ...(settings && { settings }),
     ...(alerts && { alerts }),
     ...(keepsBindings && local.secretBindings && { secretBindings: local.secretBindings }),
     actions: (server.manifest.actions ?? []).filter(({ name }) => taken("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => taken("data source", name)),
   };
-  const missing = differences(local, written, false).filter(
-    ({ kind, name, change }) => change === "created" && !isTheirs.has(`${kind} ${name}`),
-  );
+  const further = replacedItems(local, written).filter(({ kind, name }) => !isTheirs.has(`${kind} ${name}`));
   await project.write(written);
   for (const { kind, name, change } of theirs)
     if (change === "removed" && taken(kind, name)) project.remove(kind, name);
   project.saveBase(session.target, server);
-  const found = summary([...theirs, ...missing]);
+  const found = summary([...theirs, ...further]);
   for (const { kind, name, change } of found) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
   session.output.line(found.length === 0 ? "This folder has everything already" : "Pulled", "green");
   session.output.json({ pulled: found });
