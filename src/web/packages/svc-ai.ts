@@ -35,21 +35,25 @@ async function ask(call: string, options: unknown): Promise<unknown> {
   return answerOf(reply);
 }
 
-/** Parts of the text when they arrive, then the whole. */
+/** Parts of the text when they arrive, then the whole. Stops reading when the caller leaves early. */
 async function* streamed(options: unknown): AsyncGenerator<AiPart, void, void> {
   const { appId, lines } = connection();
   const received = lines("POST", pathOf(appId, "completions"), options)[Symbol.asyncIterator]();
-  for (;;) {
-    const { value, done } = await received.next().catch((error: unknown) => {
-      throw notSent(error);
-    });
-    if (done) throw failed({ code: "TRANSPORT", message: "the answer of the service ended early" });
-    const { text, ...reply } = value as Reply & { text?: string };
-    if (text !== undefined) yield { type: "text", text };
-    else {
-      yield { type: "end", completion: answerOf(reply) as AiCompletion };
-      return;
+  try {
+    for (;;) {
+      const { value, done } = await received.next().catch((error: unknown) => {
+        throw notSent(error);
+      });
+      if (done) throw failed({ code: "TRANSPORT", message: "the answer of the service ended early" });
+      const { text, ...reply } = value as Reply & { text?: string };
+      if (text !== undefined) yield { type: "text", text };
+      else {
+        yield { type: "end", completion: answerOf(reply) as AiCompletion };
+        return;
+      }
     }
+  } finally {
+    await received.return?.();
   }
 }
 

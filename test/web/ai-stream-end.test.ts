@@ -1,0 +1,43 @@
+/** An action that leaves a stream of `Svc.AI` early: the request to the service ends. Runs the package without a browser. */
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { build, stop } from "esbuild";
+
+const WEB = fileURLToPath(new URL("../../../src/web", import.meta.url));
+const ENTRY = `import "./packages/svc-ai.ts"; export { linesOf } from "./runtime/lines.ts";`;
+
+interface Completions {
+  AI: { completions(options: object): AsyncIterable<unknown> };
+}
+
+describe("a stream of Svc.AI that is left early", () => {
+  const page = globalThis as { Svc?: object };
+  after(async () => {
+    delete page.Svc;
+    await stop();
+  });
+
+  it("ends its request", async () => {
+    const stdin = { contents: ENTRY, resolveDir: WEB, loader: "ts" as const };
+    const { outputFiles } = await build({ stdin, bundle: true, format: "esm", write: false });
+    const lines = () => loaded.linesOf({ body });
+    const connection = { appId: () => 1, lines };
+    page.Svc = { [Symbol.for("svc.connection")]: connection };
+    const loaded = await import(
+      `data:text/javascript;base64,${Buffer.from(outputFiles[0]!.contents).toString("base64")}`
+    );
+    let isCancelled = false;
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode('{"text":"a"}\n{"text":"b"}\n')),
+      cancel: () => {
+        isCancelled = true;
+      },
+    });
+    const parts: unknown[] = [];
+    for await (const part of (page.Svc as Completions).AI.completions({ stream: true })) {
+      parts.push(part);
+      break;
+    }
+    expect([parts, isCancelled]).to.deep.equal([[{ type: "text", text: "a" }], true]);
+  });
+});
