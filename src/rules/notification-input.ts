@@ -81,11 +81,11 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
     refuse("status", NOTIFICATION_STATUSES.join(", "), status);
   }
-  const input = (value: unknown) => value !== undefined && value !== null;
+  const isSet = (value: unknown) => value !== undefined && value !== null;
   const fields: NotificationFields = {
-    ...(input(status) && { status: status as NotificationStatus }),
-    ...(input(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
-    ...(input(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
+    ...(isSet(status) && { status: status as NotificationStatus }),
+    ...(isSet(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
+    ...(isSet(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
     ...(scope !== undefined && { scope: parseScope(scope) }),
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : moment(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),

@@ -197,6 +197,6 @@ export function keyWithoutValue(
 /** The keys that are sealed after the change. */
 export function sealedAfter(sealedKeys: readonly string[], after: readonly GivenBinding[]): string[] {
   const unsealed = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
-  const stored = sealedKeys.filter((key) => !unsealed.has(key));
-  return [...new Set([...stored, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
+  const stillSealed = sealedKeys.filter((key) => !unsealed.has(key));
+  return [...new Set([...stillSealed, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
 }

@@ -89,10 +89,10 @@ describe("the OpenAPI document", function () {
 
   it("has every row of the table once, each under a name of its own", () => {
     const shapes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, "{}")}`).sort();
-    const received = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
+    const documented = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{\w+\}/g, "{}")}`),
     );
-    expect(received.sort()).to.deep.equal(shapes);
+    expect(documented.sort()).to.deep.equal(shapes);
     const ids = Object.values<Schema>(document["paths"]).flatMap((methods) =>
       Object.values<Schema>(methods).map((one) => one["operationId"]),
     );
@@ -147,9 +147,9 @@ describe("the OpenAPI document", function () {
     const byShape = new Map(Object.entries<Schema>(document["paths"]).map(([path, one]) => [shapeOf(path), one]));
     for (const [method, template, path, body] of asked) {
       const answer = await service.rest(method, path, body ? { body } : {});
-      const received = byShape.get(shapeOf(template))![method.toLowerCase()].responses[String(answer.http)];
-      expect(received, `${method} ${template} ${answer.http}`).to.not.equal(undefined);
-      expect(faults(answer.body, received.content["application/json"].schema, schemas), template).to.deep.equal([]);
+      const documented = byShape.get(shapeOf(template))![method.toLowerCase()].responses[String(answer.http)];
+      expect(documented, `${method} ${template} ${answer.http}`).to.not.equal(undefined);
+      expect(faults(answer.body, documented.content["application/json"].schema, schemas), template).to.deep.equal([]);
     }
     const refused = await service.rest("GET", `/v3/apps/${app}/actions/999999`);
     expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);

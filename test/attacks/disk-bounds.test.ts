@@ -21,10 +21,10 @@ it("SECURITY.md says of every table what bounds it", () => {
   const section = read("SECURITY.md")
     .split(/^## /m)
     .find((text) => text.startsWith("Disk"))!;
-  const received = [...section.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| .{20,} \|$/gm)].flatMap(([, names]) =>
+  const documented = [...section.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| .{20,} \|$/gm)].flatMap(([, names]) =>
     [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => name),
   );
-  expect(received.sort()).to.deep.equal(tables.sort());
+  expect(documented.sort()).to.deep.equal(tables.sort());
 });
 
 describe("an app's share of the disk", () => {

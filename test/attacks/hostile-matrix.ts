@@ -188,14 +188,14 @@ async function metadata(real: Map<Format, Buffer>): Promise<HostileFile[]> {
   const jpeg = real.get("jpeg")!;
   const within = (...segments: Buffer[]) => bytesOf(jpeg.subarray(0, 2), ...segments, jpeg.subarray(2));
   const tiff = (text: string) => Buffer.from(text, "latin1");
-  const received = sharp({ create: { width: 30, height: 20, channels: 3, background: "#639" } }).withExif({
+  const picture = sharp({ create: { width: 30, height: 20, channels: 3, background: "#639" } }).withExif({
     IFD0: { Make: MAKER },
     IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 0/1" },
   });
   const places = await Promise.all(
     (["jpeg", "png", "webp", "avif", "tiff"] as const).map(async (format) => ({
       name: `place.${format}`,
-      bytes: bytesOf(await received.clone().toFormat(format).toBuffer()),
+      bytes: bytesOf(await picture.clone().toFormat(format).toBuffer()),
     })),
   );
   return [

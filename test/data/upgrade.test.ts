@@ -82,14 +82,14 @@ describe("the schema beside the release before", () => {
         /must now be given/,
       ],
     ];
-    for (const [sql, received] of breaking) {
+    for (const [sql, refusal] of breaking) {
       const runner = db.createQueryRunner();
       await runner.startTransaction();
       await runner.query(sql);
       const after = await catalogueOf(runner as unknown as DataSource);
       await runner.rollbackTransaction();
       await runner.release();
-      expect(takenAway(before, after)[0], sql).to.match(received);
+      expect(takenAway(before, after)[0], sql).to.match(refusal);
     }
     const harmless = `
       CREATE TABLE more (id bigint PRIMARY KEY); ALTER TABLE app ADD COLUMN more text, ADD COLUMN most int NOT NULL DEFAULT 1;

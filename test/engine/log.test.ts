@@ -49,10 +49,10 @@ describe("the log", () => {
 
   it("holds what a library writes to the console, by the same rules", () => {
     const lines: string[] = [];
-    const received = { ...console };
-    captureConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), received);
-    received.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
-    received.warn("attempt", 2, { row: "CANARY" });
+    const target = { ...console };
+    captureConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), target);
+    target.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
+    target.warn("attempt", 2, { row: "CANARY" });
     const [first, second] = lines.map((line) => JSON.parse(line));
     expect(first).to.include({ level: 40, console: "trace" });
     expect(first.err).to.include({ type: "Error", message: "read ECONNRESET", code: "ECONNRESET" });

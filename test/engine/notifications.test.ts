@@ -33,7 +33,7 @@ describe("a channel of notices that is followed", () => {
     received = [];
   });
 
-  /** `name` and its notifications, into `told`. */
+  /** Adds the notifications of `name` to `received`. */
   const follow = (name: string) =>
     notifications.follow(
       "now_and_then",

@@ -182,8 +182,8 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const untold = (await telling?.faults(db)) ?? [];
     const verdict = { ...(await judge(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
-    const received = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
-    return { ...verdict, ...seen, ...received, answers: counts, recoveryMs };
+    const disturbances = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
+    return { ...verdict, ...seen, ...disturbances, answers: counts, recoveryMs };
   } finally {
     await fleet.stop();
     await db.destroy();

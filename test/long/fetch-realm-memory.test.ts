@@ -41,14 +41,14 @@ describe("runs that follow one another on a thread with fetch and fill memory", 
 
   it("are begun anew in a worker where their page ends before anybody has heard of them, and never afterwards", async () => {
     const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
-    for (const received of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
+    for (const trace of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
       const said: string[] = [];
       arrived.length = 0;
       const onConsole = ({ text }: ConsoleLine) => void said.push(text);
       const pause = "await new Promise((resolve) => { setTimeout(resolve, 50) })";
-      const source = execute(`${received}; ${pause}; ${fill}`, "const kept = []");
+      const source = execute(`${trace}; ${pause}; ${fill}`, "const kept = []");
       await failureOf(browsers(), source, { ...here, onConsole, service });
-      expect([...said, ...arrived], received).to.deep.equal([received.includes("log") ? "once" : "/once"]);
+      expect([...said, ...arrived], trace).to.deep.equal([trace.includes("log") ? "once" : "/once"]);
     }
     const places: Mode[] = [];
     const asking = execute(

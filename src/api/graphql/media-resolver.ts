@@ -26,7 +26,7 @@ import {
 } from "./media-types.js";
 
 /** Undefined if absent: null is a value, the top folder. */
-const input = (fields: Record<string, unknown>) =>
+const setFields = (fields: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
 const ruleOf = ({ type, allow, user, enabled }: MediaAccessRuleInput): Record<string, unknown> => ({
@@ -152,7 +152,7 @@ export class MediaResolver {
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.folders.update(admission, { appId, id, precondition }, input({ name, parentId }));
+    return this.media.folders.update(admission, { appId, id, precondition }, setFields({ name, parentId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a folder with its content; returns true." })
@@ -193,7 +193,7 @@ export class MediaResolver {
       accessRules,
     );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.files.update(admission, { appId, id, precondition }, input({ name, folderId }));
+    return this.media.files.update(admission, { appId, id, precondition }, setFields({ name, folderId }));
   }
 
   @Mutation(() => Boolean, { description: "Deletes a file; returns true." })

@@ -78,8 +78,8 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
 /** Runs `svc` with the arguments behind its name. Returns the exit code. */
 export async function runSvc(args: readonly string[], surroundings: Surroundings): Promise<number> {
   let code: number = EXIT.done;
-  const program = createProgram(surroundings, (input) => {
-    code = input;
+  const program = createProgram(surroundings, (exitCode) => {
+    code = exitCode;
   });
   try {
     await program.parseAsync([...args], { from: "user" });

@@ -64,9 +64,9 @@ function licenceOf(manifest: Record<string, unknown>): string | null {
   const typeOf = (one: unknown) => (typeof one === "string" ? one : (one as { type?: unknown } | null)?.type);
   const { license, licenses } = manifest;
   const all = (Array.isArray(licenses) ? licenses : [license ?? licenses]).map(typeOf);
-  const input = all.filter((one): one is string => typeof one === "string" && one !== "");
-  if (input.length === 0) return null;
-  return (input.length === 1 ? input[0]! : `(${input.join(" OR ")})`).slice(0, 200);
+  const licences = all.filter((one): one is string => typeof one === "string" && one !== "");
+  if (licences.length === 0) return null;
+  return (licences.length === 1 ? licences[0]! : `(${licences.join(" OR ")})`).slice(0, 200);
 }
 
 function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unknown>): string {
@@ -243,8 +243,8 @@ export async function makeScript(
   const { code } = await transform(whole, { minify: true, legalComments: "eof", target: TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
-    const received = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
-    throw new PackageFault(`it comes to ${received} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
+    const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
+    throw new PackageFault(`it comes to ${megabytes} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
   // A package without types works as well.

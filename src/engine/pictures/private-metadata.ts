@@ -44,7 +44,7 @@ const orientationSegment = (orientation: number): Buffer => {
 
 /** Data after the picture's end is removed too: cameras append videos and further pictures. */
 function cleanJpeg(file: Buffer): Buffer[] {
-  const stored: Buffer[] = [file.subarray(0, 2)];
+  const retained: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
   let at = 2;
   while (at + 4 <= file.length) {
@@ -60,11 +60,11 @@ function cleanJpeg(file: Buffer): Buffer[] {
     const content = file.subarray(at + 4, end);
     if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = orientationIn(content.subarray(6));
     const scanEnd = marker === 0xda ? endOfScan(file, end) : end;
-    if (isOfDisplay(marker, content)) stored.push(file.subarray(at, scanEnd));
+    if (isOfDisplay(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
   }
-  if (orientation !== 1) stored.splice(1, 0, orientationSegment(orientation));
-  return [...stored, Buffer.from([0xff, 0xd9])];
+  if (orientation !== 1) retained.splice(1, 0, orientationSegment(orientation));
+  return [...retained, Buffer.from([0xff, 0xd9])];
 }
 
 function pngChunk(type: string, content: Buffer): Buffer {
@@ -82,20 +82,20 @@ const PNG_KEPT = new Set(
 );
 
 function cleanPng(file: Buffer): Buffer[] {
-  const stored: Buffer[] = [file.subarray(0, 8)];
+  const retained: Buffer[] = [file.subarray(0, 8)];
   for (let at = 8; at + 12 <= file.length; ) {
     const type = file.toString("latin1", at + 4, at + 8);
     const end = at + 12 + file.readUInt32BE(at);
     if (end > file.length) throw new DamagedPicture("a PNG chunk is longer than the file");
-    if (PNG_KEPT.has(type)) stored.push(file.subarray(at, end));
+    if (PNG_KEPT.has(type)) retained.push(file.subarray(at, end));
     if (type === "eXIf") {
       const orientation = orientationIn(file.subarray(at + 8, end - 4));
-      if (orientation !== 1) stored.splice(2, 0, pngChunk("eXIf", orientationOnly(orientation)));
+      if (orientation !== 1) retained.splice(2, 0, pngChunk("eXIf", orientationOnly(orientation)));
     }
     if (type === "IEND") break;
     at = end;
   }
-  return stored;
+  return retained;
 }
 
 const WEBP_KEPT = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
@@ -121,7 +121,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   const exif = chunks.find(({ type }) => type === "EXIF")?.content;
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
   const orientation = tiff ? orientationIn(tiff) : 1;
-  const stored = chunks
+  const retained = chunks
     .filter(({ type }) => WEBP_KEPT.has(type))
     .map(({ type, whole }) => {
       if (type !== "VP8X" || whole.length < 18) return whole;
@@ -131,11 +131,11 @@ function cleanWebp(file: Buffer): Buffer[] {
     });
   if (orientation !== 1) {
     const chunk = Buffer.concat([Buffer.from("EXIF\x1a\0\0\0", "latin1"), orientationOnly(orientation)]);
-    stored.push(chunk);
+    retained.push(chunk);
   }
   const header = Buffer.from(file.subarray(0, 12));
-  header.writeUInt32LE(4 + stored.reduce((sum, { length }) => sum + length, 0), 4);
-  return [header, ...stored];
+  header.writeUInt32LE(4 + retained.reduce((sum, { length }) => sum + length, 0), 4);
+  return [header, ...retained];
 }
 
 /** Comments and XMP of a GIF have their own extensions; loops and times are in others, which stay. */
@@ -148,7 +148,7 @@ function cleanGif(file: Buffer): Buffer[] {
   };
   if (file.length < 13) throw new DamagedPicture("a GIF is shorter than its header");
   let at = 13 + tableBytes(file[10]!);
-  const stored: Buffer[] = [file.subarray(0, at)];
+  const retained: Buffer[] = [file.subarray(0, at)];
   while (at + 1 < file.length && file[at] !== 0x3b) {
     const isExtension = file[at] === 0x21;
     if (!isExtension && (file[at] !== 0x2c || at + 10 > file.length)) {
@@ -159,10 +159,10 @@ function cleanGif(file: Buffer): Buffer[] {
     if (end > file.length) throw new DamagedPicture("a GIF block is longer than the file");
     const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
     const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
-    if (!isExtension || label === 0xf9 || isLoop) stored.push(file.subarray(at, end));
+    if (!isExtension || label === 0xf9 || isLoop) retained.push(file.subarray(at, end));
     at = end;
   }
-  return [...stored, Buffer.from([0x3b])];
+  return [...retained, Buffer.from([0x3b])];
 }
 
 const CLEANERS: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {

@@ -62,13 +62,13 @@ class Tiff {
       const next = this.long(at + 2 + entries.length * 12);
       const isPrivate = (entry: number) => PRIVATE.has(this.short(entry));
       for (const entry of entries.filter(isPrivate)) this.blank(entry);
-      const stored = entries
+      const retained = entries
         .filter((entry) => !isPrivate(entry))
         .map((entry) => Buffer.from(this.file.subarray(entry, entry + 12)));
       const following = Buffer.from(this.file.subarray(at + 2 + entries.length * 12, at + 6 + entries.length * 12));
       this.file.fill(0, at, at + 6 + entries.length * 12);
-      this.setShort(stored.length, at);
-      Buffer.concat([...stored, following]).copy(this.file, at + 2);
+      this.setShort(retained.length, at);
+      Buffer.concat([...retained, following]).copy(this.file, at + 2);
       at = next;
     }
   }

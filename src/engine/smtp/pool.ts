@@ -40,13 +40,13 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     if (place.open === 0 && place.waiting.length === 0) places.delete(key);
   }
 
-  function end(stored: Kept): void {
-    clearTimeout(stored.timer);
-    const place = places.get(stored.key);
-    if (place) place.idle = place.idle.filter((one) => one !== stored);
-    if (stored.broken || stopped) stored.connection.close();
-    else stored.connection.quit();
-    leave(stored.key);
+  function end(pooled: Kept): void {
+    clearTimeout(pooled.timer);
+    const place = places.get(pooled.key);
+    if (place) place.idle = place.idle.filter((one) => one !== pooled);
+    if (pooled.broken || stopped) pooled.connection.close();
+    else pooled.connection.quit();
+    leave(pooled.key);
   }
 
   /** Waits for a free connection slot of the server. @throws the signal's reason */
@@ -80,12 +80,12 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       }
       try {
         const connection = await open(server);
-        const stored: Kept = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
+        const pooled: Kept = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
         connection.once("end", () => {
-          stored.broken = true;
-          if (places.get(key)?.idle.includes(stored)) end(stored);
+          pooled.broken = true;
+          if (places.get(key)?.idle.includes(pooled)) end(pooled);
         });
-        return stored;
+        return pooled;
       } catch (error) {
         leave(key);
         throw error;
@@ -93,22 +93,22 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     },
 
     giveBack(session: PooledSession): void {
-      const stored = session as Kept;
-      stored.served += 1;
-      if (stopped || stored.broken || stored.served >= MESSAGES_PER_CONNECTION) {
-        end(stored);
+      const pooled = session as Kept;
+      pooled.served += 1;
+      if (stopped || pooled.broken || pooled.served >= MESSAGES_PER_CONNECTION) {
+        end(pooled);
         return;
       }
-      const place = places.get(stored.key)!;
-      place.idle.push(stored);
-      stored.timer = setTimeout(() => end(stored), IDLE_MS).unref();
+      const place = places.get(pooled.key)!;
+      place.idle.push(pooled);
+      pooled.timer = setTimeout(() => end(pooled), IDLE_MS).unref();
       place.waiting.shift()?.();
     },
 
     /** Closes idle connections, and the others when they are returned. */
     stop(): void {
       stopped = true;
-      for (const { idle } of places.values()) for (const stored of [...idle]) end(stored);
+      for (const { idle } of places.values()) for (const pooled of [...idle]) end(pooled);
     },
   };
 }

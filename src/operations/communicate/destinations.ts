@@ -84,8 +84,8 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
         ...secretsIn("SMTP_URL", operator.server),
       ];
       if (secrets.length === 0) return text;
-      const [stored] = await scans.of(String(appId), `messages:${JSON.stringify(secrets)}`, secrets).mask([{ text }]);
-      return stored!;
+      const [masked] = await scans.of(String(appId), `messages:${JSON.stringify(secrets)}`, secrets).mask([{ text }]);
+      return masked!;
     },
   };
 }

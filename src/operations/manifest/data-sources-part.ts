@@ -97,8 +97,8 @@ export async function planSources(
     const error = `an app has at most ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
-  const stored = current.filter((one) => !removed.includes(one));
-  const ids = new Map([...reserved, ...stored.map(({ name, id }): [string, number] => [name, id])]);
+  const remaining = current.filter((one) => !removed.includes(one));
+  const ids = new Map([...reserved, ...remaining.map(({ name, id }): [string, number] => [name, id])]);
   const changes = writes.map(({ before, after: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
     verb: before ? ("changed" as const) : ("created" as const),

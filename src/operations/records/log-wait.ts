@@ -20,10 +20,10 @@ export async function entryOfRun(
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
   const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
-  const input = signals.filter((signal) => signal !== undefined);
-  for (const signal of input) if (signal.aborted) throw errorOf(signal);
+  const present = signals.filter((signal) => signal !== undefined);
+  for (const signal of present) if (signal.aborted) throw errorOf(signal);
   const leave = ({ target }: Event) => reject(errorOf(target as AbortSignal));
-  for (const signal of input) signal.addEventListener("abort", leave);
+  for (const signal of present) signal.addEventListener("abort", leave);
   const look = () => {
     logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
   };
@@ -35,7 +35,7 @@ export async function entryOfRun(
   look();
   return promise.finally(() => {
     unfollow();
-    for (const signal of input) signal.removeEventListener("abort", leave);
+    for (const signal of present) signal.removeEventListener("abort", leave);
     clearInterval(timer);
   });
 }

@@ -151,7 +151,7 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
 export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${shapeOf(path)}`;
 
-function input<T extends object>(object: object, fields: readonly string[]): T {
+function setFields<T extends object>(object: object, fields: readonly string[]): T {
   const found = fields.map((field) => [field, own(object as Fields, field)] as const);
   return Object.fromEntries(found.filter(([, value]) => value !== null)) as T;
 }
@@ -161,9 +161,9 @@ export function storedHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = own(where, "cors") as { origins: string[] } | null;
   return {
-    ...input<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
-    auth: input<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),
+    ...setFields<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
+    auth: setFields<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),
     ...(cors !== null && { cors: { origins: [...cors.origins] } }),
-    ...input<Pick<HttpWhere, "respond" | "idempotencyHeader">>(where, ["respond", "idempotencyHeader"]),
+    ...setFields<Pick<HttpWhere, "respond" | "idempotencyHeader">>(where, ["respond", "idempotencyHeader"]),
   };
 }

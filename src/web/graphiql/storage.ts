@@ -9,15 +9,15 @@ function withoutHeaders(value: string): string {
   }
 }
 
-/** @param stored where it is kept, localStorage as a rule */
-export function headerlessStorage(stored: Storage) {
+/** @param storage the browser storage to write to, usually localStorage */
+export function headerlessStorage(storage: Storage) {
   return {
-    getItem: (key: string) => stored.getItem(key),
-    setItem: (key: string, value: string) => stored.setItem(key, withoutHeaders(value)),
-    removeItem: (key: string) => stored.removeItem(key),
-    clear: () => stored.clear(),
+    getItem: (key: string) => storage.getItem(key),
+    setItem: (key: string, value: string) => storage.setItem(key, withoutHeaders(value)),
+    removeItem: (key: string) => storage.removeItem(key),
+    clear: () => storage.clear(),
     get length() {
-      return stored.length;
+      return storage.length;
     },
   };
 }

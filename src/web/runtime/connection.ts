@@ -194,8 +194,8 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       return response.text();
     },
     token: () => token,
-    onUnauthorized(input) {
-      renew = input;
+    onUnauthorized(renewal) {
+      renew = renewal;
     },
   };
 }

@@ -21,15 +21,15 @@ export function failure(status: string, error: string, details: Details = {}): S
 
 /** Copies the known properties one by one: a body is untrusted data, which must not be spread over an object. */
 export function failureFrom(body: unknown, httpStatus: number): SvcError {
-  const input = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-  const status = typeof input["status"] === "string" ? input["status"] : "INTERNAL_ERROR";
-  const error = typeof input["error"] === "string" ? input["error"] : `the service answered ${httpStatus}`;
+  const fields = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const status = typeof fields["status"] === "string" ? fields["status"] : "INTERNAL_ERROR";
+  const error = typeof fields["error"] === "string" ? fields["error"] : `the service answered ${httpStatus}`;
   const details: Details = {};
-  if (typeof input["retryAfter"] === "number") details.retryAfter = input["retryAfter"];
-  if (typeof input["nextValidRequestDate"] === "string") details.nextValidRequestDate = input["nextValidRequestDate"];
-  if (typeof input["runId"] === "number") details.runId = input["runId"];
-  if (typeof input["action"] === "object") details.action = input["action"] as Action;
-  if (typeof input["entry"] === "object") details.entry = input["entry"] as Entry | null;
-  if (Array.isArray(input["columns"])) details.columns = input["columns"].map(String);
+  if (typeof fields["retryAfter"] === "number") details.retryAfter = fields["retryAfter"];
+  if (typeof fields["nextValidRequestDate"] === "string") details.nextValidRequestDate = fields["nextValidRequestDate"];
+  if (typeof fields["runId"] === "number") details.runId = fields["runId"];
+  if (typeof fields["action"] === "object") details.action = fields["action"] as Action;
+  if (typeof fields["entry"] === "object") details.entry = fields["entry"] as Entry | null;
+  if (Array.isArray(fields["columns"])) details.columns = fields["columns"].map(String);
   return failure(status, error, details);
 }

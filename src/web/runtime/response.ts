@@ -32,12 +32,12 @@ export function createResponse(mark: string | null) {
     if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
     const { status, headers, body, redirect } = options;
     const bytes = bytesIn(body);
-    const input = {
+    const response = {
       ...(status !== undefined && { status }),
       ...(headers !== undefined && { headers: { ...headers } }),
       ...(redirect !== undefined && { redirect }),
       ...(bytes ? { base64: base64Of(bytes) } : body !== undefined && { body }),
     };
-    return mark === null ? input : { [mark]: input };
+    return mark === null ? response : { [mark]: response };
   };
 }
