@@ -22,7 +22,7 @@ export interface Scan {
   findInUrl(url: string): Promise<string | null>;
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
-  /** Masks a text that is still being received, as far as no secret may have begun. */
+  /** Masks a text that is still being received, up to the first place where a secret may have begun. */
   maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
   findInJson(json: string): Promise<string | null>;
 }
@@ -41,7 +41,11 @@ const NO_SECRETS: Scan = {
   findInUrl: async () => null,
   mask: async (texts) => texts.map(({ text }) => text),
   maskJson: async (json) => json,
-  maskBeginning: async ({ text, from }) => ({ masked: text.slice(from), to: text.length }),
+  maskBeginning: async ({ text, from }) => ({
+    masked: text.slice(from),
+    to: text.length,
+    neededFrom: text.length,
+  }),
   findInJson: async () => null,
 };
 

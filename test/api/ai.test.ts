@@ -246,8 +246,8 @@ describe("Svc.AI", () => {
       const parts = await run(
         `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
       );
-      expect(parts.map(({ text }: { text?: string }) => text)).to.deep.equal(["Hel", "lo", undefined]);
-      expect(parts[2].completion).to.deep.include({
+      expect(parts.map(({ text }: { text?: string }) => text)).to.deep.equal(["Hello", undefined]);
+      expect(parts[1].completion).to.deep.include({
         toolCalls: [{ id: "toolu_1", name: "weather", arguments: { place: "Bern" } }],
         usage: { inputTokens: 9, outputTokens: 3 },
         finishReason: "tool_use",
@@ -353,6 +353,23 @@ describe("Svc.AI", () => {
     expect(seen).to.include("«__ai»").and.to.include("«__other»");
     expect(seen).to.not.include("canary");
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__other"] } });
+  });
+
+  it("masks a secret of the app that is added while the provider answers", async () => {
+    await setAi();
+    const late = "late-secret-0123456789";
+    const choices = [{ index: 0, message: { role: "assistant", content: `It is ${late}.` }, finish_reason: "stop" }];
+    answer = {
+      text: "",
+      live: (response) => {
+        service
+          .rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __late: late } })
+          .then(() => response.end(JSON.stringify({ ...OPENAI_ANSWER, choices })));
+      },
+    };
+    const seen = await run(`return (await ${ask(HELLO)}).message.content`);
+    expect(seen).to.equal("It is «__late».");
+    await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__late"] } });
   });
 
   it("holds the daily limits, also for calls at the same moment", async () => {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import type { Scan } from "../../src/engine/secret-scan.js";
 import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 
@@ -42,7 +43,7 @@ describe("the secret scan", () => {
   /** What is passed on of a text that arrives in parts of that size, part by part. */
   async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
-    const stream = { push: (event: unknown) => event as string, end: () => null as never };
+    const stream = { push: (event: unknown) => event as string, characters: () => 0, end: () => null as never };
     const parts = new CompletionParts(
       stream,
       { maskBeginning: async (part) => by.maskBeginning(part) },
@@ -64,12 +65,82 @@ describe("the secret scan", () => {
           const masked = (await passedOn(around, size)).join("");
           expect(masked, `${size}`).to.include("«_key»");
           expect(scan.find([{ text: masked }]), `${size}`).to.equal(null);
-          // Three characters may be passed on before a secret has begun; each may be an escape of six characters.
-          expect(masked.length, `${size}: ${masked}`).to.be.at.most(scan.mask({ text: around }).length + 3 * 6);
+          expect(masked, `${size}`).to.equal(scan.mask({ text: around }));
         }
       }
     });
   }
+
+  /** Nested JSON of a text: as many layers as the scan removes. */
+  const nested = (text: string) => {
+    let json = text;
+    for (let times = 0; times < 8; times += 1) json = JSON.stringify(json).slice(1, -1);
+    return json;
+  };
+  const between = (text: string, added: string) => [...text].join(added);
+  const QUOTED_SECRET = 'a"b\\c-0123';
+  const quoted = createSecretScan([{ name: "_key", value: QUOTED_SECRET, whole: false }]);
+  const CUT: Record<string, [string, typeof scan]> = {
+    "with many line breaks after its first character": [`${SECRET[0]}${"\n".repeat(300)}${SECRET.slice(1)}`, scan],
+    "with many line breaks after its third character": [
+      `${SECRET.slice(0, 3)}${"\r\n".repeat(150)}${SECRET.slice(3)}`,
+      scan,
+    ],
+    "with many escaped line breaks": [`${SECRET.slice(0, 2)}${"\\n".repeat(150)}${SECRET.slice(2)}`, scan],
+    "in eight layers of JSON": [nested(QUOTED_SECRET), quoted],
+    "as the numbers of its characters": [
+      [...SECRET].map((one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
+      scan,
+    ],
+    "in URL escapes of URL escapes": [bytes.toString("hex").replace(/../g, "%25$&"), scan],
+    "in base64 with line breaks": [between(bytes.toString("base64"), "\r\n"), scan],
+    "in base64 with escaped line breaks": [between(bytes.toString("base64"), "\\n"), scan],
+    "in hex in JSON": [between(bytes.toString("hex"), "\\r\\n"), scan],
+    "reversed, with line breaks": [between(Array.from(SECRET).reverse().join(""), "\n\n"), scan],
+  };
+  for (const [form, [text, by]] of Object.entries(CUT)) {
+    it(`passes nothing of a secret on that is received ${form}, at any cut`, async () => {
+      const around = `before ${text} after`;
+      const whole = by.mask({ text: around });
+      expect(by.find([{ text: around }])).to.equal("_key");
+      expect((await passedOn(around, 1, by)).join("")).to.equal(whole);
+      for (let cut = 1; cut < around.length; cut += Math.ceil(around.length / 500)) {
+        expect((await passedOn(around, cut, by)).join(""), `${cut}`).to.equal(whole);
+      }
+    });
+  }
+
+  it("keeps the context of escapes when it passes a part of a text on", async () => {
+    // The second half of the first escape is the beginning of another secret, and of another escape.
+    const two = createSecretScan([
+      { name: "_one", value: '\\nab"cdefgh', whole: false },
+      { name: "_two", value: 'nab"cdefghij', whole: false },
+    ]);
+    const text = 'x \\\\nab\\"cdefghij y';
+    for (let size = 1; size <= text.length; size += 1) {
+      const masked = (await passedOn(text, size, two)).join("");
+      expect(masked, `${size}`).to.equal(two.mask({ text }));
+    }
+  });
+
+  it("scans a long text without a place to cut in linear time", async () => {
+    let scanned = 0;
+    const passed: string[] = [];
+    const counting: Pick<Scan, "maskBeginning"> = {
+      maskBeginning: async (part) => {
+        scanned += part.text.length;
+        return scan.maskBeginning(part);
+      },
+    };
+    const stream = { push: (event: unknown) => event as string, characters: () => 0, end: () => null as never };
+    const parts = new CompletionParts(stream, counting, async (part) => {
+      passed.push(part);
+    });
+    for (let at = 0; at < 10_000; at += 1) await parts.push(Buffer.from(`data: "abcdefghij"\n\n`));
+    await parts.end();
+    expect(passed.join("")).to.have.length(100_000);
+    expect(scanned).to.be.below(10 * 100_000);
+  });
 
   it("passes honest text on at once, and all of it", async () => {
     const text = "Honest text with k3y and k3y/+ü but no more of it. ".repeat(20);
@@ -77,7 +148,8 @@ describe("the secret scan", () => {
       const passed = await passedOn(text, size);
       expect(passed.join("")).to.equal(text);
       const held = text.split(/(?<=[.])/).length;
-      expect(passed.length, `${size}`).to.be.at.least(Math.min(held, text.length / size / 4));
+      // Word by word, if the parts are that small.
+      expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * held, text.length / size / 4));
     }
   });
 
@@ -87,10 +159,15 @@ describe("the secret scan", () => {
       for (const [text, expected] of [
         ["1234", "«__pin»"],
         ["12345", "12345"],
-        ['pin: "1234".', "pin: «__pin»."],
+        ['pin: "1234".', 'pin: "«__pin»".'],
         ['pin: "12', 'pin: "12'],
+        ['{"1234": 1}', '{"1234": 1}'],
+        ['{"1234"  \n : "1234" , "a":"1234"}', '{"1234"  \n : "«__pin»" , "a":"«__pin»"}'],
+        ['["1234"', '["«__pin»"'],
+        ["a 1234", "a 1234"],
       ]) {
         expect((await passedOn(text!, size, short)).join(""), `${size}`).to.equal(expected);
+        expect(short.mask({ text: text! })).to.equal(expected);
       }
     }
   });

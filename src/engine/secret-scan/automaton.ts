@@ -228,14 +228,22 @@ export class Automaton {
     return at;
   }
 
-  /** Finds a pattern whose first `minBytes` or more are at the truncated end of `bytes`; null for none. */
-  begunAtEnd(bytes: Uint8Array, minBytes = PATTERN_MIN_BYTES): Hit | null {
+  /** Returns the number of bytes at the exact end of `bytes` that are the beginning of a pattern: the maximum over all patterns. */
+  startedAtEnd(bytes: Uint8Array): number {
+    let node = 0;
+    for (let at = Math.max(0, bytes.length - this.longest); at < bytes.length; at += 1)
+      node = this.next(node, bytes[at]!);
+    return this.depth[node]!;
+  }
+
+  /** Finds a pattern of which a minimum of bytes is at the truncated end of `bytes`; null for none. */
+  begunAtEnd(bytes: Uint8Array): Hit | null {
     let node = 0;
     let longest: Hit | null = null;
     for (let at = Math.max(0, bytes.length - CUT_SLACK - this.longest); at < bytes.length; at += 1) {
       node = this.next(node, bytes[at]!);
       const length = this.depth[node]!;
-      if (at < bytes.length - CUT_SLACK || length < minBytes) continue;
+      if (at < bytes.length - CUT_SLACK || length < PATTERN_MIN_BYTES) continue;
       if (longest === null || at + 1 - length < longest.start) {
         longest = { pattern: this.patternBelow(node), start: at + 1 - length, end: bytes.length };
       }

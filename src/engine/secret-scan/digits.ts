@@ -144,7 +144,7 @@ class Runs {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /** Writes bytes from `begun`. */
+  /** Writes bytes from `started`. */
   private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
@@ -172,6 +172,13 @@ class Runs {
       at[byte] = this.digits.layer.at![Math.min(digit, to - 1)]!;
     }
   }
+}
+
+/** Returns the index of the first of the digits at the end of the bytes; their length for none. Hex digits are base64 digits too. */
+export function lastDigits(bytes: Uint8Array): number {
+  let from = bytes.length;
+  while (from > 0 && BASE64_NUMERALS.values[bytes[from - 1]!]! >= 0) from -= 1;
+  return from;
 }
 
 /**

@@ -63,6 +63,24 @@ const PERCENTS = wordOf(PERCENT);
 /** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;
 
+/** Characters that escapes with the number of a character, of a backslash or of a line break consist of, and line breaks. */
+const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
+const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
+
+/**
+ * Returns the index before `end` from which the text may be an incomplete escape, in any nesting, or the first half of a character; `end`
+ * for none.
+ */
+export function escapesBefore(text: string, end: number): number {
+  let first = end;
+  for (let at = end - 1; at >= 0; at -= 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === BACKSLASH || unit === PERCENT || isHighSurrogate(unit)) first = at;
+    else if (!IN_ESCAPES.has(unit)) break;
+  }
+  return first;
+}
+
 /** Finds the escapes of a text one after the other. */
 class Escapes {
   private readonly words: Int32Array;

@@ -1,4 +1,5 @@
 /** Masks a text that is still being received: the part that can be passed on, and where the rest begins, which may be a part of a secret. */
+import { escapesBefore } from "./escapes.js";
 
 export interface Interval {
   from: number;
@@ -7,9 +8,9 @@ export interface Interval {
 }
 
 export interface TextBeginning {
-  /** The received text, with some of what was passed on before. */
+  /** The received text, with some of the text that was passed on before. */
   text: string;
-  /** Index of the first character that was not passed on. */
+  /** Index of the first character that was not passed on. 0 only if nothing was passed on. */
   from: number;
   /** True if nothing follows. */
   isEnd: boolean;
@@ -19,44 +20,71 @@ export interface MaskedBeginning {
   masked: string;
   /** Index of the first character that has to wait for the next part. */
   to: number;
+  /** Index from which the text is needed to scan the next part. */
+  neededFrom: number;
 }
 
-/** Short secrets, which count as the whole of a quoted string: intervals of the complete ones, and of one that may have begun. */
-function quotedIn(text: string, isEnd: boolean, whole: ReadonlyMap<string, string>): Interval[] {
-  const found: Interval[] = [];
-  for (const [value, name] of whole) {
-    const quoted = `"${value}"`;
-    for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
-      found.push({ from: at, to: at + quoted.length, name });
-    }
-    const last = isEnd ? -1 : text.lastIndexOf('"');
-    if (last !== -1 && quoted.startsWith(text.slice(last))) found.push({ from: last, to: text.length, name });
-  }
-  return found;
-}
-
-/** Index at which the text that has to wait begins: where an interval that reaches the end of the text does. */
-function waitingFrom(text: string, from: number, intervals: readonly Interval[]): number {
-  let to = text.length;
-  // The last one first: each may reach into one that begins before it.
-  for (const one of intervals.toReversed()) if (one.from < to && one.to >= to) to = one.from;
-  return Math.max(from, to);
+/** Returns the index of the first character at or after `from` that is no white space. */
+function afterSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && text[at]!.trim() === "") at += 1;
+  return at;
 }
 
 /**
- * @param found intervals of secrets in the text, also of those whose beginning is at its end
+ * Adds short secrets, which count as the whole of a quoted string that is no name of a key. Returns the index from which such a string may
+ * have begun.
+ */
+function addQuoted(found: Interval[], text: string, whole: ReadonlyMap<string, string>): number {
+  let undecided = text.length;
+  for (const [value, name] of whole) {
+    // As in complete texts, such strings do not count.
+    if (value.includes('"') || value.includes("\\")) continue;
+    const quoted = `"${value}"`;
+    for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
+      const next = afterSpace(text, at + quoted.length);
+      if (text[next] !== ":") found.push({ from: at + 1, to: at + quoted.length - 1, name });
+      if (next === text.length) undecided = Math.min(undecided, at);
+    }
+    const last = text.lastIndexOf('"');
+    if (last !== -1 && quoted.startsWith(text.slice(last, last + quoted.length + 1)))
+      undecided = Math.min(undecided, last);
+  }
+  return undecided;
+}
+
+/** Returns the index at or before `undecided` that is in no secret. */
+function beforeSecrets(undecided: number, intervals: readonly Interval[]): number {
+  let to = undecided;
+  // The last one first: each may reach into one that begins before it.
+  for (const one of intervals.toReversed()) if (one.from < to && one.to > to) to = one.from;
+  return to;
+}
+
+/** Index from which the text is needed after everything before `to` was passed on: at least one character, so that it is not the beginning. */
+const neededBefore = (text: string, to: number): number => Math.max(0, Math.min(escapesBefore(text, to), to - 1));
+
+/**
+ * @param found intervals of secrets in the text
  * @param whole names of the secrets that count only as complete strings, by their values
+ * @param undecided index from which the text may become a part of another secret; its length if nothing follows
  */
 export function maskBeginning(
   { text, from, isEnd }: TextBeginning,
   found: readonly Interval[],
   whole: ReadonlyMap<string, string>,
+  undecided: number,
 ): MaskedBeginning {
-  const intervals = [...found, ...quotedIn(text, isEnd, whole)].sort((a, b) => a.from - b.from || b.to - a.to);
+  if (isEnd && from === 0 && whole.has(text)) {
+    return { masked: `«${whole.get(text)}»`, to: text.length, neededFrom: text.length };
+  }
+  const intervals = [...found];
+  const quotedFrom = addQuoted(intervals, text, whole);
+  intervals.sort((a, b) => a.from - b.from || b.to - a.to);
   // The whole text may become such a string.
   const mayBeWhole = from === 0 && [...whole.keys()].some((value) => value.startsWith(text));
-  const to = isEnd ? text.length : mayBeWhole ? from : waitingFrom(text, from, intervals);
-  if (isEnd && from === 0 && whole.has(text)) return { masked: `«${whole.get(text)}»`, to };
+  const waiting = mayBeWhole ? from : beforeSecrets(Math.min(undecided, quotedFrom), intervals);
+  const to = isEnd ? text.length : Math.max(from, waiting);
   let masked = "";
   let at = from;
   for (const one of intervals) {
@@ -65,5 +93,5 @@ export function maskBeginning(
     else if (at === from) masked += `«${one.name}»`;
     at = one.to;
   }
-  return { masked: masked + text.slice(at, Math.max(at, to)), to };
+  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: neededBefore(text, to) };
 }

@@ -100,19 +100,6 @@ function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64u
 const base64Forms = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [innerDigits(bytes, shift, "base64"), innerDigits(bytes, shift, "base64url")]);
 
-/** Number of digits that are compared before the layers decode them. */
-const BEGUN_DIGITS = 32;
-
-/** Beginnings of the value in base64 and hex, which decoded layers find only when there are several digits of it. */
-export function digitPatternsOf(value: string): Uint8Array[] {
-  const bytes = Buffer.from(value);
-  const hex = bytes.toString("hex");
-  const forms = [hex, hex.toUpperCase(), ...base64Forms(bytes)];
-  return [...forms, ...forms.map(reversedUnits)]
-    .map((form) => bytesOf(form.slice(0, BEGUN_DIGITS)))
-    .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-}
-
 /** Characters that URLs drop or replace, and those that JSON escapes with a backslash. */
 const ALTERED = /[\s"\\]/;
 const DROPPED = new Set(Buffer.from(" +\t\r\n/\\"));

@@ -4,12 +4,12 @@
  */
 import { domainToUnicode } from "node:url";
 import { Automaton, type Hit } from "./automaton.js";
-import { decodedLayers } from "./digits.js";
-import { unescapedLayer } from "./escapes.js";
+import { decodedLayers, lastDigits } from "./digits.js";
+import { escapesBefore, unescapedLayer } from "./escapes.js";
 import { isWithin, shortKeys, shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
-import { addressPatternsOf, asInAddress, digitPatternsOf, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
+import { addressPatternsOf, asInAddress, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
 import { EVERYWHERE } from "./spans.js";
 import { wordsOf } from "./words.js";
 
@@ -31,9 +31,6 @@ const WHOLE_MAX_CHARACTERS = 64;
 /** Shorter names of keys are ordinary words and do not count. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
-
-/** Minimum bytes of a secret at the end of a text that have to wait. Fewer occur in many honest texts. */
-const BEGUN_BYTES = 4;
 
 /** Layers of nested escapes that are removed. */
 const ESCAPED_TIMES = 8;
@@ -86,7 +83,6 @@ export function createSecretScan(secrets: readonly Secret[]) {
   const finder = createFinder(long, patternsOf);
   let hostFinder: ReturnType<typeof createFinder> | null = null;
   let addressFinder: ReturnType<typeof createFinder> | null = null;
-  let digitFinder: ReturnType<typeof createFinder> | null = null;
 
   function findLong(text: string, cut = false): string | null {
     let found: string | null = null;
@@ -102,8 +98,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
-  /** @param minBegun minimum bytes of a secret at the end of a truncated text that count */
-  function intervalsIn(text: string, cut: boolean, minBegun?: number): Interval[] {
+  function intervalsIn(text: string, cut: boolean): Interval[] {
     const found: Interval[] = [];
     for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
@@ -114,22 +109,27 @@ export function createSecretScan(secrets: readonly Secret[]) {
         return false;
       };
       finder.scan(layer, tell);
-      const started = cut ? finder.automaton.begunAtEnd(layer.bytes, minBegun) : null;
+      const started = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (started) found.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
     }
     return found.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
-  /** Secrets in a text that is still being received, and those whose first characters are at its end. */
-  function intervalsInBeginning(text: string, isEnd: boolean): Interval[] {
-    const found = intervalsIn(text, !isEnd, BEGUN_BYTES);
-    if (isEnd) return found;
-    digitFinder ??= createFinder(long, digitPatternsOf);
-    const { bytes, at } = plainLayer(text, true);
-    const started = digitFinder.automaton.begunAtEnd(bytes, BEGUN_BYTES);
-    return started
-      ? [...found, { from: at![started.start]!, to: text.length, name: digitFinder.name(started) }]
-      : found;
+  /**
+   * Returns the index from which a text that is still being received may become a part of a secret: the earliest beginning of a pattern, or
+   * of digits that may encode one, at its end in any layer. Without the last escapes, which may be incomplete, following text only appends
+   * to the layers.
+   */
+  function undecidedFrom(text: string): number {
+    if (long.length === 0) return text.length;
+    let from = escapesBefore(text, text.length);
+    for (const { layer, isDecoded } of layersOf(text.slice(0, from), true, finder.automaton.longest)) {
+      if (isDecoded) break;
+      const { bytes, at } = layer;
+      const started = Math.min(bytes.length - finder.automaton.startedAtEnd(bytes), lastDigits(bytes));
+      if (started < bytes.length) from = Math.min(from, at![started]!);
+    }
+    return from;
   }
 
   /** Returns `text` with each secret replaced by «name». */
@@ -219,7 +219,12 @@ export function createSecretScan(secrets: readonly Secret[]) {
     findInJson,
     mask,
     maskBeginning: (part: TextBeginning): MaskedBeginning =>
-      maskBeginning(part, intervalsInBeginning(part.text, part.isEnd), whole),
+      maskBeginning(
+        part,
+        intervalsIn(part.text, false),
+        whole,
+        part.isEnd ? part.text.length : undecidedFrom(part.text),
+      ),
     bytes: finder.automaton.bytes,
     steps: (): number => finder.automaton.steps,
 

@@ -191,20 +191,24 @@ export function createAi(options: {
     let parts: CompletionParts | null = null;
     try {
       const signal = gone?.() ?? new AbortController().signal;
-      const scan = await scanOf(appId);
       if (requested.call === "completions" && requested.stream) {
-        parts = new CompletionParts(APIS[setting.provider].stream(model), scan, onText ?? (async () => undefined));
+        const passOn = onText ?? (async () => undefined);
+        parts = new CompletionParts(APIS[setting.provider].stream(model), await scanOf(appId), passOn);
       }
-      const answer = await masked(scan, await send({ appId, runId, setting, model, signal }, requested, parts));
+      const received = await send({ appId, runId, setting, model, signal }, requested, parts);
+      // A secret may have been added while the provider answered.
+      const answer = await masked(await scanOf(appId), received);
       used = usedTokens(answer, expected);
       const facts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
       const data = { ...facts, ...(setting.logTexts && textsOf(requested, answer)) };
       await logEvents.emit(db, caller, appId, { type: EVENT[call], data });
       return answer;
     } finally {
-      // Text of a stream that broke off has been received, and was paid for.
-      const received = Math.ceil((parts?.characters ?? 0) / CHARACTERS_PER_TOKEN);
-      await settle(used || (received > 0 ? inputTokens(requested) + received : 0));
+      parts?.stop();
+      // A stream that broke off was paid for: the request, and what has been received.
+      const received = parts?.characters ?? null;
+      const spent = received === null ? 0 : inputTokens(requested) + Math.ceil(received / CHARACTERS_PER_TOKEN);
+      await settle(used || spent);
     }
   }
 

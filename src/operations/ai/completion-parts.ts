@@ -5,15 +5,17 @@ import type { Completion, CompletionStream } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
-/** Characters before the text that waits, which an encoded secret may begin in. */
-const CONTEXT_CHARACTERS = 256;
+/** A text that waits and is longer is scanned again only when it has doubled, so that all scans together stay linear. */
+const SCANNED_AT_ONCE_CHARACTERS = 1_024;
 
 export class CompletionParts {
   private readonly events = new EventReader();
   private text = "";
   private from = 0;
-  /** Characters of the completion's text so far. */
-  characters = 0;
+  /** Length of `text` from which it is scanned. */
+  private scannedFrom = 0;
+  private hasStarted = false;
+  private isStopped = false;
 
   /** @param passOn receives text that holds no secret and cannot be the beginning of one */
   constructor(
@@ -24,6 +26,7 @@ export class CompletionParts {
 
   /** Reads a part of the response. @throws OutgoingError TRANSPORT for a response of another form */
   async push(part: Uint8Array): Promise<void> {
+    this.hasStarted = true;
     try {
       for (const event of this.events.push(part)) await this.read(event);
     } catch (error) {
@@ -33,9 +36,15 @@ export class CompletionParts {
 
   /** @throws AiError TRANSPORT if the response ended early */
   async end(): Promise<Completion> {
+    this.hasStarted = true;
     for (const event of this.events.end()) await this.read(event);
     await this.take("", true);
     return this.stream.end();
+  }
+
+  /** Passes nothing more on, although a part may still be waiting to be read. */
+  stop(): void {
+    this.isStopped = true;
   }
 
   private async read(event: unknown): Promise<void> {
@@ -43,13 +52,18 @@ export class CompletionParts {
     if (text !== "") await this.take(text, false);
   }
 
+  /** Characters that the provider has sent as text and as arguments of tools; null if it has not answered with success. */
+  get characters(): number | null {
+    return this.hasStarted ? this.stream.characters() : null;
+  }
+
   private async take(added: string, isEnd: boolean): Promise<void> {
-    this.characters += added.length;
     this.text += added;
-    const { masked, to } = await this.scan.maskBeginning({ text: this.text, from: this.from, isEnd });
-    const dropped = Math.max(0, to - CONTEXT_CHARACTERS);
-    this.text = this.text.slice(dropped);
-    this.from = to - dropped;
-    if (masked !== "") await this.passOn(masked);
+    if (!isEnd && this.text.length < this.scannedFrom) return;
+    const { masked, to, neededFrom } = await this.scan.maskBeginning({ text: this.text, from: this.from, isEnd });
+    this.text = this.text.slice(neededFrom);
+    this.from = to - neededFrom;
+    this.scannedFrom = this.text.length > SCANNED_AT_ONCE_CHARACTERS ? 2 * this.text.length : 0;
+    if (masked !== "" && !this.isStopped) await this.passOn(masked);
   }
 }

@@ -40,6 +40,8 @@ export interface ProviderApi {
 export interface CompletionStream {
   /** Returns the text that the event adds. @throws AiError TRANSPORT for an error of the provider */
   push(event: unknown): string;
+  /** Characters received so far, as text and as arguments of tools. */
+  characters(): number;
   /** @throws AiError TRANSPORT if the stream ended early */
   end(): Completion;
 }

@@ -77,6 +77,7 @@ function openStream(model: string): CompletionStream {
   const blocks: Block[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered, isWhole] = ["", "", model, false];
+  let characters = 0;
 
   function begin(event: unknown, index: number): void {
     const block = at(event, "content_block");
@@ -97,12 +98,14 @@ function openStream(model: string): CompletionStream {
         usage.outputTokens = countOf(at(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
       else if (type === "error") throw malformed("end: the provider reported an error");
-      if (type === "content_block_delta" && blocks[index])
-        blocks[index].text += textOf(at(event, "delta", "partial_json"));
+      const added = type === "content_block_delta" ? textOf(at(event, "delta", "partial_json")) : "";
+      if (blocks[index]) blocks[index].text += added;
       const text = type === "content_block_delta" ? textOf(at(event, "delta", "text")) : "";
       content += text;
+      characters += added.length + text.length;
       return text;
     },
+    characters: () => characters,
     end() {
       if (!isWhole) throw malformed("end of its stream");
       const uses = blocks.filter((block) => block?.type === "tool_use");

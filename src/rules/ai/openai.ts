@@ -88,6 +88,7 @@ function openStream(model: string): CompletionStream {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: Usage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered] = ["", "", model];
+  let characters = 0;
 
   function addToCalls(deltas: unknown): void {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
@@ -95,7 +96,9 @@ function openStream(model: string): CompletionStream {
       calls[index] ??= { id: "", name: "", text: "" };
       calls[index].id ||= textOf(at(delta, "id"));
       calls[index].name ||= textOf(at(delta, "function", "name"));
-      calls[index].text += textOf(at(delta, "function", "arguments"));
+      const added = textOf(at(delta, "function", "arguments"));
+      calls[index].text += added;
+      characters += added.length;
     }
   }
 
@@ -107,8 +110,10 @@ function openStream(model: string): CompletionStream {
       addToCalls(at(event, "choices", 0, "delta", "tool_calls"));
       const text = textOf(at(event, "choices", 0, "delta", "content"));
       content += text;
+      characters += text.length;
       return text;
     },
+    characters: () => characters,
     end() {
       if (finishReason === "") throw malformed("end of its stream");
       const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
