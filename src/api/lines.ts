@@ -1,6 +1,6 @@
 /**
- * An answer whose lines are sent one by one, each a JSON value, while its operation goes on. A slow reader only slows the operation, whose
- * own time limit ends both. Knows no operation.
+ * An answer whose lines are sent one by one, each a JSON value, while its operation goes on. A slow reader slows the operation down until
+ * its time limit, or until the reader is disconnected (reader-pace.ts). Knows no operation.
  */
 import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";
@@ -10,17 +10,23 @@ export class Lines {
   /** @param perform sends the lines by its argument, which resolves when the next one can be sent */
   constructor(private readonly perform: (send: (line: object) => Promise<void>) => Promise<void>) {}
 
-  /** Starts the operation. Its failure ends the connection, so that the reader misses the last line. */
+  /** Starts the operation. Its failure ends the connection, so that the reader misses the last line, and is reported. */
   stream(): Readable {
     const stream = new PassThrough();
+    const closed = new AbortController();
+    stream.once("close", () => closed.abort());
     const send = async (line: object): Promise<void> => {
       if (stream.destroyed) throw new Error("the reader has disconnected");
-      if (!stream.write(`${JSON.stringify(line)}\n`))
-        await Promise.race([once(stream, "drain"), once(stream, "close")]);
+      if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain", { signal: closed.signal });
     };
     const performed = this.perform(send).then(
       () => stream.end(),
-      (error: Error) => stream.destroy(error),
+      (error: Error) => {
+        // After the reader has disconnected, the operation ends with a failure too.
+        if (stream.destroyed) return;
+        stream.destroy(error);
+        throw error;
+      },
     );
     runInBackground(performed);
     return stream;

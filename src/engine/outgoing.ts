@@ -126,13 +126,14 @@ function failureOf(error: unknown, origin: string): OutgoingError {
   return new OutgoingError("TRANSPORT", `the request to ${origin} failed (${reason})`, origin);
 }
 
-/** Does not wait for a connection attempt, which undici does not abort. */
+/** Does not wait for a connection attempt, which undici does not abort, or for the receiver of a part. */
 async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
   // After an abort nothing awaits it.
   promise.catch(() => undefined);
+  if (signal.aborted) stop();
   try {
     return await Promise.race([promise, aborted]);
   } finally {
@@ -259,7 +260,7 @@ export class OutgoingSender {
       const onDecoded = async (part: Buffer) => {
         facts.receivedBytes += part.length;
         budget.countBytes(part.length, origin);
-        if (isSuccess) await onPart?.(part);
+        if (isSuccess && onPart) await orAborted(onPart(part), signal);
       };
       const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onDecoded };
       const body = await readDecoded(answer.body as unknown as Readable, reading, signal);

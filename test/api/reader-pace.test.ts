@@ -2,10 +2,12 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { Readable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
+import { Lines } from "../../src/api/lines.js";
 import { endSlowReader } from "../../src/api/reader-pace.js";
+import { reportFailuresTo } from "../../src/background.js";
 
 const MB = 1024 * 1024;
 
@@ -52,5 +54,57 @@ describe("the reader of a streamed answer", () => {
     socket.on("data", (data) => (text += data));
     await once(socket, "close");
     expect(text.match(/x{10}/g)).to.have.length(5);
+  });
+});
+
+describe("an answer in lines", () => {
+  const failures: unknown[] = [];
+  before(() => {
+    reportFailuresTo((error) => failures.push(error));
+  });
+  after(() => {
+    reportFailuresTo((error) => {
+      throw error;
+    });
+  });
+
+  it("reports a failure after its first line, but not that its reader has disconnected", async () => {
+    const broken = new Error("broken");
+    const stream = new Lines(async (send) => {
+      await send({ text: "a" });
+      throw broken;
+    }).stream();
+    const [ended] = await once(stream.resume(), "error");
+    await turn();
+    expect(ended).to.equal(broken);
+    expect(failures).to.deep.equal([broken]);
+
+    const hasEnded = Promise.withResolvers<void>();
+    const left = new Lines(async (send) => {
+      try {
+        for (;;) await send({ text: "x".repeat(100_000) });
+      } finally {
+        hasEnded.resolve();
+      }
+    }).stream();
+    await once(left, "readable");
+    left.destroy();
+    await hasEnded.promise;
+    await turn();
+    expect(failures).to.deep.equal([broken]);
+  });
+
+  it("waits for its reader without another listener for each wait", async () => {
+    const counts: number[] = [];
+    const stream: Readable = new Lines(async (send) => {
+      for (let line = 0; line < 30; line += 1) {
+        await send({ text: "x".repeat(100_000) });
+        counts.push(stream.listenerCount("close"), stream.listenerCount("error"));
+      }
+    }).stream();
+    let bytes = 0;
+    for await (const part of stream) bytes += part.length;
+    expect(bytes).to.be.above(30 * 100_000);
+    expect(counts.slice(-2)).to.deep.equal(counts.slice(2, 4));
   });
 });

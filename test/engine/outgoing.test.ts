@@ -179,6 +179,25 @@ describe("outgoing requests", () => {
     }
   });
 
+  it("end when their time is over or they are aborted, although the receiver of a part does not go on", async () => {
+    answer = (_request, response) => response.write("part");
+    const onPart = () => new Promise<void>(() => undefined);
+    expect((await failure(send("/", { timeoutMs: 100, onPart }))).code).to.equal("TIMEOUT");
+    const run = new AbortController();
+    const reason = new Error("cancelled");
+    const abort = async () => {
+      run.abort(reason);
+      return onPart();
+    };
+    const sent = send("/", { onPart: abort }, { signal: run.signal });
+    expect(
+      await sent.then(
+        () => null,
+        (error: unknown) => error,
+      ),
+    ).to.equal(reason);
+  });
+
   it("end with TIMEOUT where headers, body or connection do not come in time", async () => {
     const answers: RequestListener[] = [
       () => undefined,

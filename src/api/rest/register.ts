@@ -12,6 +12,7 @@ import { quotaHeaders } from "../context.js";
 import { gated } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { Lines } from "../lines.js";
+import { endSlowReader } from "../reader-pace.js";
 import { LARGE_CHARACTERS, sliced } from "../sliced.js";
 import { traced } from "../traces.js";
 import { restRequest } from "./request.js";
@@ -64,6 +65,9 @@ export function registerRest(
         // For operations that only read and do not report it themselves.
         reportUnknownField(context);
         if (body instanceof Lines) {
+          // The check of the reader adds the eleventh listener: one more than Node takes for normal.
+          reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
+          endSlowReader(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
           return reply.send(body.stream());
         }
