@@ -55,7 +55,10 @@ export interface PromotionResult {
 /** Stands between the tags of the two manifests, which do not have it. */
 const BETWEEN = ".";
 
-/** The tags of the app's own manifest, out of tags of both. Empty if all are of other definitions of the other stage. */
+/**
+ * The tags of the app's own manifest, out of tags of both. Empty if the source stage has changed since every tag: the promotion is then
+ * rejected.
+ */
 const ownTags = (precondition: Precondition, ofOther: string): Precondition =>
   precondition?.flatMap((tag) => {
     const [other, own] = tag.split(BETWEEN);
