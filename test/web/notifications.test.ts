@@ -86,21 +86,56 @@ describe("notifications in pages and Studio", function () {
       "All users of the app, and anonymous visitors.",
     );
     await page.select(field("Recipients"), "users");
+    const fault = (text: string) =>
+      page.waitForFunction(`document.querySelector(".notification-editor .field .fault").textContent === ${JSON.stringify(text)}
+        && document.querySelector(".notification-editor .primary").disabled`);
+    const noFault = () =>
+      page.waitForFunction(`document.querySelector(".notification-editor .field .fault").textContent === ""
+        && !document.querySelector(".notification-editor .primary").disabled`);
+    for (const wrong of ["1e3", "-4", "0x5", "1234567890123456", "abc"]) {
+      await studio.replace('input[aria-label="IDs of the users"]', `3, ${wrong}, 5`);
+      await fault(`“${wrong}” is not an ID.`);
+      expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app with the ID 3 or 5.");
+    }
     await studio.replace('input[aria-label="IDs of the users"]', "3, 5");
+    await noFault();
     expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app with the ID 3 or 5.");
-    await page.select(field("Recipients"), "conditions");
-    await studio.replace('input[aria-label="Column"]', "id");
-    await studio.replace('input[aria-label="Value"]', "3");
-    expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app whose id is “3”.");
     await page.select(field("Recipients"), "json");
     await studio.replace('textarea[aria-label="Scope"]', '{"id": 3}');
     expect(await studio.textOf(".notification-card")).to.equal("We ship todayOrders before noon.");
     expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app whose id is “3”.");
+    await page.select(field("Recipients"), "everyone");
+    await page.select(field("Recipients"), "conditions");
+    await studio.replace('input[aria-label="Column 1"]', "id");
+    await studio.replace('input[aria-label="Value 1"]', "three");
+    await noFault();
+    await page.select('select[aria-label="Type of value 1"]', "number");
+    await fault('Value 1 must be a number (got "three").');
+    await studio.replace('input[aria-label="Value 1"]', "3");
+    await noFault();
+    expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app whose id is “3”.");
+    await studio.button("Add a condition");
+    await studio.replace('input[aria-label="Column 2"]', "id");
+    await fault('Two rows are for "id $eq". Your change is not saved until they differ.');
+    await page.select('select[aria-label="Comparison 2"]', "$gt");
+    await page.select('select[aria-label="Type of value 2"]', "number");
+    await studio.replace('input[aria-label="Value 2"]', "2.5");
+    await studio.button("Add a condition");
+    await studio.replace('input[aria-label="Column 3"]', "vip");
+    await page.select('select[aria-label="Comparison 3"]', "$ne");
+    await page.select('select[aria-label="Type of value 3"]', "boolean");
+    await page.select('select[aria-label="Value 3"]', "false");
+    await studio.button("Add a condition");
+    await studio.replace('input[aria-label="Column 4"]', "since");
+    await page.select('select[aria-label="Comparison 4"]', "$gt");
+    await studio.replace('input[aria-label="Value 4"]', "2026");
+    await noFault();
     await page.select('select[aria-label="When"]', "published");
     await studio.button("Publish");
     await page.waitForSelector(".reader .chip.published");
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/notifications?limit=1`)).body;
-    expect(entries[0]).to.deep.include({ status: "published", scope: { id: 3 } });
+    const scope = { id: { $eq: 3, $gt: 2.5 }, vip: { $ne: false }, since: { $gt: "2026" } };
+    expect(entries[0]).to.deep.include({ status: "published", scope });
     expect(entries[0].data).to.include({ title: "We ship today", message: "Orders before noon." });
   });
 });

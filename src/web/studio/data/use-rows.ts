@@ -1,4 +1,4 @@
-/** Rows of a form while they are edited. Rows with the same key are shown with a message and are not written to the value. */
+/** Rows of a form while they are edited. Rows with a fault, such as two equal keys, are shown with a message and are not written. */
 import { useState } from "react";
 import { duplicateOf } from "./draft-rows.js";
 
@@ -7,23 +7,26 @@ interface RowsOptions<Row> {
   rows: Row[];
   /** Key of a row in the value; null if rows may be equal. */
   keyOf: ((row: Row) => string) | null;
+  /** Message about rows that cannot be written, or null. */
+  check?: (rows: Row[]) => string | null;
   /** Rows of the value after `write`, to find out if something else has changed it since. */
   read: (rows: Row[]) => Row[];
   write: (rows: Row[]) => void;
 }
 
-export function useRows<Row>({ rows: stored, keyOf, read, write }: RowsOptions<Row>) {
+export function useRows<Row>({ rows: stored, keyOf, check, read, write }: RowsOptions<Row>) {
   const text = JSON.stringify(stored);
   const [edit, setEdit] = useState<{ rows: Row[]; text: string } | null>(null);
   const rows = edit?.text === text ? edit.rows : stored;
-  const duplicateIn = (some: Row[]) => (keyOf === null ? null : duplicateOf(some.map(keyOf)));
-  const duplicate = duplicateIn(rows);
+  const faultIn = (some: Row[]): string | null => {
+    const duplicate = keyOf === null ? null : duplicateOf(some.map(keyOf));
+    if (duplicate !== null) return `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
+    return check?.(some) ?? null;
+  };
   const set = (next: Row[]) => {
-    const isWritten = duplicateIn(next) === null;
+    const isWritten = faultIn(next) === null;
     setEdit({ rows: next, text: isWritten ? JSON.stringify(read(next)) : text });
     if (isWritten) write(next);
   };
-  const fault =
-    duplicate === null ? null : `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
-  return { rows, set, fault };
+  return { rows, set, fault: faultIn(rows) };
 }

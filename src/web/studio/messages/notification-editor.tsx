@@ -107,6 +107,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
+  const [areRecipientsFaulty, setRecipientsFaulty] = useState(false);
   const change = (part: Partial<NotificationDraft>) => setDraft((old) => ({ ...old, ...part }));
 
   const attempt = async (work: () => Promise<void>) => {
@@ -147,7 +148,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
             change={(navigate) => change({ navigate })}
             hint="A page of the app, such as /orders/7."
           />
-          <RecipientsField scope={draft.scope} change={(scope) => change({ scope })} />
+          <RecipientsField scope={draft.scope} change={(scope) => change({ scope })} setFaulty={setRecipientsFaulty} />
           <WhenFields draft={draft} change={change} />
           <p className="fault" role="alert">
             {fault}
@@ -160,7 +161,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
             <button
               type="button"
               className="primary"
-              disabled={busy || isDeleted || field.isChangedElsewhere}
+              disabled={busy || isDeleted || field.isChangedElsewhere || areRecipientsFaulty}
               onClick={() => void attempt(async () => save(inputOf(draft)).then(() => field.accept(draft)))}
             >
               {label}

@@ -1,16 +1,20 @@
 /** Recipients of a notification: all users, some by their IDs, those who meet conditions, or a scope as JSON. */
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
-import { useId, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import { useRows } from "../data/use-rows.js";
 import {
   COMPARISONS,
   type Comparison,
   type Condition,
+  isUserId,
   type Recipients,
   readBack,
   recipientsOf,
   scopeOf,
+  VALUE_KINDS,
+  valueFault,
+  wordsIn,
 } from "./recipients.js";
 
 const ICON_PIXELS = 14;
@@ -33,12 +37,28 @@ interface RecipientsFieldProps {
   /** JSON; "" for all users. */
   scope: string;
   change: (scope: string) => void;
+  /** Receives true while the field shows a fault. The function must be the same in each render. */
+  setFaulty: (isFaulty: boolean) => void;
 }
 
-function Ids({ ids, change }: { ids: readonly number[]; change: (ids: number[]) => void }) {
-  const [text, setText] = useState(ids.join(", "));
-  const words = text.split(/[\s,]/).filter((word) => word !== "");
-  const wrong = words.find((word) => !/^[1-9]\d{0,14}$/.test(word));
+function useFaulty(isFaulty: boolean, setFaulty: (isFaulty: boolean) => void): void {
+  useEffect(() => {
+    setFaulty(isFaulty);
+    return () => setFaulty(false);
+  }, [isFaulty, setFaulty]);
+}
+
+interface IdsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
+  ids: readonly number[];
+  change: (ids: number[]) => void;
+}
+
+function Ids({ ids, change, setFaulty }: IdsProps) {
+  const stored = ids.join(", ");
+  const [edit, setEdit] = useState({ text: stored, stored });
+  const text = edit.stored === stored ? edit.text : stored;
+  const wrong = wordsIn(text).find((word) => !isUserId(word));
+  useFaulty(wrong !== undefined, setFaulty);
   const faultId = useId();
   return (
     <>
@@ -50,8 +70,9 @@ function Ids({ ids, change }: { ids: readonly number[]; change: (ids: number[]) 
         inputMode="numeric"
         value={text}
         onChange={({ target: { value } }) => {
-          setText(value);
-          change([...new Set(value.split(/[\s,]/).map(Number))].filter((id) => Number.isSafeInteger(id) && id > 0));
+          const next = [...new Set(wordsIn(value).filter(isUserId).map(Number))];
+          setEdit({ text: value, stored: next.join(", ") });
+          change(next);
         }}
       />
       <p id={faultId} className="fault" role="alert">
@@ -61,31 +82,65 @@ function Ids({ ids, change }: { ids: readonly number[]; change: (ids: number[]) 
   );
 }
 
-interface ConditionsProps {
+interface ConditionsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
   conditions: Condition[];
   change: (conditions: Condition[]) => void;
 }
 
-function ConditionRow({
-  one,
-  put,
-  remove,
-}: {
+interface ConditionRowProps {
   one: Condition;
+  /** Of the row, from 1. */
+  number: number;
   put: (part: Partial<Condition>) => void;
   remove: () => void;
-}) {
+}
+
+/** The value and its type. */
+function ValueFields({ one: { value, kind }, number, put }: Omit<ConditionRowProps, "remove">) {
+  const choose = (next: Condition["kind"]) =>
+    put({ kind: next, ...(next === "boolean" && { value: String(value !== "false") }) });
+  return (
+    <>
+      <select
+        aria-label={`Type of value ${number}`}
+        value={kind}
+        onChange={({ target }) => choose(target.value as Condition["kind"])}
+      >
+        {VALUE_KINDS.map(([name, words]) => (
+          <option key={name} value={name}>
+            {words}
+          </option>
+        ))}
+      </select>
+      {kind === "boolean" ? (
+        <select aria-label={`Value ${number}`} value={value} onChange={({ target }) => put({ value: target.value })}>
+          <option value="true">yes</option>
+          <option value="false">no</option>
+        </select>
+      ) : (
+        <input
+          className="mono"
+          aria-label={`Value ${number}`}
+          value={value}
+          onChange={({ target }) => put({ value: target.value })}
+        />
+      )}
+    </>
+  );
+}
+
+function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
   return (
     <div className="row">
       <input
         className="mono"
-        aria-label="Column"
+        aria-label={`Column ${number}`}
         placeholder="column"
         value={one.column}
         onChange={({ target }) => put({ column: target.value })}
       />
       <select
-        aria-label="Comparison"
+        aria-label={`Comparison ${number}`}
         value={one.comparison}
         onChange={({ target }) => put({ comparison: target.value as Comparison })}
       >
@@ -95,26 +150,23 @@ function ConditionRow({
           </option>
         ))}
       </select>
-      <input
-        className="mono"
-        aria-label="Value"
-        value={one.value}
-        onChange={({ target }) => put({ value: target.value })}
-      />
-      <button type="button" className="quiet icon" aria-label="Remove the condition" onClick={remove}>
+      <ValueFields {...{ one, number, put }} />
+      <button type="button" className="quiet icon" aria-label={`Remove condition ${number}`} onClick={remove}>
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>
     </div>
   );
 }
 
-function Conditions({ conditions, change }: ConditionsProps) {
+function Conditions({ conditions, change, setFaulty }: ConditionsProps) {
   const { rows, set, fault } = useRows<Condition>({
     rows: conditions,
     keyOf: ({ column, comparison }) => `${column} ${comparison}`,
+    check: valueFault,
     read: readBack,
     write: change,
   });
+  useFaulty(fault !== null, setFaulty);
   return (
     <div className="tests">
       {rows.map((one, at) => (
@@ -122,6 +174,7 @@ function Conditions({ conditions, change }: ConditionsProps) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
           key={at}
           one={one}
+          number={at + 1}
           put={(part) => set(rows.with(at, { ...one, ...part }))}
           remove={() => set(rows.filter((_, other) => other !== at))}
         />
@@ -136,7 +189,7 @@ function Conditions({ conditions, change }: ConditionsProps) {
   );
 }
 
-export function RecipientsField({ scope, change }: RecipientsFieldProps) {
+export function RecipientsField({ scope, change, setFaulty }: RecipientsFieldProps) {
   const id = useId();
   const recipients = recipientsOf(scope);
   const [isJson, setJson] = useState(recipients === null);
@@ -172,12 +225,13 @@ export function RecipientsField({ scope, change }: RecipientsFieldProps) {
         </>
       )}
       {kind !== "json" && recipients?.kind === "users" && (
-        <Ids ids={recipients.ids} change={(ids) => write({ kind: "users", ids })} />
+        <Ids ids={recipients.ids} change={(ids) => write({ kind: "users", ids })} setFaulty={setFaulty} />
       )}
       {kind !== "json" && recipients?.kind === "conditions" && (
         <Conditions
           conditions={recipients.conditions}
           change={(conditions) => write({ kind: "conditions", conditions })}
+          setFaulty={setFaulty}
         />
       )}
     </div>

@@ -16,9 +16,15 @@ export interface Condition {
   comparison: Comparison;
   /** The value as it is typed. */
   value: string;
-  /** Type of the stored value. A condition keeps it while its value is typed. */
+  /** Type of the stored value. The service compares types too: the text "3" is not the number 3. */
   kind: "string" | "number" | "boolean";
 }
+
+export const VALUE_KINDS: readonly (readonly [Condition["kind"], string])[] = [
+  ["string", "text"],
+  ["number", "number"],
+  ["boolean", "yes/no"],
+];
 
 export type Recipients =
   | { kind: "everyone" }
@@ -64,17 +70,30 @@ export function recipientsOf(scope: string): Recipients | null {
   return conditions.every((one) => one !== null) ? { kind: "conditions", conditions: conditions.flat() } : null;
 }
 
-/** The typed value in the stored type, if it can have it. A number for the comparisons that order values. */
-function typed({ value, kind, comparison }: Condition): Scalar {
-  const isOrder = comparison === "$gt" || comparison === "$lt";
-  if ((kind === "number" || isOrder) && value.trim() !== "" && Number.isFinite(Number(value))) return Number(value);
-  return kind === "boolean" && (value === "true" || value === "false") ? value === "true" : value;
+/** Returns the words of a typed list of IDs. */
+export const wordsIn = (text: string): string[] => text.split(/[\s,]/).filter((word) => word !== "");
+
+export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
+
+const isNumber = (value: string): boolean => value.trim() !== "" && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
+
+/** Returns the message about the first value that does not have its type, or null. */
+export function valueFault(conditions: readonly Condition[]): string | null {
+  const at = conditions.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
+  return at < 0 ? null : `Value ${at + 1} must be a number (got "${conditions[at]!.value}").`;
+}
+
+function typedValue({ value, kind }: Condition): Scalar {
+  if (kind === "number") return Number(value);
+  return kind === "boolean" ? value === "true" : value;
 }
 
 function whereOf(conditions: readonly Condition[]): Record<string, Record<string, Scalar>> {
-  const where: Record<string, Record<string, Scalar>> = {};
-  for (const one of conditions) where[one.column] = { ...where[one.column], [one.comparison]: typed(one) };
-  return where;
+  const where = new Map<string, Record<string, Scalar>>();
+  for (const one of conditions) {
+    where.set(one.column, { ...where.get(one.column), [one.comparison]: typedValue(one) });
+  }
+  return Object.fromEntries(where);
 }
 
 /** @returns the scope as JSON; "" for all users */
