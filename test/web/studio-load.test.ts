@@ -61,15 +61,19 @@ describe("The first load of Studio", () => {
     for (const file of parts.editor) expect(links).to.include(`${service.url}${file}`);
   });
 
-  it("shows code as text that can be changed until the editor is loaded, which continues at the same place", async () => {
+  /** Opens a new action in a page that does not receive the editor yet. */
+  async function openWithoutEditor(name: string) {
     const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
-      body: { name: "plain", active: true, triggers: [{ trigger: "manual" }], code: "async function execute() {}" },
+      body: { name, active: true, triggers: [{ trigger: "manual" }], code: "async function execute() {}" },
     });
+    const path = `/v3/apps/${service.appId}/actions/${body.action.id}`;
+    let settle: ((request: HTTPRequest) => Promise<void>) | null = null;
     const held: HTTPRequest[] = [];
     const fresh = await browser.newPage();
     fresh.on("request", (request) => {
-      if (request.url().includes("/assets/code-editor-")) held.push(request);
-      else void request.continue();
+      if (!request.url().includes("/assets/code-editor-")) void request.continue();
+      else if (settle) void settle(request);
+      else held.push(request);
     });
     await fresh.setRequestInterception(true);
     await fresh.goto(`${service.url}/studio#/${service.appId}/actions/${body.action.id}`, {
@@ -77,16 +81,57 @@ describe("The first load of Studio", () => {
     });
     await fresh.waitForSelector(".plain-code");
     await fresh.focus(".plain-code");
+    const end = async (how: (request: HTTPRequest) => Promise<void>) => {
+      settle = how;
+      for (const request of held) await how(request);
+    };
+    return {
+      fresh,
+      path,
+      release: () => end((one) => one.continue()),
+      refuse: () => end((one) => one.abort("failed")),
+    };
+  }
+
+  const editorHasFocus = 'document.activeElement.closest(".code-editor") !== null';
+
+  it("shows code as text that can be changed until the editor is loaded, which continues at the same place", async () => {
+    const { fresh, release } = await openWithoutEditor("plain");
     await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
     await fresh.keyboard.type(" return 1;");
     expect(await fresh.$eval(".plain-code", ({ value }) => value)).to.equal("async function execute() { return 1;}");
-    for (const request of held) await request.continue();
+    await release();
     await fresh.waitForSelector(".code-editor .view-line");
-    await fresh.waitForFunction('document.activeElement.closest(".code-editor") !== null');
+    await fresh.waitForFunction(editorHasFocus);
     await fresh.keyboard.type(" // here");
     await fresh.waitForFunction(
       `document.querySelector(".code-editor .view-lines").textContent.replaceAll("\u00a0", " ").includes("return 1; // here}")`,
     );
+    await fresh.close();
+  });
+
+  it("continues in the editor although all code was deleted before it was loaded", async () => {
+    const { fresh, release } = await openWithoutEditor("emptied");
+    await studioPage(fresh).replace(".plain-code", "");
+    await fresh.waitForFunction('document.querySelector(".plain-code").value === ""');
+    await release();
+    await fresh.waitForFunction(editorHasFocus);
+    await fresh.close();
+  });
+
+  it("keeps typed code, its place and the save if the editor cannot be loaded", async () => {
+    const { fresh, path, refuse } = await openWithoutEditor("without-editor");
+    const studio = studioPage(fresh);
+    await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
+    await fresh.keyboard.type(" return 1;");
+    await refuse();
+    expect(await studio.textOf(".code .code-fault")).to.contain("The editor could not be loaded");
+    await fresh.keyboard.type(" // here\n");
+    const code = "async function execute() { return 1; // here\n}";
+    expect(await fresh.$eval(".plain-code", ({ value }) => value)).to.equal(code);
+    await studio.save();
+    await studio.saved();
+    expect((await service.rest("GET", path)).body.action.code).to.equal(code);
     await fresh.close();
   });
 });

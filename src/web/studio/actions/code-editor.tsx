@@ -135,6 +135,15 @@ function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>
   return faults;
 }
 
+/** Replaces the text of the editor. Undo restores the text before. */
+function replaceText(model: monaco.editor.ITextModel, code: string): void {
+  if (model.getValue() === "") model.setValue(code);
+  else {
+    model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
+    model.pushStackElement();
+  }
+}
+
 /** Continues where the person was typing before Monaco was loaded. */
 function continueAt(editor: monaco.editor.IStandaloneCodeEditor, { start, end }: Caret): void {
   const model = editor.getModel();
@@ -173,14 +182,10 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
     // What the editor reported itself comes back, perhaps when more has been typed; only a loaded or restored text replaces it.
     const place = reported.current.indexOf(code);
     if (place >= 0) reported.current.splice(0, place + 1);
-    if (!model || place >= 0 || model.getValue() === code) return;
-    if (model.getValue() === "") model.setValue(code);
-    else {
-      // Undo brings back what was there before.
-      model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
-      model.pushStackElement();
+    if (model && place < 0 && model.getValue() !== code) {
+      replaceText(model, code);
+      reported.current = [];
     }
-    reported.current = [];
     if (caret.current) continueAt(editor.current!, caret.current);
     caret.current = null;
   }, [code, caret]);

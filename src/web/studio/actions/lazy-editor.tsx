@@ -1,16 +1,43 @@
-/** The editor of a code: a plain text area until Monaco is loaded, then Monaco. */
-import { type ComponentProps, lazy, Suspense, useRef } from "react";
+/** The editor of a code: a plain text area until Monaco is loaded, then Monaco. The text area stays if Monaco fails. */
+import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
+import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";
 import { type Caret, PlainCode } from "./plain-code.js";
 
 const LazyEditor = lazy(async () => ({ default: (await loadEditor()).CodeEditor }));
 
+/** Error boundary of Monaco: without it, the page's boundary removes the draft with the page. */
+class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }, { fault: unknown }> {
+  override state: { fault: unknown } = { fault: null };
+
+  static getDerivedStateFromError(fault: unknown) {
+    return { fault };
+  }
+
+  override render() {
+    const { fault } = this.state;
+    if (fault === null) return this.props.children;
+    return (
+      <>
+        {this.props.plain}
+        <p className="fault code-fault" role="alert">
+          The editor {fault instanceof LoadError ? "could not be loaded" : "has failed"}. You can change the code here
+          and save it. Then reload the page.
+        </p>
+      </>
+    );
+  }
+}
+
 export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "caret">) {
   const caret = useRef<Caret | null>(null);
   const { code, onChange } = props;
+  const plain = <PlainCode {...{ code, onChange, caret }} />;
   return (
-    <Suspense fallback={<PlainCode {...{ code, onChange, caret }} />}>
-      <LazyEditor {...props} caret={caret} />
-    </Suspense>
+    <EditorBoundary plain={plain}>
+      <Suspense fallback={plain}>
+        <LazyEditor {...props} caret={caret} />
+      </Suspense>
+    </EditorBoundary>
   );
 }

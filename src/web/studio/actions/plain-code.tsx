@@ -1,4 +1,4 @@
-/** Code as plain text that can be changed, shown until Monaco is loaded. */
+/** Code as plain text that can be changed, shown until Monaco is loaded, or instead of it. */
 import { type RefObject, useLayoutEffect, useRef } from "react";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
@@ -12,7 +12,7 @@ export interface Caret {
 interface PlainCodeProps {
   code: string;
   onChange: (code: string) => void;
-  /** Receives the selection when this text area leaves the page with the focus in it. */
+  /** Receives the selection when this text area leaves the page with the focus in it. The next one continues there. */
   caret: RefObject<Caret | null>;
 }
 
@@ -21,6 +21,11 @@ export function PlainCode({ code, onChange, caret }: PlainCodeProps) {
   const readOnly = !mayEdit(useRole());
   useLayoutEffect(() => {
     const text = area.current;
+    if (text && caret.current) {
+      text.focus();
+      text.setSelectionRange(caret.current.start, caret.current.end);
+      caret.current = null;
+    }
     return () => {
       if (text && text === document.activeElement)
         caret.current = { start: text.selectionStart, end: text.selectionEnd };
