@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Browser, ElementHandle, Page } from "puppeteer";
+import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { dataOf } from "../../src/web/studio/actions/draft.js";
 import { draftFrom, TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -257,8 +257,25 @@ describe("Studio's pages of an app", () => {
     await studio.button("Review changes of branch");
     await page.waitForFunction(`!(${isRefused})`);
     await shows("Changes of the promotion", "createdaction after-review");
-    const changed = { code: "async function execute() { return 2; }" };
-    await service.rest("PUT", `/v3/apps/${branch}/actions/${made.body.action.id}`, { body: changed });
+    const change = (result: number) => {
+      const changed = { code: `async function execute() { return ${result}; }` };
+      return service.rest("PUT", `/v3/apps/${branch}/actions/${made.body.action.id}`, { body: changed });
+    };
+    await change(2);
+    const errors = [{ message: "no plan for now", extensions: { status: "OVERLOADED" } }];
+    const refusePlans = (request: HTTPRequest) => {
+      if (!request.postData()?.includes("PlanPromotion")) return void request.continue();
+      void request.respond({ contentType: "application/json", body: JSON.stringify({ errors }) });
+    };
+    page.on("request", refusePlans);
+    await page.setRequestInterception(true);
+    await studio.button("Promote");
+    await page.waitForFunction('document.querySelector(".app-part .fault").textContent === "no plan for now"');
+    page.off("request", refusePlans);
+    await page.setRequestInterception(false);
+    await studio.button("Review changes of branch");
+    await shows("Changes of the promotion", "createdaction after-review");
+    await change(3);
     await studio.button("Promote");
     await page.waitForFunction(isRefused);
     expect((await service.rest("GET", `/v1/apps/${id}/promotions`)).body.promotions).to.have.length(0);

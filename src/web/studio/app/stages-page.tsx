@@ -211,11 +211,13 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
     if (!(await ask({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
     if (await change(() => api.ask(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
-  const look = async (from: Stage) => {
+  /** Returns true if there is a plan to review. */
+  const look = async (from: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);
     const found = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
     if (found) setReview({ from, plan: found.planned.plan, tag: found.planned.tag! });
+    return found !== null;
   };
   const promote = async ({ from, tag }: Review) => {
     setNotice(null);
@@ -225,8 +227,7 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
         throw error;
       }),
     );
-    if (sent === "changed") {
-      await look(from);
+    if (sent === "changed" && (await look(from))) {
       setNotice("Not promoted: the changes are not those that you reviewed. The current ones are listed now.");
     }
     if (sent === null || sent === "changed") return;
