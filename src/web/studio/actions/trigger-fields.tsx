@@ -149,8 +149,8 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
             <option value="" disabled>
               Add a trigger…
             </option>
-            <optgroup label="Of the specification">{SPECIFIED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
-            <optgroup label="Of this service">{ADDED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
+            <optgroup label="Standard">{SPECIFIED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
+            <optgroup label="Added by this service">{ADDED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
           </select>
         </div>
       )}

@@ -68,7 +68,7 @@ interface RunsFiltersProps {
 }
 
 const filterWords = (trigger: TriggerType): string =>
-  trigger === "http" ? `${TRIGGER_WORDS.http} (not in the specification)` : TRIGGER_WORDS[trigger];
+  trigger === "http" ? `${TRIGGER_WORDS.http} (added by this service)` : TRIGGER_WORDS[trigger];
 
 export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
   const { typed, setTyped } = useTyped(query.search ?? "", setSearch);
