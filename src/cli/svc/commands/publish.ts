@@ -77,8 +77,8 @@ interface Version {
   createdAt: string;
   action: string;
   user: { firstName: string; lastName: string } | null;
-  /** Time of the last publish of this state; null if it was never live. */
-  publishedAt: string | null;
+  /** Only in the list of published versions. */
+  publishedAt?: string;
 }
 
 const versionsOf = async ({ client }: Session, id: number, published: boolean): Promise<Version[]> =>
@@ -117,7 +117,7 @@ export function addPublish(program: Command, run: Run): void {
         session.output.table(
           versions.map(({ id: versionId, createdAt, publishedAt, action, user }) => [
             String(versionId),
-            published ? (publishedAt ?? "") : createdAt,
+            publishedAt ?? createdAt,
             action,
             user ? `${user.firstName} ${user.lastName}` : "",
           ]),
