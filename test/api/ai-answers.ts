@@ -37,6 +37,12 @@ export const OPENAI_ANSWER = {
   ],
   usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
 };
+
+/** The answer as text, with another content of its message. */
+export const openAiAnswerWith = (content: string): string => {
+  const [choice] = OPENAI_ANSWER.choices;
+  return JSON.stringify({ ...OPENAI_ANSWER, choices: [{ ...choice, message: { role: "assistant", content } }] });
+};
 export const OPENAI_CALLS = {
   ...OPENAI_ANSWER,
   choices: [

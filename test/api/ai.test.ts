@@ -2,6 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { runInBackground } from "../../src/background.js";
 import { blocksOf, readPage } from "../docs/pages.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
@@ -13,6 +14,7 @@ import {
   MANUAL,
   OPENAI_ANSWER,
   OPENAI_CALLS,
+  openAiAnswerWith,
   WEATHER,
 } from "./ai-answers.js";
 import { itStreams, type ProviderAnswer } from "./ai-streams.js";
@@ -35,13 +37,10 @@ describe("Svc.AI", () => {
       request.on("end", () => {
         const isJson = request.headers["content-type"] === "application/json";
         asked.push({ path: request.url!, headers: request.headers, text, body: isJson ? JSON.parse(text) : null });
-        if (answer.live) {
-          response.writeHead(200, { "content-type": "text/event-stream" });
-          answer.live(response);
-          return;
-        }
         const type = answer.text.startsWith("{") ? "application/json" : "text/event-stream";
-        response.writeHead(answer.status ?? 200, { "content-type": type }).end(answer.text);
+        response.writeHead(answer.status ?? 200, { "content-type": type });
+        if (answer.live) answer.live(response);
+        else response.end(answer.text);
       });
     });
     await new Promise<void>((listening) => provider.listen(0, "127.0.0.1", listening));
@@ -68,11 +67,10 @@ describe("Svc.AI", () => {
     names += 1;
     const name = `ai-${names}`;
     const body = { name, code: `async function execute({ payload, settings }) { ${code} }`, ...MANUAL, ...fields };
-    const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const made = await service.rest("POST", actions, { body });
     expect(made.http, JSON.stringify(made.body)).to.equal(201);
-    const { body: ran } = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, {
-      body: {},
-    });
+    const { body: ran } = await service.rest("POST", `${actions}/${name}/runWithResult`, { body: {} });
     return ran.result ?? ran;
   }
   const failing = (call: string) =>
@@ -343,12 +341,10 @@ describe("Svc.AI", () => {
 
   it("gives code no secret of the app that a provider sends back", async () => {
     await setAi();
-    await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
-      body: { __other: "another-secret-0123456789" },
-    });
+    const other = { __other: "another-secret-0123456789" };
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: other });
     const content = `The key is ${KEY}, and ${Buffer.from(KEY).toString("base64")}, and another-secret-0123456789.`;
-    const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
-    answer = { text: JSON.stringify({ ...OPENAI_ANSWER, choices }) };
+    answer = { text: openAiAnswerWith(content) };
     const { content: seen } = (await run(`return (await ${ask(HELLO)}).message`)) as { content: string };
     expect(seen).to.include("«__ai»").and.to.include("«__other»");
     expect(seen).to.not.include("canary");
@@ -358,13 +354,11 @@ describe("Svc.AI", () => {
   it("masks a secret of the app that is added while the provider answers", async () => {
     await setAi();
     const late = "late-secret-0123456789";
-    const choices = [{ index: 0, message: { role: "assistant", content: `It is ${late}.` }, finish_reason: "stop" }];
     answer = {
       text: "",
       live: (response) => {
-        service
-          .rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __late: late } })
-          .then(() => response.end(JSON.stringify({ ...OPENAI_ANSWER, choices })));
+        const added = service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __late: late } });
+        runInBackground(added.then(() => response.end(openAiAnswerWith(`It is ${late}.`))));
       },
     };
     const seen = await run(`return (await ${ask(HELLO)}).message.content`);
@@ -400,9 +394,8 @@ describe("Svc.AI", () => {
     answer = { text: JSON.stringify(OPENAI_ANSWER) };
     const body = { name: "summarize", code, ...MANUAL, access: "editors" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
-    const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/summarize/runWithResult`, {
-      body: { text: "a" },
-    });
+    const path = `/v3/apps/${service.appId}/actions/summarize/runWithResult`;
+    const ran = await service.rest("POST", path, { body: { text: "a" } });
     expect(ran.body.result).to.deep.equal({ summary: "Hello there", usage: { inputTokens: 9, outputTokens: 3 } });
   });
 });

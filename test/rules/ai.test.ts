@@ -82,6 +82,14 @@ describe("the APIs of language models", () => {
     }
   });
 
+  it("that name a part by a huge index are failures", () => {
+    const huge = 2 ** 32 - 2;
+    const start = { type: "content_block_start", index: huge, content_block: { type: "text" } };
+    const toolCall = chunk({ tool_calls: [{ index: huge, id: "a", function: { name: "a" } }] });
+    expect(() => read(ANTHROPIC, streamOf([start]))).to.throw("index of at most");
+    expect(() => read(OPENAI, streamOf([toolCall]))).to.throw("index of at most");
+  });
+
   it("that end a stream before its end, or with an error, are failures", () => {
     const isFailure = (read: () => unknown) => expect(read).to.throw().with.property("code", "TRANSPORT");
     isFailure(() => read(OPENAI, streamOf([chunk({ content: "Hel" })])));

@@ -2,7 +2,7 @@
 import { type Completion, type CompletionStream, jsonRequest, type ProviderApi } from "./answer.js";
 import { policy } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
-import { argumentsOf, at, countOf, malformed, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, at, countOf, indexIn, malformed, objectOf, textOf } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
 /** Required by the API. */
@@ -88,7 +88,7 @@ function openStream(model: string): CompletionStream {
   return {
     push(event) {
       const type = at(event, "type");
-      const index = countOf(at(event, "index"));
+      const index = indexIn(at(event, "index"));
       if (type === "message_start") {
         answered = textOf(at(event, "message", "model")) || answered;
         usage.inputTokens = countOf(at(event, "message", "usage", "input_tokens"));

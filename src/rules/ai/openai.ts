@@ -3,7 +3,7 @@ import type { AiAnswer, Completion, CompletionStream, ProviderApi, ProviderReque
 import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
-import { argumentsOf, at, countOf, malformed, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, at, countOf, indexIn, malformed, objectOf, textOf } from "./provider-json.js";
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
@@ -79,7 +79,7 @@ function completionOf(body: Record<string, unknown>, model: string): Completion 
 /** Index of a part of a tool call. Some services send none: a part with an id starts a new call, and others belong to the last one. */
 function indexOf(delta: unknown, known: number): number {
   const index = at(delta, "index");
-  if (Number.isSafeInteger(index)) return countOf(index);
+  if (Number.isSafeInteger(index)) return indexIn(index);
   return textOf(at(delta, "id")) !== "" ? known : Math.max(0, known - 1);
 }
 

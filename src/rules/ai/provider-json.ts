@@ -19,6 +19,16 @@ export const textOf = (value: unknown): string => (typeof value === "string" ? v
 export const countOf = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
+/** Maximum index of a part of an answer. An array with a much larger one would take seconds to read. */
+const INDEX_MAX = 1_000;
+
+/** @throws AiError TRANSPORT for an index that no honest answer has */
+export function indexIn(value: unknown): number {
+  const index = countOf(value);
+  if (index > INDEX_MAX) throw malformed(`parts with an index of at most ${INDEX_MAX}`);
+  return index;
+}
+
 /** Returns a member of a JSON value along a path; undefined if there is none. */
 export function at(value: unknown, ...path: (string | number)[]): unknown {
   let found = value;
