@@ -54,7 +54,6 @@ describe("Svc.AI", () => {
     await service?.stop();
     provider?.close();
   });
-
   const setAi = (fields: object = {}) =>
     service.rest("POST", `/v1/apps/${service.appId}/settings`, {
       body: { __ai: { provider: "openai", baseUrl: `${url}/v1`, key: KEY, models: ["gpt-4o-mini"], ...fields } },
@@ -341,8 +340,8 @@ describe("Svc.AI", () => {
 
   it("gives code no secret of the app that a provider sends back", async () => {
     await setAi();
-    const other = { __other: "another-secret-0123456789" };
-    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: other });
+    const body = { __other: "another-secret-0123456789" };
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
     const content = `The key is ${KEY}, and ${Buffer.from(KEY).toString("base64")}, and another-secret-0123456789.`;
     answer = { text: openAiAnswerWith(content) };
     const { content: seen } = (await run(`return (await ${ask(HELLO)}).message`)) as { content: string };
