@@ -1,0 +1,13 @@
+/** Encodings of a body that requests to other services decode, each with its encoder. */
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+
+export const ENCODINGS: [string, (text: string) => Buffer][] = [
+  ["gzip", gzipSync],
+  ["x-gzip", gzipSync],
+  ["deflate", deflateSync],
+  ["deflate", deflateRawSync],
+  ["br", brotliCompressSync],
+  ["zstd", zstdCompressSync],
+  ["gzip, br", (text) => brotliCompressSync(gzipSync(text))],
+  ["identity", Buffer.from],
+];
