@@ -1,5 +1,5 @@
 /**
- * The process that opens packages that nobody has checked: it reads their archives from standard input, writes one
+ * The process that opens unchecked packages: it reads their archives from standard input, writes one
  * script or an error to descriptor 3, and ends. It has no environment, no network and no file that it may write.
  */
 

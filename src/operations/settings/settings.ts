@@ -242,7 +242,7 @@ export function createSettings(options: {
     return removed;
   }
 
-  /** Returns the state of each of `keys`: set or not, when and by whom; null: of every underscore key. */
+  /** Returns the state of each of `keys`: whether it is set, when and by which person. null selects every underscore key. */
   async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkAskedKeys(keys);
     const found = await readStatus(db, appId, keys);
