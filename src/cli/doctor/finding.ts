@@ -1,6 +1,6 @@
 /** The result of a check, and its text for a terminal. */
 
-/** `mend` is the fix; null if there is no problem. */
+/** `mend` says how to fix the problem; null if there is none. */
 export interface Finding {
   what: string;
   says: string;

@@ -244,7 +244,7 @@ export async function makeScript(
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
     const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
-    throw new PackageFault(`it comes to ${megabytes} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
+    throw new PackageFault(`its script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`);
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
   // A package without types works as well.

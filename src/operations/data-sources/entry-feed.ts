@@ -234,7 +234,7 @@ export function createEntryFeed(options: {
 
   const advanceRoom = (room: Room) => inOrder(room, () => advance(room));
 
-  /** Checks the rights of the subscribers selected by `whom`, then sends them new changes. */
+  /** Checks the rights of the subscribers for which `whom` returns true, and sends them new changes. */
   function checkSubscribers(room: Room, whom: (follower: Follower) => boolean = () => true): void {
     inOrder(room, async () => {
       const source = await sourceOf(room);

@@ -1,4 +1,4 @@
-/** Access rules of folders and files. Only the app itself can read and change them, never the callers to whom they apply. */
+/** Access rules of folders and files. Only callers of the app itself can read and change them, not the visitors and users that they apply to. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

@@ -1,4 +1,4 @@
-/** Determines the app user for whom a caller reads notifications, now and after changes. Creates no credential. */
+/** Finds the app user whose notifications a caller reads, now and after changes. Creates no credential. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";

@@ -1,4 +1,4 @@
-/** `Svc.Session`: the user for whom the code runs. A session here is a description, not a credential. */
+/** `Svc.Session`: describes the user that the code runs for. A session in this file is no credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";

@@ -1,4 +1,4 @@
-/** The `clientTriggers` subscription as the library hears it. */
+/** Receives the events of the `clientTriggers` subscription for the client library. */
 import type { Connection } from "./connection.js";
 import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
 import type { Socket } from "./socket.js";

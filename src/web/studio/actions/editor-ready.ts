@@ -1,4 +1,4 @@
-/** Tells when an editor is loaded. Files that only serve the editor are requested then. */
+/** Reports when an editor has loaded. Files that only the editor needs are requested after that. */
 const ready = Promise.withResolvers<void>();
 
 export const editorReady = ready.promise;
